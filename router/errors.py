@@ -1,0 +1,102 @@
+"""Every error the router raises, as one tree.
+
+    RouterError
+    ├── ConfigurationError      a setting is unknown, malformed or contradicts another
+    ├── InvalidRequest          a request (or its history, scope, skills) cannot be routed
+    ├── ManifestError           a SKILL.md cannot be loaded: path, line, reason
+    ├── UnknownSkill            a skill was asked for that the catalog does not hold
+    ├── StoreError              a file that the router keeps cannot be read or written
+    ├── EncoderError            an encoder cannot be loaded or gave unusable vectors
+    └── LLMError                an LLM call gave no usable answer
+        ├── LLMUnavailable      no connection, time-out, 429 or 5xx: worth another try
+        ├── LLMRejected         the provider refuses the call (key, model, parameters)
+        └── LLMAnswerError      an answer came, but it is malformed, cut off, empty or a refusal
+
+``LLMError`` never reaches a caller of ``route``: the LLM stage turns it into a trace entry and the
+cascade goes on.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class RouterError(Exception):
+    """Root of all errors raised by this package."""
+
+
+class ConfigurationError(RouterError):
+    """A setting is unknown, malformed or contradicts another one."""
+
+
+class InvalidRequest(RouterError, ValueError):
+    """A request, its history, its scope or its list of skills cannot be routed."""
+
+
+class ManifestError(RouterError):
+    """A ``SKILL.md`` cannot be loaded.
+
+    Attributes:
+        path: the file.
+        line: 1-based line of the fault; 0 when the fault is about the whole file.
+        reason: what is wrong, in a sentence without the path.
+    """
+
+    def __init__(self, path: Path, line: int, reason: str) -> None:
+        super().__init__(f"{path}:{line}: {reason}" if line else f"{path}: {reason}")
+        self.path = path
+        self.line = line
+        self.reason = reason
+
+
+class UnknownSkill(RouterError, KeyError):
+    """A skill was asked for by a name that the catalog does not hold."""
+
+    def __init__(self, name: str, suggestions: tuple[str, ...] = ()) -> None:
+        hint = f"; did you mean {', '.join(suggestions)}?" if suggestions else ""
+        super().__init__(f"no skill named {name!r}{hint}")
+        self.name = name
+        self.suggestions = suggestions
+
+    def __str__(self) -> str:  # KeyError would show the repr of the message
+        return str(self.args[0])
+
+
+class StoreError(RouterError):
+    """A file that the router keeps (cache, index) cannot be read or written."""
+
+
+class EncoderError(RouterError):
+    """An encoder cannot be loaded, or gave vectors that cannot be used."""
+
+
+class LLMError(RouterError):
+    """An LLM call gave no usable answer.
+
+    Attributes:
+        provider: which provider was asked, such as ``"openai"``.
+    """
+
+    def __init__(self, provider: str, message: str) -> None:
+        super().__init__(f"{provider}: {message}")
+        self.provider = provider
+
+
+class LLMUnavailable(LLMError):
+    """No connection, a time-out, 429 or 5xx: the same call may succeed later.
+
+    Attributes:
+        retry_after: seconds that the provider asked us to wait; None when it did not say.
+    """
+
+    def __init__(self, provider: str, message: str, retry_after: float | None = None) -> None:
+        super().__init__(provider, message)
+        self.retry_after = retry_after
+
+
+class LLMRejected(LLMError):
+    """The provider refuses the call itself: key, model or parameters. Trying again is useless."""
+
+
+class LLMAnswerError(LLMError):
+    """An answer came, but it is malformed, cut off, empty, or a refusal."""

@@ -1,0 +1,53 @@
+"""Single flight: callers that ask the same thing at the same time share one piece of work."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Flight(Generic[T]):
+    task: asyncio.Task[T]
+    waiting: int = 0
+
+
+class SingleFlight(Generic[T]):
+    """Runs at most one task a key; belongs to the event loop that first uses it.
+
+    A caller that is cancelled leaves the others their answer. When the last caller is cancelled
+    the work is cancelled too, so nothing is left running that nobody waits for.
+    """
+
+    def __init__(self) -> None:
+        self._flights: dict[Hashable, _Flight[T]] = {}
+
+    async def do(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
+        """The result of ``work()``, or of the same key's work that is already under way.
+
+        Raises:
+            Exception: whatever ``work`` raises, to every caller that waits for it.
+        """
+        flight = self._flights.get(key)
+        if flight is None:
+            flight = _Flight(asyncio.ensure_future(_call(work)))
+            self._flights[key] = flight
+        flight.waiting += 1
+        try:
+            # The shield keeps one caller's cancellation from reaching the shared task.
+            return await asyncio.shield(flight.task)
+        finally:
+            flight.waiting -= 1
+            if flight.waiting == 0:
+                # Landed, or nobody is left: a later caller must not join a dying task.
+                if self._flights.get(key) is flight:
+                    del self._flights[key]
+                flight.task.cancel()
+
+
+async def _call(work: Callable[[], Awaitable[T]]) -> T:
+    return await work()

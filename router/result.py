@@ -1,0 +1,306 @@
+"""What ``route`` returns: frozen, explained, and the same after a trip through JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+EvidenceValue: TypeAlias = str | int | float | bool | tuple[str, ...]
+"""One measured or observed value in a trace entry."""
+
+NO_EVIDENCE: Final[Mapping[str, EvidenceValue]] = MappingProxyType({})
+
+
+class Decision(StrEnum):
+    """What the router tells its caller to do."""
+
+    ROUTE = "route"
+    """Load ``selected_skills``."""
+    CLARIFY = "clarify"
+    """Ask the user: two or more skills fit about equally well (``suggested_skills``)."""
+    ABSTAIN = "abstain"
+    """Load nothing: no skill fits."""
+
+
+class Stage(StrEnum):
+    """The four stages of the cascade, in the order in which they run."""
+
+    FUZZY = "fuzzy"
+    EXACT = "exact"
+    LLM = "llm"
+    VECTOR = "vector"
+
+
+class Outcome(StrEnum):
+    """How one stage ended."""
+
+    ANSWERED = "answered"
+    """The stage gave the result."""
+    SUPPORTED = "supported"
+    """The stage confirmed an earlier stage's weak answer (vector fallback only)."""
+    DECLINED = "declined"
+    """The stage ran and had no answer: a cache miss, or a weak answer passed on."""
+    SKIPPED = "skipped"
+    """The stage did not run; the reason says why."""
+    FAILED = "failed"
+    """The stage ran into an error; the reason says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One skill as a stage saw it.
+
+    Attributes:
+        name: the skill.
+        score: the stage's own score, higher is better; comparable within one trace entry only.
+        evidence: what the score was made of, such as ranks, cosine, matched terms.
+    """
+
+    name: str
+    score: float
+    evidence: Mapping[str, EvidenceValue] = NO_EVIDENCE
+
+
+@dataclass(frozen=True, slots=True)
+class StageTrace:
+    """What one stage did for one request.
+
+    Attributes:
+        stage: which stage.
+        outcome: how it ended.
+        reason: one sentence for a person.
+        microseconds: wall-clock time spent in the stage.
+        evidence: the values that the outcome rests on.
+        candidates: the skills that the stage considered, best first; may be cut.
+    """
+
+    stage: Stage
+    outcome: Outcome
+    reason: str
+    microseconds: float = 0.0
+    evidence: Mapping[str, EvidenceValue] = NO_EVIDENCE
+    candidates: tuple[Candidate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LayerChoice:
+    """A memory layer to read, with its weight in (0, 1]."""
+
+    name: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingResult:
+    """The router's answer to one request. Deeply immutable, so sharing one is as good as a copy.
+
+    Attributes:
+        decision: route, clarify or abstain.
+        selected_skills: skills to load, best first; empty unless ``decision`` is ``ROUTE``.
+        suggested_skills: skills that may help but were not chosen, best first.
+        memory_layers: memory layers to read, heaviest first.
+        mission_brief: what the loaded skills are asked to do, in a sentence.
+        reasoning: why, in a sentence or two.
+        confidence: probability in [0, 1] that the decision is right.
+        calibrated: whether ``confidence`` was fitted on labelled outcomes of this deployment.
+        stage: the stage that answered.
+        from_cache: whether the answer was made for an earlier request.
+        catalog_version: digest of the catalog snapshot that every named skill exists in.
+        trace: one entry a stage, in cascade order.
+        id: identifies this answer, for feedback and logs.
+    """
+
+    decision: Decision
+    selected_skills: tuple[str, ...]
+    suggested_skills: tuple[str, ...]
+    memory_layers: tuple[LayerChoice, ...]
+    mission_brief: str
+    reasoning: str
+    confidence: float
+    calibrated: bool
+    stage: Stage
+    from_cache: bool
+    catalog_version: str
+    trace: tuple[StageTrace, ...]
+    id: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain JSON types, keys in the order of the attributes."""
+        return {
+            "decision": self.decision.value,
+            "selected_skills": list(self.selected_skills),
+            "suggested_skills": list(self.suggested_skills),
+            "memory_layers": [
+                {"name": layer.name, "weight": layer.weight} for layer in self.memory_layers
+            ],
+            "mission_brief": self.mission_brief,
+            "reasoning": self.reasoning,
+            "confidence": self.confidence,
+            "calibrated": self.calibrated,
+            "stage": self.stage.value,
+            "from_cache": self.from_cache,
+            "catalog_version": self.catalog_version,
+            "trace": [_trace_to_dict(entry) for entry in self.trace],
+            "id": self.id,
+        }
+
+    def to_json(self) -> str:
+        """The result as one line of JSON; ``from_json`` gives an equal result back."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> RoutingResult:
+        """Parse what ``to_json`` wrote.
+
+        Raises:
+            ValueError: the text is not a routing result; the message names the field.
+        """
+        try:
+            raw = json.loads(text)
+        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise ValueError(f"not JSON: {error}") from error
+        return cls.from_dict(raw)
+
+    @classmethod
+    def from_dict(cls, raw: object) -> RoutingResult:
+        """Parse what ``to_dict`` gave.
+
+        Raises:
+            ValueError: a field is missing, unknown or of the wrong type; the message names it.
+        """
+        read = _Reader(raw, "result")
+        result = cls(
+            decision=Decision(read.string("decision")),
+            selected_skills=read.strings("selected_skills"),
+            suggested_skills=read.strings("suggested_skills"),
+            memory_layers=tuple(
+                LayerChoice(layer.string("name"), layer.number("weight"))
+                for layer in read.children("memory_layers")
+            ),
+            mission_brief=read.string("mission_brief"),
+            reasoning=read.string("reasoning"),
+            confidence=read.number("confidence"),
+            calibrated=read.boolean("calibrated"),
+            stage=Stage(read.string("stage")),
+            from_cache=read.boolean("from_cache"),
+            catalog_version=read.string("catalog_version"),
+            trace=tuple(_trace_from(entry) for entry in read.children("trace")),
+            id=read.string("id"),
+        )
+        read.done()
+        return result
+
+
+def _trace_to_dict(entry: StageTrace) -> dict[str, Any]:
+    return {
+        "stage": entry.stage.value,
+        "outcome": entry.outcome.value,
+        "reason": entry.reason,
+        "microseconds": entry.microseconds,
+        "evidence": _evidence_to_dict(entry.evidence),
+        "candidates": [
+            {"name": c.name, "score": c.score, "evidence": _evidence_to_dict(c.evidence)}
+            for c in entry.candidates
+        ],
+    }
+
+
+def _evidence_to_dict(evidence: Mapping[str, EvidenceValue]) -> dict[str, Any]:
+    return {
+        key: list(value) if isinstance(value, tuple) else value for key, value in evidence.items()
+    }
+
+
+def _trace_from(read: _Reader) -> StageTrace:
+    entry = StageTrace(
+        stage=Stage(read.string("stage")),
+        outcome=Outcome(read.string("outcome")),
+        reason=read.string("reason"),
+        microseconds=read.number("microseconds"),
+        evidence=read.evidence("evidence"),
+        candidates=tuple(_candidate_from(c) for c in read.children("candidates")),
+    )
+    read.done()
+    return entry
+
+
+def _candidate_from(read: _Reader) -> Candidate:
+    candidate = Candidate(read.string("name"), read.number("score"), read.evidence("evidence"))
+    read.done()
+    return candidate
+
+
+class _Reader:
+    """Reads one JSON object strictly: every field typed, none missing, none left over."""
+
+    def __init__(self, raw: object, where: str) -> None:
+        if not isinstance(raw, dict):
+            raise ValueError(f"{where}: expected an object, not {type(raw).__name__}")
+        self._raw: dict[str, object] = dict(raw)
+        self._where = where
+
+    def _take(self, key: str) -> object:
+        try:
+            return self._raw.pop(key)
+        except KeyError:
+            raise ValueError(f"{self._where}: field {key!r} is missing") from None
+
+    def _wrong(self, key: str, wanted: str, value: object) -> ValueError:
+        return ValueError(f"{self._where}.{key}: expected {wanted}, not {type(value).__name__}")
+
+    def string(self, key: str) -> str:
+        value = self._take(key)
+        if not isinstance(value, str):
+            raise self._wrong(key, "a string", value)
+        return value
+
+    def boolean(self, key: str) -> bool:
+        value = self._take(key)
+        if not isinstance(value, bool):
+            raise self._wrong(key, "true or false", value)
+        return value
+
+    def number(self, key: str) -> float:
+        value = self._take(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self._wrong(key, "a number", value)
+        if not math.isfinite(value):
+            raise ValueError(f"{self._where}.{key}: {value} is not a finite number")
+        return float(value)
+
+    def strings(self, key: str) -> tuple[str, ...]:
+        value = self._take(key)
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self._wrong(key, "a list of strings", value)
+        return tuple(value)
+
+    def children(self, key: str) -> list[_Reader]:
+        value = self._take(key)
+        if not isinstance(value, list):
+            raise self._wrong(key, "a list", value)
+        return [_Reader(item, f"{self._where}.{key}[{i}]") for i, item in enumerate(value)]
+
+    def evidence(self, key: str) -> Mapping[str, EvidenceValue]:
+        value = self._take(key)
+        if not isinstance(value, dict):
+            raise self._wrong(key, "an object", value)
+        if not value:
+            return NO_EVIDENCE
+        parsed: dict[str, EvidenceValue] = {}
+        for name, item in value.items():
+            if isinstance(item, str | bool | int | float):
+                parsed[name] = item
+            elif isinstance(item, list) and all(isinstance(part, str) for part in item):
+                parsed[name] = tuple(item)
+            else:
+                raise self._wrong(f"{key}.{name}", "a scalar or a list of strings", item)
+        return MappingProxyType(parsed)
+
+    def done(self) -> None:
+        if self._raw:
+            raise ValueError(f"{self._where}: unknown field {next(iter(self._raw))!r}")

@@ -1,0 +1,1 @@
+"""Retrieval over the installed skills: encoders, BM25, the Chroma index, and their fusion."""

@@ -1,0 +1,220 @@
+"""Text encoders: texts in, unit vectors out.
+
+The bundled encoder (wordllama) is static: it looks tokens up and averages them, some 50 µs a text,
+and its weights lie in its wheel, so nothing is downloaded. It knows English. The others are chosen
+by setting; each imports what it needs when it is built.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from router.errors import ConfigurationError, EncoderError
+
+if TYPE_CHECKING:
+    import ollama
+    import openai
+    from sentence_transformers import SentenceTransformer
+
+    from router.settings import Settings
+
+REMOTE_BATCH: Final = 128
+"""Texts a call to a remote encoder; both APIs take more, but answers grow to megabytes."""
+
+REMOTE_TIMEOUT_SECONDS: Final = 30.0
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Turns texts into vectors whose dot product is their cosine similarity.
+
+    Attributes:
+        identity: names the encoder and its weights; stored with an index, which is rebuilt when
+            it changes.
+        static: encoding costs microseconds, so that whole bodies can be encoded sentence by
+            sentence and a request can be encoded on the event loop. Others encode a few
+            passages a skill, and requests in a thread.
+    """
+
+    @property
+    def identity(self) -> str: ...
+
+    @property
+    def static(self) -> bool: ...
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of shape (len(texts), dimension), each of length 1 (or all zeros for a text
+        without a single known token).
+
+        Raises:
+            EncoderError: the encoder cannot be reached or gave unusable vectors.
+        """
+        ...
+
+
+class WordLlamaEncoder:
+    """The bundled static encoder: wordllama, 256 dimensions, offline."""
+
+    identity: Final = "wordllama/l2_supercat-256"
+    static: Final = True
+
+    def __init__(self) -> None:
+        import wordllama
+
+        # Its loader looks for the packaged tokenizer in the user's cache folder, and would
+        # download it; naming the package's own folder as the cache keeps it offline.
+        self._model = wordllama.WordLlama.load(
+            cache_dir=Path(wordllama.__file__).parent, disable_download=True
+        )
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return _unit(self._model.embed(list(texts)))
+
+
+class MiniLMEncoder:
+    """all-MiniLM-L6-v2 in Chroma's ONNX packaging, 384 dimensions; downloaded once by Chroma."""
+
+    identity: Final = "chroma-onnx/all-MiniLM-L6-v2"
+    static: Final = False
+
+    def __init__(self) -> None:
+        from chromadb.utils.embedding_functions import ONNXMiniLM_L6_V2
+
+        self._model = ONNXMiniLM_L6_V2()
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        try:
+            return _unit(np.asarray(self._model(list(texts))))
+        except (OSError, ValueError) as error:  # no network for the first download, or bad files
+            raise EncoderError(f"minilm: {error}") from error
+
+
+class SentenceTransformerEncoder:
+    """Any sentence-transformers model, by name or folder."""
+
+    static: Final = False
+
+    def __init__(self, model: str) -> None:
+        try:
+            from sentence_transformers import SentenceTransformer
+        except ImportError as error:
+            raise EncoderError(
+                "the sentence-transformers encoder needs its package: "
+                "pip install 'cascade-router[sentence-transformers]'"
+            ) from error
+        self.identity = f"sentence-transformers/{Path(model).name}"
+        try:
+            self._model: SentenceTransformer = SentenceTransformer(model)
+        except (OSError, ValueError) as error:
+            raise EncoderError(f"sentence-transformers: cannot load {model!r}: {error}") from error
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return _unit(self._model.encode(list(texts), show_progress_bar=False))
+
+
+class OpenAIEncoder:
+    """An OpenAI-compatible embeddings endpoint."""
+
+    static: Final = False
+
+    def __init__(self, model: str, *, base_url: str | None, api_key: str | None) -> None:
+        import openai
+
+        self.identity = f"openai/{model}"
+        self._name = model
+        # Local servers need no key, but the SDK refuses to start without one.
+        key = api_key or os.environ.get("OPENAI_API_KEY") or "none"
+        self._client: openai.OpenAI = openai.OpenAI(
+            base_url=base_url, api_key=key, timeout=REMOTE_TIMEOUT_SECONDS
+        )
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import openai
+
+        rows: list[list[float]] = []
+        try:
+            for start in range(0, len(texts), REMOTE_BATCH):
+                batch = list(texts[start : start + REMOTE_BATCH])
+                reply = self._client.embeddings.create(
+                    model=self._name, input=batch, encoding_format="float"
+                )
+                rows.extend(item.embedding for item in sorted(reply.data, key=lambda d: d.index))
+        except openai.OpenAIError as error:
+            raise EncoderError(f"openai embeddings: {error}") from error
+        return _checked(rows, len(texts), "openai")
+
+
+class OllamaEncoder:
+    """An Ollama server's embedding model."""
+
+    static: Final = False
+
+    def __init__(self, model: str, *, host: str | None) -> None:
+        import ollama
+
+        self.identity = f"ollama/{model}"
+        self._name = model
+        self._client: ollama.Client = ollama.Client(host=host, timeout=REMOTE_TIMEOUT_SECONDS)
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import httpx
+        import ollama
+
+        rows: list[Sequence[float]] = []
+        try:
+            for start in range(0, len(texts), REMOTE_BATCH):
+                batch = list(texts[start : start + REMOTE_BATCH])
+                rows.extend(self._client.embed(model=self._name, input=batch).embeddings)
+        except (ollama.ResponseError, httpx.HTTPError, ConnectionError) as error:
+            raise EncoderError(f"ollama embeddings: {error}") from error
+        return _checked(rows, len(texts), "ollama")
+
+
+def build_encoder(settings: Settings) -> Encoder:
+    """The encoder that the settings name.
+
+    Raises:
+        ConfigurationError: the chosen kind needs a model and none is named.
+        EncoderError: the encoder cannot be loaded.
+    """
+    chosen = settings.encoder
+    if chosen.kind == "wordllama":
+        return WordLlamaEncoder()
+    if chosen.kind == "minilm":
+        return MiniLMEncoder()
+    if chosen.model is None:
+        raise ConfigurationError(f"setting encoder.model: kind {chosen.kind!r} needs a model")
+    if chosen.kind == "sentence-transformers":
+        return SentenceTransformerEncoder(chosen.model)
+    if chosen.kind == "openai":
+        key = settings.llm.openai.api_key
+        return OpenAIEncoder(
+            chosen.model,
+            base_url=settings.llm.openai.base_url,
+            api_key=key.get_secret_value() if key else None,
+        )
+    return OllamaEncoder(chosen.model, host=settings.llm.ollama.host)
+
+
+def _checked(rows: Sequence[Sequence[float]], wanted: int, provider: str) -> NDArray[np.float32]:
+    """Remote answers are not trusted: one finite row a text, all of one length."""
+    if len(rows) != wanted:
+        raise EncoderError(f"{provider}: {len(rows)} vectors for {wanted} texts")
+    if len({len(row) for row in rows}) > 1:
+        raise EncoderError(f"{provider}: vectors of different lengths")
+    vectors = np.asarray(rows, dtype=np.float32)
+    if not np.isfinite(vectors).all():
+        raise EncoderError(f"{provider}: a vector holds a value that is not a number")
+    return _unit(vectors)
+
+
+def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Rows scaled to length 1; a row of zeros stays one."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(norms, 1e-9), dtype=np.float32)

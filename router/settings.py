@@ -1,0 +1,172 @@
+"""Every setting, with its default, and where an effective value came from.
+
+Sources, strongest first: arguments, ``ROUTER_*`` environment variables, ``router.toml`` in the
+working directory, ``[tool.router]`` in its ``pyproject.toml``, the defaults below. A nested value
+is named with two underscores: ``ROUTER_FUZZY__TTL_SECONDS=3600``. Keys of providers are read from
+the environment only, and never written or shown.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import platformdirs
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    PyprojectTomlConfigSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from router.errors import ConfigurationError
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class FuzzySettings(_Section):
+    """Stage 1, the fuzzy cache."""
+
+    similarity_threshold: float = Field(0.75, ge=0, le=1)
+    """Least Levenshtein similarity of a hit, in [0, 1]; the content gate applies on top."""
+    ttl_seconds: float = Field(7 * 24 * 3600, gt=0)
+    max_entries: int = Field(500, ge=1)
+
+
+class ExactSettings(_Section):
+    """Stage 2, the exact cache."""
+
+    ttl_seconds: float = Field(7 * 24 * 3600, gt=0)
+    max_entries: int = Field(1000, ge=1)
+
+
+class OpenAISettings(_Section):
+    """An OpenAI-compatible API."""
+
+    base_url: str | None = None
+    """None means the SDK's own default, or ``OPENAI_BASE_URL``."""
+    model: str = "gpt-5-mini"
+    api_key: SecretStr | None = None
+    """None means ``OPENAI_API_KEY``. Set it by environment variable, not in a file."""
+
+
+class OllamaSettings(_Section):
+    """An Ollama server."""
+
+    host: str | None = None
+    """None means ``OLLAMA_HOST``, or the SDK's own default on loopback."""
+    model: str = "llama3.2"
+
+
+class LLMSettings(_Section):
+    """Stage 3, the LLM."""
+
+    providers: tuple[Literal["openai", "ollama"], ...] | Literal["auto"] = "auto"
+    """Which to ask, in fall-back order. ``auto``: openai when a key or base URL is set, ollama
+    when a host is set; an empty list: none."""
+    openai: OpenAISettings = OpenAISettings()
+    ollama: OllamaSettings = OllamaSettings()
+    timeout_seconds: float = Field(20.0, gt=0)
+    """Deadline of the whole stage: every retry and every provider together."""
+    max_retries: int = Field(2, ge=0, le=10)
+    """Further tries per provider after 429, 5xx or a connection error."""
+    breaker_failures: int = Field(5, ge=1)
+    """Failures in a row after which a provider is left alone ..."""
+    breaker_reset_seconds: float = Field(30.0, gt=0)
+    """... for this long; then one trial call decides."""
+    max_offered: int = Field(40, ge=1, le=500)
+    """With more skills than this, the LLM is offered a shortlist from retrieval."""
+
+
+class VectorSettings(_Section):
+    """Stage 4, the vector fallback."""
+
+    confidence_threshold: float = Field(0.5, ge=0, le=1)
+    """An LLM answer below it is weak, and stage 4 runs."""
+    confidence_boost: float = Field(0.15, ge=0, le=1)
+    """Lift of a weak answer that retrieval supports."""
+    confidence_cap: float = Field(0.95, ge=0, le=1)
+    """No lift goes above it."""
+    generic_skills: tuple[str, ...] = ("writer", "knowledge")
+    """Fall-back skills: being the only choice, one of them makes a weak answer."""
+    max_suggestions: int = Field(3, ge=0, le=20)
+
+
+class EncoderSettings(_Section):
+    """The text encoder of the vector index."""
+
+    kind: Literal["wordllama", "minilm", "sentence-transformers", "openai", "ollama"] = "wordllama"
+    """``wordllama`` is bundled and English; ``minilm`` is Chroma's ONNX model, downloaded once."""
+    model: str | None = None
+    """Model name or folder, for the kinds that need one."""
+
+
+class Settings(BaseSettings):
+    """All settings; see the module's text for their sources."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="ROUTER_",
+        env_nested_delimiter="__",
+        toml_file="router.toml",
+        pyproject_toml_table_header=("tool", "router"),
+        extra="forbid",
+        frozen=True,
+    )
+
+    skills: tuple[Path, ...] | None = None
+    """Folders of skills, strongest first. None: ``skills``, ``.agents/skills`` and
+    ``.claude/skills`` under the working directory, then ``~/.agents/skills``, where they exist."""
+    shipped_skills: bool = True
+    """Whether the skills that come with the package are installed too, weakest of all."""
+    state_dir: Path = Field(default_factory=lambda: platformdirs.user_cache_path("cascade-router"))
+    """Where the fuzzy cache and the index are kept."""
+    pinned_skills: tuple[str, ...] = ()
+    """Skills that every shortlist for the LLM includes."""
+    max_concurrency: int = Field(16, ge=1, le=1000)
+    """How many requests ``route_many`` works on at a time."""
+    fuzzy: FuzzySettings = FuzzySettings()
+    exact: ExactSettings = ExactSettings()
+    llm: LLMSettings = LLMSettings()
+    vector: VectorSettings = VectorSettings()
+    encoder: EncoderSettings = EncoderSettings()
+
+    def __init__(self, **values: Any) -> None:
+        """Read all sources.
+
+        Raises:
+            ConfigurationError: a value is unknown or malformed; the message names each one.
+        """
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise ConfigurationError(_render(error)) from error
+        except (OSError, ValueError) as error:  # unreadable TOML, unparsable variable
+            raise ConfigurationError(str(error)) from error
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - .env files are not a source
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - nor are secret folders
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (
+            init_settings,
+            env_settings,
+            TomlConfigSettingsSource(settings_cls),
+            PyprojectTomlConfigSettingsSource(settings_cls),
+        )
+
+
+def _render(error: ValidationError) -> str:
+    """One line a fault: the setting's dotted name and what is wrong, never the value of a key."""
+    return "; ".join(
+        f"setting {'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}"
+        for fault in error.errors(include_input=False, include_url=False)
+    )
