@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from router.errors import InvalidRequest
@@ -39,6 +40,11 @@ class Request:
     history: tuple[Turn, ...] = ()
     scope: str | None = None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the request is nothing but its text."""
+        return self.available is None and not self.history and self.scope is None
+
     @classmethod
     def parse(
         cls,
@@ -54,6 +60,8 @@ class Request:
             InvalidRequest: a part is of the wrong type, empty, too long, or holds control
                 characters; the message names the part.
         """
+        if available is None and not history and scope is None and isinstance(text, str):
+            return _parse_text(text)
         _check_text("request", text, MAX_REQUEST_CHARACTERS)
         if isinstance(available, str):
             raise InvalidRequest("available_skills: expected a list of names, not one string")
@@ -66,6 +74,14 @@ class Request:
         if scope is not None:
             _check_text("scope", scope, MAX_SCOPE_CHARACTERS)
         return cls(text, names, _parse_history(history) if history else (), scope)
+
+
+@lru_cache(maxsize=1024)
+def _parse_text(text: str) -> Request:
+    """A request of text alone. Remembered, because callers ask the same again and again, and then
+    checking would take longer than the cache that answers."""
+    _check_text("request", text, MAX_REQUEST_CHARACTERS)
+    return Request(text)
 
 
 def _parse_history(history: Sequence[Turn | str]) -> tuple[Turn, ...]:

@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 EvidenceValue: TypeAlias = str | int | float | bool | tuple[str, ...]
 """One measured or observed value in a trace entry."""
 
-NO_EVIDENCE: Final[Mapping[str, EvidenceValue]] = MappingProxyType({})
+Evidence: TypeAlias = Mapping[str, EvidenceValue]
+"""Read-only; a dict given to a trace entry or candidate is wrapped."""
+
+NO_EVIDENCE: Final[Evidence] = MappingProxyType({})
+
+
+def _no_evidence() -> Evidence:
+    return NO_EVIDENCE
 
 
 class Decision(StrEnum):
@@ -63,11 +70,30 @@ class Candidate:
 
     name: str
     score: float
-    evidence: Mapping[str, EvidenceValue] = NO_EVIDENCE
+    evidence: Evidence = field(default_factory=_no_evidence, hash=False)
+
+    def __post_init__(self) -> None:
+        _freeze_evidence(self)
 
 
-@dataclass(frozen=True, slots=True)
-class StageTrace:
+class _Copied:
+    """A frozen dataclass that can be copied with changes at little cost.
+
+    ``dataclasses.replace`` and a frozen ``__init__`` set every field through a checked call, which
+    would be most of the time of an exact cache hit. This is why these classes have no slots.
+    """
+
+    def copy_with(self, **changes: Any) -> Self:
+        """A copy that differs in the given fields; they are not checked."""
+        twin = object.__new__(type(self))
+        fields = self.__dict__.copy()
+        fields.update(changes)
+        object.__setattr__(twin, "__dict__", fields)
+        return twin
+
+
+@dataclass(frozen=True)
+class StageTrace(_Copied):
     """What one stage did for one request.
 
     Attributes:
@@ -83,8 +109,16 @@ class StageTrace:
     outcome: Outcome
     reason: str
     microseconds: float = 0.0
-    evidence: Mapping[str, EvidenceValue] = NO_EVIDENCE
+    evidence: Evidence = field(default_factory=_no_evidence, hash=False)
     candidates: tuple[Candidate, ...] = ()
+
+    def __post_init__(self) -> None:
+        _freeze_evidence(self)
+
+
+def _freeze_evidence(owner: Candidate | StageTrace) -> None:
+    if isinstance(owner.evidence, dict):
+        object.__setattr__(owner, "evidence", MappingProxyType(owner.evidence))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +129,8 @@ class LayerChoice:
     weight: float
 
 
-@dataclass(frozen=True, slots=True)
-class RoutingResult:
+@dataclass(frozen=True)
+class RoutingResult(_Copied):
     """The router's answer to one request. Deeply immutable, so sharing one is as good as a copy.
 
     Attributes:
@@ -210,7 +244,7 @@ def _trace_to_dict(entry: StageTrace) -> dict[str, Any]:
     }
 
 
-def _evidence_to_dict(evidence: Mapping[str, EvidenceValue]) -> dict[str, Any]:
+def _evidence_to_dict(evidence: Evidence) -> dict[str, Any]:
     return {
         key: list(value) if isinstance(value, tuple) else value for key, value in evidence.items()
     }
@@ -285,7 +319,7 @@ class _Reader:
             raise self._wrong(key, "a list", value)
         return [_Reader(item, f"{self._where}.{key}[{i}]") for i, item in enumerate(value)]
 
-    def evidence(self, key: str) -> Mapping[str, EvidenceValue]:
+    def evidence(self, key: str) -> Evidence:
         value = self._take(key)
         if not isinstance(value, dict):
             raise self._wrong(key, "an object", value)

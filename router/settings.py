@@ -8,13 +8,15 @@ the environment only, and never written or shown.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
+    NoDecode,
     PydanticBaseSettingsSource,
     PyprojectTomlConfigSettingsSource,
     SettingsConfigDict,
@@ -22,6 +24,22 @@ from pydantic_settings import (
 )
 
 from router.errors import ConfigurationError
+
+
+def _split(value: object) -> object:
+    """Environment variables give lists as ``a,b`` or as JSON; TOML gives real lists."""
+    if not isinstance(value, str):
+        return value
+    if value.lstrip().startswith("["):
+        return json.loads(value)
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
+Paths = Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_split)]
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+ProviderNames = Annotated[
+    tuple[Literal["openai", "ollama"], ...], NoDecode, BeforeValidator(_split)
+]
 
 
 class _Section(BaseModel):
@@ -49,7 +67,8 @@ class OpenAISettings(_Section):
 
     base_url: str | None = None
     """None means the SDK's own default, or ``OPENAI_BASE_URL``."""
-    model: str = "gpt-5-mini"
+    model: str = "gpt-4.1-mini"
+    """A model that gives token probabilities; reasoning models give none and take longer."""
     api_key: SecretStr | None = None
     """None means ``OPENAI_API_KEY``. Set it by environment variable, not in a file."""
 
@@ -65,9 +84,11 @@ class OllamaSettings(_Section):
 class LLMSettings(_Section):
     """Stage 3, the LLM."""
 
-    providers: tuple[Literal["openai", "ollama"], ...] | Literal["auto"] = "auto"
-    """Which to ask, in fall-back order. ``auto``: openai when a key or base URL is set, ollama
-    when a host is set; an empty list: none."""
+    enabled: bool = True
+    """False: stage 3 is skipped, whatever the environment holds."""
+    providers: ProviderNames | None = None
+    """Which to ask, in fall-back order. None: openai when a key or a base URL is set, then ollama
+    when a host is set."""
     openai: OpenAISettings = OpenAISettings()
     ollama: OllamaSettings = OllamaSettings()
     timeout_seconds: float = Field(20.0, gt=0)
@@ -91,7 +112,7 @@ class VectorSettings(_Section):
     """Lift of a weak answer that retrieval supports."""
     confidence_cap: float = Field(0.95, ge=0, le=1)
     """No lift goes above it."""
-    generic_skills: tuple[str, ...] = ("writer", "knowledge")
+    generic_skills: Names = ("writer", "knowledge")
     """Fall-back skills: being the only choice, one of them makes a weak answer."""
     max_suggestions: int = Field(3, ge=0, le=20)
 
@@ -117,14 +138,14 @@ class Settings(BaseSettings):
         frozen=True,
     )
 
-    skills: tuple[Path, ...] | None = None
+    skills: Paths | None = None
     """Folders of skills, strongest first. None: ``skills``, ``.agents/skills`` and
     ``.claude/skills`` under the working directory, then ``~/.agents/skills``, where they exist."""
     shipped_skills: bool = True
     """Whether the skills that come with the package are installed too, weakest of all."""
     state_dir: Path = Field(default_factory=lambda: platformdirs.user_cache_path("cascade-router"))
     """Where the fuzzy cache and the index are kept."""
-    pinned_skills: tuple[str, ...] = ()
+    pinned_skills: Names = ()
     """Skills that every shortlist for the LLM includes."""
     max_concurrency: int = Field(16, ge=1, le=1000)
     """How many requests ``route_many`` works on at a time."""

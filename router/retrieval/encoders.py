@@ -29,6 +29,9 @@ REMOTE_BATCH: Final = 128
 
 REMOTE_TIMEOUT_SECONDS: Final = 30.0
 
+BODY_SHARE: Final = 0.75
+"""Weight of a skill's body beside its head in the static vector."""
+
 
 @runtime_checkable
 class Encoder(Protocol):
@@ -37,9 +40,8 @@ class Encoder(Protocol):
     Attributes:
         identity: names the encoder and its weights; stored with an index, which is rebuilt when
             it changes.
-        static: encoding costs microseconds, so that whole bodies can be encoded sentence by
-            sentence and a request can be encoded on the event loop. Others encode a few
-            passages a skill, and requests in a thread.
+        static: encoding costs microseconds, so that requests are encoded on the event loop.
+            Others work in a thread.
     """
 
     @property
@@ -54,6 +56,13 @@ class Encoder(Protocol):
 
         Raises:
             EncoderError: the encoder cannot be reached or gave unusable vectors.
+        """
+        ...
+
+    def encode_documents(self, documents: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        """Vectors of skills, each given as (head, body): what it is for, and its instructions.
+
+        Shape and errors as for ``encode``.
         """
         ...
 
@@ -72,12 +81,39 @@ class WordLlamaEncoder:
         self._model = wordllama.WordLlama.load(
             cache_dir=Path(wordllama.__file__).parent, disable_download=True
         )
+        self._model.tokenizer.no_padding()
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return _unit(self._model.embed(list(texts)))
+        return _unit(self._pooled(texts, damped=False))
+
+    def encode_documents(self, documents: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        heads = self.encode([head for head, _ in documents])
+        bodies = _unit(self._pooled([body for _, body in documents], damped=True))
+        return _unit(heads + BODY_SHARE * bodies)
+
+    def _pooled(self, texts: Sequence[str], *, damped: bool) -> NDArray[np.float32]:
+        """Sums of token vectors; damped: a token that occurs n times counts as sqrt(n), so that a
+        long text is not drowned by the few words that it repeats most."""
+        table = self._model.embedding
+        rows = np.zeros((len(texts), table.shape[1]), dtype=np.float32)
+        encodings = self._model.tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        for row, encoding in zip(rows, encodings, strict=True):
+            tokens, counts = np.unique(np.asarray(encoding.ids, dtype=np.int64), return_counts=True)
+            row[:] = (np.sqrt(counts) if damped else counts) @ table[tokens]
+        return rows
 
 
-class MiniLMEncoder:
+class _HeadEncoder:
+    """What encoders share that are too slow, or too short of context, for whole bodies."""
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        raise NotImplementedError
+
+    def encode_documents(self, documents: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        return self.encode([head for head, _ in documents])
+
+
+class MiniLMEncoder(_HeadEncoder):
     """all-MiniLM-L6-v2 in Chroma's ONNX packaging, 384 dimensions; downloaded once by Chroma."""
 
     identity: Final = "chroma-onnx/all-MiniLM-L6-v2"
@@ -95,7 +131,7 @@ class MiniLMEncoder:
             raise EncoderError(f"minilm: {error}") from error
 
 
-class SentenceTransformerEncoder:
+class SentenceTransformerEncoder(_HeadEncoder):
     """Any sentence-transformers model, by name or folder."""
 
     static: Final = False
@@ -118,7 +154,7 @@ class SentenceTransformerEncoder:
         return _unit(self._model.encode(list(texts), show_progress_bar=False))
 
 
-class OpenAIEncoder:
+class OpenAIEncoder(_HeadEncoder):
     """An OpenAI-compatible embeddings endpoint."""
 
     static: Final = False
@@ -150,7 +186,7 @@ class OpenAIEncoder:
         return _checked(rows, len(texts), "openai")
 
 
-class OllamaEncoder:
+class OllamaEncoder(_HeadEncoder):
     """An Ollama server's embedding model."""
 
     static: Final = False

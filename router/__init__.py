@@ -1,0 +1,58 @@
+"""cascade-router: which skills to load for a request, with a confidence that means what it says."""
+
+from router.errors import (
+    ConfigurationError,
+    EncoderError,
+    InvalidRequest,
+    LLMAnswerError,
+    LLMError,
+    LLMRejected,
+    LLMUnavailable,
+    ManifestError,
+    RouterError,
+    StoreError,
+    UnknownSkill,
+)
+from router.request import Request, Turn
+from router.result import (
+    Candidate,
+    Decision,
+    LayerChoice,
+    Outcome,
+    RoutingResult,
+    Stage,
+    StageTrace,
+)
+from router.router import SemanticRouter
+from router.settings import Settings
+from router.stages.exact import ExactCache
+from router.stages.fuzzy import FuzzyCache
+from router.sync import SyncSemanticRouter
+
+__all__ = [
+    "Candidate",
+    "ConfigurationError",
+    "Decision",
+    "EncoderError",
+    "ExactCache",
+    "FuzzyCache",
+    "InvalidRequest",
+    "LLMAnswerError",
+    "LLMError",
+    "LLMRejected",
+    "LLMUnavailable",
+    "LayerChoice",
+    "ManifestError",
+    "Outcome",
+    "Request",
+    "RouterError",
+    "RoutingResult",
+    "SemanticRouter",
+    "Settings",
+    "Stage",
+    "StageTrace",
+    "StoreError",
+    "SyncSemanticRouter",
+    "Turn",
+    "UnknownSkill",
+]

@@ -1,0 +1,1 @@
+"""Language models behind one seam: the question, the providers, the reading of answers."""

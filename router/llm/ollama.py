@@ -1,0 +1,161 @@
+"""Ollama, through its official SDK.
+
+Ollama constrains decoding to the JSON schema by itself and ignores parameters that its version
+does not know, so nothing has to be given up step by step. Two things need care. Its context is
+4,096 tokens unless asked otherwise, and a longer prompt silently loses its beginning; and another
+context size makes it load the model anew. So the size is asked for in coarse steps. The SDK
+translates only refused connections and HTTP statuses; the other exceptions of its HTTP library
+and of its parsing come through bare and are mapped here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+from typing import TYPE_CHECKING, Any, Final
+
+from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
+from router.llm.protocol import Completion, OutputMode, Prompt, Token
+
+if TYPE_CHECKING:
+    from ollama import AsyncClient, ChatResponse
+
+_PROVIDER: Final = "ollama"
+_MAX_ANSWER_TOKENS: Final = 2048  # an answer takes 200; what a model thinks before it counts too
+_CONTEXT_STEPS: Final = (8_192, 16_384, 32_768, 65_536)
+_BYTES_PER_TOKEN: Final = 3  # low for English, about right for other scripts: err on the long side
+
+
+class OllamaModel:
+    """A chat model on an Ollama server.
+
+    Args:
+        model: the model's name.
+        host: the server's address; None means ``OLLAMA_HOST``, or the SDK's default on loopback.
+    """
+
+    def __init__(self, model: str, *, host: str | None = None) -> None:
+        self._model = model
+        self._host = host
+        self._client: AsyncClient | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def provider(self) -> str:
+        return _PROVIDER
+
+    @property
+    def model(self) -> str:
+        return self._model
+
+    async def complete(self, prompt: Prompt, *, timeout_seconds: float) -> Completion:
+        """Ask once; see ``ChatModel``."""
+        client = await self._connect()
+        import httpx
+        import ollama
+
+        arguments: dict[str, Any] = {
+            "model": self._model,
+            "messages": [
+                {"role": "system", "content": prompt.system},
+                {"role": "user", "content": prompt.user},
+            ],
+            "format": dict(prompt.schema),
+            "stream": False,
+            "options": {
+                "temperature": 0,
+                "num_predict": _MAX_ANSWER_TOKENS,
+                "num_ctx": _context_size(prompt),
+            },
+        }
+        if "logprobs" in inspect.signature(client.chat).parameters:  # from 0.6.1 on
+            arguments["logprobs"] = True
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                response: ChatResponse = await client.chat(**arguments)
+        except TimeoutError:
+            raise LLMUnavailable(_PROVIDER, f"no answer within {timeout_seconds:.3g} s") from None
+        except (
+            ollama.ResponseError,
+            ollama.RequestError,
+            ConnectionError,
+            httpx.HTTPError,
+            httpx.InvalidURL,
+            # The SDK parses bodies with **, .get() and pydantic: these are its malformed bodies.
+            ValueError,
+            TypeError,
+            AttributeError,
+        ) as error:
+            raise as_llm_error(error) from error
+        return _read(response)
+
+    async def aclose(self) -> None:
+        client, self._client = self._client, None
+        if client is None or self._loop is not asyncio.get_running_loop():
+            return
+        if hasattr(client, "close"):  # SDKs before 0.6.1 leave it to the garbage collector
+            await client.close()  # type: ignore[no-untyped-call]
+
+    async def _connect(self) -> AsyncClient:
+        """The client of the running event loop; connections of another loop are of no use here."""
+        import httpx
+
+        loop = asyncio.get_running_loop()
+        try:
+            if self._client is None:
+                # A caller cancelled here leaves a thread that finishes an import, nothing else.
+                # The import itself reads OLLAMA_HOST, and raises when that is malformed.
+                await asyncio.to_thread(importlib.import_module, "ollama")
+            # Asked again, because a concurrent first call may have connected meanwhile.
+            if self._client is None or self._loop is not loop:
+                from ollama import AsyncClient
+
+                self._client, self._loop = AsyncClient(host=self._host), loop
+        except (ValueError, httpx.InvalidURL) as error:
+            raise LLMRejected(_PROVIDER, f"the host cannot be used: {error}") from error
+        return self._client
+
+
+def as_llm_error(error: Exception) -> LLMError:
+    """What an exception of the SDK, or of the HTTP library below it, means for the router."""
+    import httpx
+    import ollama
+
+    if isinstance(error, ollama.ResponseError):
+        message = f"{error.status_code} {error.error}"
+        if error.status_code in (408, 429) or error.status_code >= 500:
+            return LLMUnavailable(_PROVIDER, message)
+        return LLMRejected(_PROVIDER, message)
+    if isinstance(error, ConnectionError | httpx.TransportError):
+        return LLMUnavailable(_PROVIDER, str(error) or type(error).__name__)
+    if isinstance(error, ValueError | TypeError | AttributeError):
+        return LLMAnswerError(_PROVIDER, f"the response is not a chat response: {error}")
+    return LLMRejected(_PROVIDER, str(error))
+
+
+def _context_size(prompt: Prompt) -> int:
+    """The smallest step, in tokens, that holds the prompt and the answer; else the largest."""
+    size = len(prompt.system.encode()) + len(prompt.user.encode())
+    needed = size // _BYTES_PER_TOKEN + _MAX_ANSWER_TOKENS
+    return next((step for step in _CONTEXT_STEPS if step >= needed), _CONTEXT_STEPS[-1])
+
+
+def _read(response: ChatResponse) -> Completion:
+    """Raises LLMAnswerError: the answer is cut off or empty."""
+    if response.done_reason == "length":
+        raise LLMAnswerError(_PROVIDER, "the answer was cut off at the token limit")
+    text = response.message.content
+    if not text:
+        raise LLMAnswerError(_PROVIDER, "the answer is empty")
+    # The field is missing from SDKs before 0.6.1.
+    tokens = [
+        Token.parse(item.token, item.logprob) for item in getattr(response, "logprobs", None) or ()
+    ]
+    return Completion(
+        text=text,
+        mode=OutputMode.JSON_SCHEMA,
+        tokens=() if None in tokens else tuple(token for token in tokens if token is not None),
+        input_tokens=response.prompt_eval_count,
+        output_tokens=response.eval_count,
+    )

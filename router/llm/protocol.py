@@ -1,0 +1,123 @@
+"""The seam between the LLM stage and the providers' SDKs: what goes in, what comes out.
+
+A provider is anything with the methods of ``ChatModel``. It reports trouble only through
+``LLMUnavailable``, ``LLMRejected`` and ``LLMAnswerError`` of ``router.errors``; no exception of an
+SDK crosses this line, so that the stage can decide about retries without knowing any SDK.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+
+class OutputMode(StrEnum):
+    """How the provider was held to the answer's form, strongest first."""
+
+    JSON_SCHEMA = "json_schema"
+    """Decoding is constrained to the schema."""
+    JSON_OBJECT = "json_object"
+    """Some JSON object; its fields are asked for in words."""
+    PLAIN = "plain"
+    """Everything is asked for in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedSkill:
+    """A skill as the model sees it."""
+
+    name: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One question to a model.
+
+    Attributes:
+        system: fixed instructions; contains no text from outside.
+        user: the untrusted data, as JSON.
+        schema: JSON schema of the answer.
+    """
+
+    system: str
+    user: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One generated token.
+
+    Attributes:
+        data: its UTF-8 bytes; a token may be a part of one character.
+        probability: the model's probability of it, in [0, 1], given what came before.
+    """
+
+    data: bytes
+    probability: float
+
+    @classmethod
+    def parse(cls, text: object, logprob: object, data: object = None) -> Token | None:
+        """The token that a provider describes by text, natural log and, optionally, byte values.
+
+        None when the description is not usable; the answer itself may still be.
+        """
+        if isinstance(logprob, bool) or not isinstance(logprob, int | float) or logprob != logprob:
+            return None
+        if isinstance(data, list) and all(type(b) is int and 0 <= b <= 255 for b in data):
+            raw = bytes(data)
+        elif isinstance(text, str):
+            raw = text.encode("utf-8", "replace")
+        else:
+            return None
+        # Some servers round log 1 to a small positive number.
+        return cls(raw, math.exp(min(float(logprob), 0.0)))
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model answered.
+
+    Attributes:
+        text: the answer, as generated.
+        mode: how the provider was held to the form.
+        tokens: the generated tokens with their probabilities; empty when the provider gives none.
+        refused: features of the call that this provider turned down, such as ``"logprobs"``.
+        input_tokens: size of the prompt, as the provider counted it; None when it did not say.
+        output_tokens: size of the answer, likewise.
+    """
+
+    text: str
+    mode: OutputMode
+    tokens: tuple[Token, ...] = ()
+    refused: tuple[str, ...] = ()
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class ChatModel(Protocol):
+    """One model of one provider. Instances are shared by concurrent requests on one event loop."""
+
+    @property
+    def provider(self) -> str:
+        """The provider's name, such as ``"openai"``."""
+
+    @property
+    def model(self) -> str:
+        """The model's name, as the provider knows it."""
+
+    async def complete(self, prompt: Prompt, *, timeout_seconds: float) -> Completion:
+        """Ask once; no retries. ``timeout_seconds`` is for the whole call.
+
+        Raises:
+            LLMUnavailable: no connection, no answer in time, 429 or 5xx.
+            LLMRejected: the provider refuses the call itself.
+            LLMAnswerError: the answer is malformed, cut off, empty or a refusal.
+        """
+
+    async def aclose(self) -> None:
+        """Close the connections. The model may be used again afterwards."""

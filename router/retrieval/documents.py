@@ -1,0 +1,89 @@
+"""A skill as retrieval sees it: six text fields, each a bag of stems.
+
+The body matters as much as the description: many requests name a symptom or a tool that only the
+instructions mention. Code counts less than prose, and a section that says when to use the skill
+counts again as a field of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from router.skills.manifest import SkillManifest
+from router.text import STOPWORDS, stem, tokens
+
+FIELDS: Final = ("name", "hints", "description", "prose", "code", "when")
+
+MAX_BODY_CHARACTERS: Final = 20_000
+"""What is read of a body; the format asks for under 5,000 tokens."""
+
+MAX_SECTION_CHARACTERS: Final = 1_500
+
+_CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_CAMEL_CASE: Final = re.compile(r"\w*[a-z][A-Z]\w*")
+_FENCE: Final = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
+_WHEN: Final = re.compile(
+    r"^#+[^\n]*\b(?:when|use case|trigger|purpose|overview|what)[^\n]*\n(.*?)(?=^#|\Z)",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
+)
+
+
+def words(text: str) -> list[str]:
+    """The words of a text without function words, as a request is read."""
+    return [word for word in tokens(text) if word not in STOPWORDS]
+
+
+def indexed_words(text: str) -> list[str]:
+    """The words of a text as a skill is indexed: an identifier counts whole and in its parts, so
+    that "FlatList" is found by "flatlist" and by "list"."""
+    parts = [part for name in _CAMEL_CASE.findall(text) for part in _CAMEL.split(name)]
+    return words(text) + words(" ".join(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class SkillDocument:
+    """Everything about one skill that an index needs, made from its manifest alone.
+
+    Attributes:
+        name: the skill's name.
+        fields: for each of ``FIELDS`` the stems with their counts.
+        words: every different word, unstemmed, for the spelling index.
+        head: one text that says what the skill is for, for the encoder.
+        body: the instructions, cut, for the encoder.
+        digest: of ``head`` and ``body``: an equal digest means an equal vector.
+    """
+
+    name: str
+    fields: tuple[Mapping[str, int], ...]
+    words: frozenset[str]
+    head: str
+    body: str
+    digest: str
+
+    @classmethod
+    def of(cls, skill: SkillManifest) -> SkillDocument:
+        """The document of a skill."""
+        title = skill.name.replace("-", " ").replace("_", " ")
+        hints = ". ".join((*skill.routing_keywords, *skill.intents, *skill.examples))
+        body = skill.body[:MAX_BODY_CHARACTERS]
+        prose = _FENCE.sub("\n", body)
+        code = "\n".join(match.group() for match in _FENCE.finditer(body))
+        when = " ".join(match.group(1)[:MAX_SECTION_CHARACTERS] for match in _WHEN.finditer(prose))
+        bags = [
+            indexed_words(text) for text in (title, hints, skill.description, prose, code, when)
+        ]
+        head = f"{title}. {skill.description} {hints}".rstrip()
+        digest = hashlib.sha256(f"{head}\0{body}".encode("utf-8", "replace")).hexdigest()
+        return cls(
+            name=skill.name,
+            fields=tuple(Counter(map(stem, bag)) for bag in bags),
+            words=frozenset().union(*bags),
+            head=head,
+            body=body,
+            digest=digest,
+        )

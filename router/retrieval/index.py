@@ -1,0 +1,276 @@
+"""The index over one catalog snapshot: the documents, three ways to find them, and their fusion.
+
+The lexical, latent and spelling parts are computed from the documents whenever the catalog changes
+and are immutable; the vectors live in Chroma, where only what changed is encoded again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Self
+
+import numpy as np
+from cachetools import LRUCache
+from numpy.typing import NDArray
+
+from router.retrieval.clauses import clauses
+from router.retrieval.documents import SkillDocument, words
+from router.retrieval.encoders import Encoder
+from router.retrieval.fusion import fuse
+from router.retrieval.latent import LatentIndex
+from router.retrieval.lexical import IDF_POWER, LexicalIndex
+from router.retrieval.partner import likeliest_partner
+from router.retrieval.spelling import SpellingIndex
+from router.retrieval.vectors import VectorStore
+from router.skills.catalog import Catalog
+from router.text import stem, tokens
+
+NEAREST: Final = 100
+"""Skills asked of Chroma; the others are taken to be as near as the last of these."""
+PARTNERS: Final = 20
+"""Best skills that a second one is looked for among."""
+FIFTH: Final = 4
+PROMOTED: Final = -3.5
+"""From these log-odds on, the likeliest second skill is put in fifth place, where a list of
+suggestions still shows it."""
+REMEMBERED_VECTORS: Final = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One skill as retrieval sees it for one request.
+
+    Attributes:
+        name: the skill.
+        score: the fused score; comparable between the skills of one ranking only.
+        lexical: BM25F, as a share of what a match of every term could reach at most.
+        latent: cosine in the catalog's latent space.
+        cosine: cosine of the encoder's vectors.
+        terms: stems of the request found in the skill, strongest contribution first.
+    """
+
+    name: str
+    score: float
+    lexical: float
+    latent: float
+    cosine: float
+    terms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The skills for one request, best first, and what the decision rests on.
+
+    Attributes:
+        matches: best first; empty when there is no skill to rank.
+        evidence: sum of the best skill's term contributions; grows with what was matched.
+        latent_mass: latent cosine of the best skill, times the share of the request that the
+            latent space can express.
+        second: the likeliest second skill, at its place among the matches.
+        second_log_odds: of the request needing it beside the best match.
+    """
+
+    matches: tuple[Match, ...]
+    evidence: float = 0.0
+    latent_mass: float = 0.0
+    second: Match | None = None
+    second_log_odds: float = -math.inf
+
+
+class SkillIndex:
+    """Retrieval over one catalog. ``updated`` gives the index of the next one.
+
+    Attributes:
+        catalog: the snapshot that this index is about.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        documents: dict[str, SkillDocument],
+        encoder: Encoder,
+        store: VectorStore,
+    ) -> None:
+        ordered = [documents[skill.name] for skill in catalog.routable]
+        self.catalog = catalog
+        self._documents = documents
+        self._encoder = encoder
+        self._store = store
+        self._names = [document.name for document in ordered]
+        self._position = {name: position for position, name in enumerate(self._names)}
+        self._lexical = LexicalIndex(ordered)
+        self._latent = LatentIndex(self._lexical)
+        self._spelling = SpellingIndex(ordered)
+        self._vectors: LRUCache[str, NDArray[np.float32]] = LRUCache(REMEMBERED_VECTORS)
+
+    @classmethod
+    def build(
+        cls,
+        catalog: Catalog,
+        *,
+        encoder: Encoder,
+        store: VectorStore,
+        progress: Callable[[int, int], None] | None = None,
+        previous: Self | None = None,
+    ) -> Self:
+        """Index a catalog; skills that the store already holds unchanged are not encoded again.
+
+        Raises:
+            EncoderError: a skill cannot be encoded.
+        """
+        known = {} if previous is None else previous._documents
+        old = {} if previous is None else previous.catalog.skills
+        documents = {
+            skill.name: known[skill.name]
+            if skill.name in known and old[skill.name].digest == skill.digest
+            else SkillDocument.of(skill)
+            for skill in catalog.routable
+        }
+
+        def encode(names: Sequence[str]) -> NDArray[np.float32]:
+            return encoder.encode_documents(
+                [(documents[name].head, documents[name].body) for name in names]
+            )
+
+        wanted = {name: document.digest for name, document in documents.items()}
+        store.sync(wanted, encode, progress)
+        return cls(catalog, documents, encoder, store)
+
+    def updated(self, catalog: Catalog) -> Self:
+        """The index of a later catalog, sharing this one's store and unchanged documents."""
+        return self.build(catalog, encoder=self._encoder, store=self._store, previous=self)
+
+    def close(self) -> None:
+        """Close the store, which every index made by ``updated`` shares."""
+        self._store.close()
+
+    async def prepare(self, requests: Iterable[str]) -> None:
+        """Encode requests in one batch and remember their vectors for ``rank``.
+
+        Raises:
+            EncoderError: the encoder cannot be reached.
+        """
+        missing = [text for text in dict.fromkeys(requests) if text not in self._vectors]
+        if not missing:
+            return
+        parts = [clauses(text) for text in missing]
+        flat = [clause for clause_list in parts for clause in clause_list]
+        # A static encoder answers in microseconds; a thread would cost more than it.
+        if self._encoder.static:
+            encoded = self._encoder.encode(flat)
+        else:
+            encoded = await asyncio.to_thread(self._encoder.encode, flat)
+        start = 0
+        for text, clause_list in zip(missing, parts, strict=True):
+            mean = encoded[start : start + len(clause_list)].mean(axis=0)
+            self._vectors[text] = mean / max(float(np.linalg.norm(mean)), 1e-9)
+            start += len(clause_list)
+
+    async def rank(
+        self, request: str, *, among: Sequence[str] | None = None, limit: int = 10
+    ) -> Ranking:
+        """Rank the skills for a request.
+
+        Args:
+            request: the text.
+            among: names that may be ranked; None means all.
+            limit: how many matches to give, at least 1.
+
+        Raises:
+            EncoderError: the request cannot be encoded.
+        """
+        allowed = self._allowed(among)
+        if len(allowed) == 0:
+            return Ranking(())
+        await self.prepare([request])
+        vector = self._vectors[request]
+        stems, terms, unknown = self._terms(request)
+
+        reach = float(self._lexical.idf[terms].sum()) + unknown
+        lexical = self._lexical.scores(terms) / math.sqrt(reach + 1e-9)
+        query = self._latent.query(terms)
+        latent = self._latent.similarities(query)
+        dense = self._dense(vector, None if among is None else [self._names[p] for p in allowed])
+        fused = fuse(lexical, latent, dense)
+
+        best = _best(fused, allowed, max(limit, PARTNERS))
+        contributions = self._lexical.contributions(terms, best)
+        found = [
+            Match(
+                name=self._names[position],
+                score=float(fused[position]),
+                lexical=float(lexical[position]),
+                latent=float(latent[position]),
+                cosine=float(dense[position]),
+                terms=_strongest(stems, contributions[:, column]),
+            )
+            for column, position in enumerate(best)
+        ]
+        partner = likeliest_partner(
+            contributions[:, :PARTNERS], self._latent.documents[best[:PARTNERS]]
+        )
+        second = None if partner is None else found[partner.place]
+        if partner is not None and partner.place > FIFTH and partner.log_odds >= PROMOTED:
+            found.insert(FIFTH, found.pop(partner.place))
+        expressible = math.sqrt(
+            float((self._lexical.idf[terms] ** (2 * IDF_POWER)).sum()) + unknown + 1e-9
+        )
+        return Ranking(
+            tuple(found[:limit]),
+            evidence=float(contributions[:, 0].sum()),
+            latent_mass=found[0].latent * float(np.linalg.norm(query)) / expressible,
+            second=second,
+            second_log_odds=-math.inf if partner is None else partner.log_odds,
+        )
+
+    def _allowed(self, among: Sequence[str] | None) -> NDArray[np.intp]:
+        if among is None:
+            return np.arange(len(self._names))
+        return np.array(
+            sorted(self._position[name] for name in set(among) if name in self._position),
+            dtype=np.intp,
+        )
+
+    def _terms(self, request: str) -> tuple[list[str], list[int], int]:
+        """The different stems of a request that some skill knows, their term numbers, and how many
+        others there are. A request of function words alone is taken by those."""
+        known: dict[str, int] = {}
+        unknown: set[str] = set()
+        for word in words(request) or tokens(request):
+            root = stem(word)
+            if root not in self._lexical.vocabulary:
+                root = stem(self._spelling.correct(word) or word)
+            number = self._lexical.vocabulary.get(root)
+            if number is None:
+                unknown.add(root)
+            else:
+                known[root] = number
+        return list(known), list(known.values()), len(unknown)
+
+    def _dense(
+        self, vector: NDArray[np.float32], among: Sequence[str] | None
+    ) -> NDArray[np.float64]:
+        """Cosine of every skill; those beyond the nearest are taken to be as near as the last."""
+        nearest = [
+            (self._position[name], cosine)
+            for name, cosine in self._store.nearest(vector, limit=NEAREST, among=among)
+            if name in self._position  # the store may be ahead of this snapshot
+        ]
+        dense = np.full(len(self._names), min((cosine for _, cosine in nearest), default=0.0))
+        for position, cosine in nearest:
+            dense[position] = cosine
+        return dense
+
+
+def _best(scores: NDArray[np.float64], allowed: NDArray[np.intp], count: int) -> NDArray[np.intp]:
+    """The ``count`` best of the allowed positions, best first; equal scores by position."""
+    order = np.argsort(-scores[allowed], kind="stable")[:count]
+    return allowed[order]
+
+
+def _strongest(stems: Sequence[str], contributions: NDArray[np.float64]) -> tuple[str, ...]:
+    order = np.argsort(-contributions, kind="stable")
+    return tuple(stems[row] for row in order if contributions[row] > 0)

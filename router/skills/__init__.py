@@ -1,0 +1,1 @@
+"""Reading skills: manifests, the folders they lie in, and catalogs of them."""

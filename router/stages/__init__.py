@@ -1,0 +1,1 @@
+"""The stages of the cascade: fuzzy cache, exact cache, LLM, vector fallback."""

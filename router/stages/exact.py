@@ -1,0 +1,165 @@
+"""The exact cache: the answer to a request that was asked before, in a few dictionary look-ups.
+
+The key is the normalised text and the context, a digest that the router makes of everything else
+that changes the answer (catalog, available skills, history, scope, settings).
+
+``get`` is the hottest path of the router, so two things keep it near the cost of a dictionary:
+
+* Each entry is also filed under the spellings by which it was asked, so a request that comes again
+  letter for letter is not even normalised.
+* A hit only notes that the entry was used; the notes are worked off in ``cachetools``' LRU order
+  when something is stored. The notes of the last ``8 * max_entries`` hits are kept, so the order of
+  eviction is exact among all entries that they cover.
+
+One event loop and one synchronous caller may share a cache: what changes the books takes a lock,
+and a hit touches only single operations that the interpreter makes atomic.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from cachetools import LRUCache
+
+from router.result import RoutingResult
+from router.text import normalise
+
+_MAX_SPELLINGS: Final = 8
+"""Spellings an entry is filed under; further ones are normalised every time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExactStats:
+    """Counts since the cache was made; ``entries`` is the present size."""
+
+    entries: int
+    hits: int
+    misses: int
+    evictions: int
+    expirations: int
+
+
+@dataclass(slots=True, eq=False)
+class _Entry:
+    key: tuple[str, str]
+    expires_at: float
+    result: RoutingResult
+    spellings: list[str] = field(default_factory=list)
+
+
+class ExactCache:
+    """Answers by normalised text and context, least recently used out first, with a time to live.
+
+    Args:
+        max_entries: capacity, at least 1.
+        ttl_seconds: life of an entry from its ``set``; at exactly this age it is gone.
+        clock: seconds that never run backwards, such as ``time.monotonic``.
+    """
+
+    def __init__(
+        self,
+        max_entries: int = 1000,
+        ttl_seconds: float = 7 * 24 * 3600,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if max_entries < 1 or ttl_seconds <= 0:
+            raise ValueError("max_entries must be at least 1 and ttl_seconds above 0")
+        self._ttl_seconds = ttl_seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._entries: LRUCache[tuple[str, str], _Entry] = LRUCache(max_entries)
+        self._by_spelling: dict[str, dict[str, _Entry]] = {}
+        self._used: deque[_Entry] = deque(maxlen=8 * max_entries)
+        self._note_use = self._used.append
+        self._hits = self._misses = self._evictions = self._expirations = 0
+
+    def get(self, request: str, context: str = "") -> RoutingResult | None:
+        """The live answer to this request in this context, or None. O(1).
+
+        The stored object itself is handed out: a ``RoutingResult`` is deeply immutable, so it is as
+        good as a copy.
+        """
+        try:
+            entry = self._by_spelling[context][request]
+        except KeyError:
+            found = self._find_new_spelling(request, context)
+            if found is None:
+                return None
+            entry = found
+        if self._clock() >= entry.expires_at:
+            self._expire(entry)
+            return None
+        self._note_use(entry)
+        self._hits += 1
+        return entry.result
+
+    def set(self, request: str, result: RoutingResult, context: str = "") -> None:
+        """Store the answer; it replaces an earlier one to the same request and context. O(1)."""
+        key = (normalise(request), context)
+        entry = _Entry(key, self._clock() + self._ttl_seconds, result)
+        with self._lock:
+            self._settle_uses()
+            if (old := self._entries.pop(key, None)) is not None:
+                self._unfile(old)
+            elif len(self._entries) >= self._entries.maxsize:
+                self._unfile(self._entries.popitem()[1])
+                self._evictions += 1
+            self._entries[key] = entry
+            self._file(entry, request)
+
+    def clear(self) -> None:
+        """Drop all entries; the counts go on."""
+        with self._lock:
+            self._entries.clear()
+            self._by_spelling.clear()
+            self._used.clear()
+
+    def __len__(self) -> int:
+        """Entries held, expired ones that nobody asked for included."""
+        return len(self._entries)
+
+    @property
+    def stats(self) -> ExactStats:
+        return ExactStats(
+            len(self._entries), self._hits, self._misses, self._evictions, self._expirations
+        )
+
+    def _find_new_spelling(self, request: str, context: str) -> _Entry | None:
+        with self._lock:
+            entry = self._entries.get((normalise(request), context))
+            if entry is None:
+                self._misses += 1
+            else:
+                self._file(entry, request)
+            return entry
+
+    def _expire(self, entry: _Entry) -> None:
+        with self._lock:
+            self._misses += 1
+            if self._entries.get(entry.key) is entry:  # not if it was just replaced
+                del self._entries[entry.key]
+                self._unfile(entry)
+                self._expirations += 1
+
+    def _settle_uses(self) -> None:
+        """Bring the LRU order up to date with the hits since the last time."""
+        while self._used:
+            self._entries.get(self._used.popleft().key)
+
+    def _file(self, entry: _Entry, request: str) -> None:
+        if len(entry.spellings) < _MAX_SPELLINGS:
+            entry.spellings.append(request)
+            self._by_spelling.setdefault(entry.key[1], {})[request] = entry
+
+    def _unfile(self, entry: _Entry) -> None:
+        context = entry.key[1]
+        spellings = self._by_spelling[context]
+        for spelling in entry.spellings:
+            spellings.pop(spelling, None)
+        if not spellings:
+            del self._by_spelling[context]

@@ -1,0 +1,343 @@
+"""Stage 3: ask a language model which of the offered skills fit.
+
+The providers are asked in fall-back order. One deadline covers everything: what is left of it is
+shared evenly by the providers not yet asked, so that a hanging first one leaves time for the
+second. A provider that is unavailable is asked again after a pause (exponential, full jitter, at
+least what it asked for), an unusable answer once more with a reminder of the form, a refused call
+not at all. A circuit breaker per provider keeps one that is down from costing every request.
+
+Trouble with a provider never raises: it is the answer's ``reason``, and the cascade goes on.
+Cancellation of the caller does raise, and nothing is left running, because nothing is started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
+from router.llm.breaker import CircuitBreaker, GuardedCall
+from router.llm.ollama import OllamaModel
+from router.llm.openai import OpenAIModel
+from router.llm.prompt import (
+    Selection,
+    ask_again,
+    build_prompt,
+    offerable,
+    parse_answer,
+    selection_probability,
+)
+from router.llm.protocol import ChatModel, Completion, OfferedSkill, Prompt
+from router.request import Request
+from router.result import Candidate, EvidenceValue, Outcome, Stage, StageTrace
+from router.settings import LLMSettings
+
+_FIRST_PAUSE_SECONDS: Final = 0.25
+_LONGEST_PAUSE_SECONDS: Final = 4.0
+_MAX_NOTE_CHARACTERS: Final = 300
+
+
+class ConfidenceSource(StrEnum):
+    """Where an LLM answer's confidence comes from."""
+
+    TOKEN_PROBABILITY = "token_probability"  # noqa: S105 - a token of a language model
+    """The model's probability of the names that it wrote."""
+    STATED = "stated"
+    """The number in the answer; models overstate it."""
+    NONE = "none"
+    """There is neither; the confidence is 0, which makes the answer weak but keeps it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LLMChoice:
+    """A usable answer of one model."""
+
+    provider: str
+    model: str
+    selection: Selection
+    completion: Completion
+    confidence: float
+    confidence_source: ConfidenceSource
+
+
+@dataclass(frozen=True, slots=True)
+class LLMAnswer:
+    """How the stage ended.
+
+    Attributes:
+        outcome: ANSWERED (``choice`` is set), FAILED, or SKIPPED when no provider was called.
+        reason: one sentence for a person.
+        choice: the model's answer; None unless ANSWERED.
+        attempts: one line for each call, and for each provider left alone, in order.
+        offered: how many skills the models could choose from.
+        microseconds: time spent.
+    """
+
+    outcome: Outcome
+    reason: str
+    choice: LLMChoice | None = None
+    attempts: tuple[str, ...] = ()
+    offered: int = 0
+    microseconds: float = 0.0
+
+    @property
+    def selection(self) -> Selection | None:
+        """What was chosen; None unless ANSWERED."""
+        return self.choice.selection if self.choice else None
+
+    @property
+    def confidence(self) -> float:
+        """The raw, uncalibrated confidence in [0, 1]; 0 unless ANSWERED."""
+        return self.choice.confidence if self.choice else 0.0
+
+    def trace(self) -> StageTrace:
+        """The stage's entry for the result."""
+        evidence: dict[str, EvidenceValue] = {
+            "attempts": self.attempts,
+            "skills_offered": self.offered,
+        }
+        candidates: tuple[Candidate, ...] = ()
+        if self.choice:
+            evidence |= _evidence(self.choice)
+            candidates = tuple(
+                Candidate(name, self.confidence) for name in self.choice.selection.skills
+            )
+        return StageTrace(
+            Stage.LLM,
+            self.outcome,
+            self.reason,
+            microseconds=self.microseconds,
+            evidence=MappingProxyType(evidence),
+            candidates=candidates,
+        )
+
+
+def _evidence(choice: LLMChoice) -> dict[str, EvidenceValue]:
+    selection, completion = choice.selection, choice.completion
+    evidence: dict[str, EvidenceValue] = {
+        "provider": choice.provider,
+        "model": choice.model,
+        "output_mode": completion.mode.value,
+        "confidence": choice.confidence,
+        "confidence_source": choice.confidence_source.value,
+    }
+    if selection.stated_confidence is not None:
+        evidence["stated_confidence"] = selection.stated_confidence
+    if completion.refused:
+        evidence["refused_features"] = completion.refused
+    if selection.problems:
+        evidence["problems"] = selection.problems
+    if completion.input_tokens is not None:
+        evidence["input_tokens"] = completion.input_tokens
+    if completion.output_tokens is not None:
+        evidence["output_tokens"] = completion.output_tokens
+    return evidence
+
+
+@dataclass(slots=True)
+class _Log:
+    """What was tried for one request."""
+
+    lines: list[str] = field(default_factory=list)
+    calls: int = 0
+
+    def note(self, model: ChatModel, what: str) -> None:
+        # Providers' messages may be long, and may quote the request over several lines.
+        line = " ".join("".join(c if c.isprintable() else " " for c in what).split())
+        self.lines.append(f"{model.provider} ({model.model}): {line}"[:_MAX_NOTE_CHARACTERS])
+
+
+class LLMStage:
+    """Asks the configured models; see the module's text.
+
+    Args:
+        models: in fall-back order; empty means that the stage is always skipped.
+        settings: deadline, retries and breaker.
+        clock: monotonic seconds.
+        sleep: waits the given seconds.
+        seed: seed of the jitter; None takes one from the system.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[ChatModel],
+        *,
+        settings: LLMSettings,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        seed: int | None = None,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._sleep = sleep
+        self._random = random.Random(seed)  # noqa: S311 - jitter, not a secret
+        self._guarded = [
+            (
+                model,
+                CircuitBreaker(
+                    failures=settings.breaker_failures,
+                    reset_seconds=settings.breaker_reset_seconds,
+                    clock=clock,
+                ),
+            )
+            for model in models
+        ]
+
+    @property
+    def has_models(self) -> bool:
+        """Whether any model is configured."""
+        return bool(self._guarded)
+
+    async def choose(self, request: Request, offered: Sequence[OfferedSkill]) -> LLMAnswer:
+        """Ask which of ``offered`` fit ``request``. Never raises for trouble with a provider."""
+        started = self._clock()
+        skills = offerable(offered)
+        log = _Log()
+
+        def ended(outcome: Outcome, reason: str, choice: LLMChoice | None = None) -> LLMAnswer:
+            elapsed = (self._clock() - started) * 1e6
+            return LLMAnswer(outcome, reason, choice, tuple(log.lines), len(skills), elapsed)
+
+        if not self._guarded:
+            return ended(Outcome.SKIPPED, "no LLM is configured")
+        if not skills:
+            return ended(Outcome.SKIPPED, "there is no skill to offer")
+        prompt = build_prompt(request, skills)
+        deadline = started + self._settings.timeout_seconds
+        for position, (model, breaker) in enumerate(self._guarded):
+            now = self._clock()
+            share = (deadline - now) / (len(self._guarded) - position)
+            choice = await self._ask(model, breaker, prompt, skills, now + share, log)
+            if choice is not None:
+                chosen = ", ".join(choice.selection.skills)
+                said = f"chose {chosen}" if chosen else "says that no skill fits"
+                return ended(Outcome.ANSWERED, f"{model.provider} {said}", choice)
+        if not log.calls:
+            return ended(Outcome.SKIPPED, "every provider failed lately and is left alone")
+        return ended(Outcome.FAILED, f"no usable answer; last: {log.lines[-1]}")
+
+    async def aclose(self) -> None:
+        """Close the models' connections."""
+        for model, _ in self._guarded:
+            await model.aclose()
+
+    async def _ask(
+        self,
+        model: ChatModel,
+        breaker: CircuitBreaker,
+        prompt: Prompt,
+        offered: Sequence[OfferedSkill],
+        deadline: float,
+        log: _Log,
+    ) -> LLMChoice | None:
+        """Ask one provider until it answers, gives up, or its time is over."""
+        retries = 0
+        asked_again = False
+        while (left := deadline - self._clock()) > 0:
+            call = breaker.try_call()
+            if call is None:
+                log.note(model, "left alone after failures in a row")
+                return None
+            log.calls += 1
+            try:
+                completion = await _guarded_call(model, call, prompt, left)
+                selection = parse_answer(completion.text, offered, provider=model.provider)
+            except LLMUnavailable as error:
+                log.note(model, _message(error))
+                if retries == self._settings.max_retries:
+                    return None
+                pause = self._pause(retries, error.retry_after)
+                if pause >= deadline - self._clock():
+                    log.note(model, f"no time left to wait {pause:.3g} s and try again")
+                    return None
+                retries += 1
+                await self._sleep(pause)
+            except LLMRejected as error:
+                log.note(model, _message(error))
+                return None
+            except LLMAnswerError as error:
+                log.note(model, _message(error))
+                if asked_again:
+                    return None
+                asked_again = True
+                prompt = ask_again(prompt)
+            else:
+                log.note(model, "answered")
+                return _choice(model, completion, selection)
+        log.note(model, "the time is over")
+        return None
+
+    def _pause(self, retries: int, retry_after: float | None) -> float:
+        """Seconds before the next try: exponential back-off with full jitter."""
+        longest = min(_FIRST_PAUSE_SECONDS * 2**retries, _LONGEST_PAUSE_SECONDS)
+        return max(self._random.uniform(0, longest), retry_after or 0.0)
+
+
+async def _guarded_call(
+    model: ChatModel, call: GuardedCall, prompt: Prompt, seconds: float
+) -> Completion:
+    """One call of one model, bounded in time, with the breaker told how it went."""
+    with call:
+        try:
+            async with asyncio.timeout(seconds):
+                completion = await model.complete(prompt, timeout_seconds=seconds)
+        except TimeoutError:
+            call.failed()
+            message = f"no answer within {seconds:.3g} s"
+            raise LLMUnavailable(model.provider, message) from None
+        except LLMAnswerError:
+            call.succeeded()  # the provider is up, whatever its model wrote
+            raise
+        except LLMError:
+            call.failed()
+            raise
+        call.succeeded()
+        return completion
+
+
+def _message(error: LLMError) -> str:
+    """The message without the provider's name, which the note begins with."""
+    return str(error).removeprefix(f"{error.provider}: ")
+
+
+def _choice(model: ChatModel, completion: Completion, selection: Selection) -> LLMChoice:
+    probability = selection_probability(completion, selection)
+    if probability is not None:
+        confidence, source = probability, ConfidenceSource.TOKEN_PROBABILITY
+    elif selection.stated_confidence is not None:
+        confidence, source = selection.stated_confidence, ConfidenceSource.STATED
+    else:
+        confidence, source = 0.0, ConfidenceSource.NONE
+    return LLMChoice(model.provider, model.model, selection, completion, confidence, source)
+
+
+def models_from_settings(
+    settings: LLMSettings, *, environ: Mapping[str, str] = os.environ
+) -> tuple[ChatModel, ...]:
+    """The configured models in fall-back order; empty when there are none, or none is wanted.
+
+    Without a list of providers: openai when a key or a base URL is set, then ollama when a host is
+    set. Nothing is contacted here, and no SDK is imported.
+    """
+    if not settings.enabled:
+        return ()
+    key = settings.openai.api_key
+    api_key = key.get_secret_value() if key else environ.get("OPENAI_API_KEY")
+    base_url = settings.openai.base_url or environ.get("OPENAI_BASE_URL")
+    host = settings.ollama.host or environ.get("OLLAMA_HOST")
+    names: Sequence[str]
+    if settings.providers is not None:
+        names = settings.providers
+    else:
+        found = (("openai", api_key or base_url), ("ollama", host))
+        names = [name for name, configured in found if configured]
+    openai = OpenAIModel(settings.openai.model, base_url=base_url or None, api_key=api_key or None)
+    ollama = OllamaModel(settings.ollama.model, host=host or None)
+    return tuple(openai if name == "openai" else ollama for name in names)

@@ -1,0 +1,168 @@
+"""Stage 4: decide from retrieval alone, or weigh a weak LLM answer against it.
+
+Whether anything in the catalog fits is a logistic function of four scale-free signals of the best
+match. Its few coefficients were fitted once, by cross-validation over skills, on labelled requests
+over large and small catalogs, and rounded (``benchmarks/skill_requests.py`` measures them); nothing
+has a floor, so any request can be refused. Until a deployment has labels of its own the outcome is
+an estimate, and results say ``calibrated: false``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from router.result import Candidate, Decision, Evidence, Outcome, Stage, StageTrace
+from router.retrieval.index import Match, Ranking, SkillIndex
+
+ROUTE: Final = 0.58
+"""Least probability at which the best match is loaded."""
+SURE: Final = 0.7
+"""Below it the best match must also lead ..."""
+LEAD: Final = 0.02
+"""... by this much, in fused score."""
+CLARIFY: Final = 0.3
+"""Least probability at which the best matches are offered; below it nothing fits."""
+
+FIT: Final = {"score": 1.0, "evidence": 2.0, "latent_mass": 15.0, "asks_a_fact": -1.0}
+FIT_BIAS: Final = -3.5
+"""Log-odds that something fits: the bias plus each signal times its weight."""
+
+MAX_CANDIDATES: Final = 10
+MAX_SHOWN_TERMS: Final = 8
+
+_SPEAKS_TO_THE_ROUTER: Final = re.compile(
+    r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}"
+    r"\b(?:instructions?|rules?|prompts?|guidelines?|polic(?:y|ies)|restrictions?)\b"
+    r"|\byou are now\b"
+    r"|</?(?:system|user|assistant|request|skills?|instructions?|tools?)\b[^>]*>"
+    r"|^\s*(?:system|assistant)\s*:",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Attempts to instruct whoever reads the request. Loading a skill because such a text names it is
+what its author wants."""
+
+_ASKS_A_FACT: Final = re.compile(
+    r"\s*(?:who|what|when|where|which|why|how (?:much|many|long|old|far|tall|do i|do you))\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalDecision:
+    """What retrieval alone would answer.
+
+    Attributes:
+        decision: route, clarify or abstain.
+        selected: the skills to load; empty unless ``decision`` is ROUTE.
+        ranked: the names of the best matches, best first.
+        confidence: estimated probability, in (0, 1), that the decision is right.
+        reason: one sentence for a person.
+        evidence: what the decision rests on.
+        candidates: the best matches with what they are made of.
+        microseconds: time spent.
+    """
+
+    decision: Decision
+    selected: tuple[str, ...]
+    ranked: tuple[str, ...]
+    confidence: float
+    reason: str
+    evidence: Evidence
+    candidates: tuple[Candidate, ...]
+    microseconds: float
+
+    def trace(self, outcome: Outcome, reason: str | None = None) -> StageTrace:
+        """The stage's entry for the result."""
+        return StageTrace(
+            Stage.VECTOR,
+            outcome,
+            self.reason if reason is None else reason,
+            self.microseconds,
+            self.evidence,
+            self.candidates,
+        )
+
+
+async def decide(
+    request: str,
+    index: SkillIndex,
+    *,
+    among: Sequence[str] | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> LocalDecision:
+    """Rank the skills for a request and decide what to do about the best ones.
+
+    Raises:
+        EncoderError: the request cannot be encoded.
+    """
+    began = clock()
+    ranking = await index.rank(request, among=among, limit=MAX_CANDIDATES)
+    decision, selected, confidence, reason, evidence = _judge(request, ranking)
+    return LocalDecision(
+        decision=decision,
+        selected=selected,
+        ranked=tuple(match.name for match in ranking.matches),
+        confidence=confidence,
+        reason=reason,
+        evidence=evidence,
+        candidates=tuple(_candidate(match) for match in ranking.matches),
+        microseconds=(clock() - began) * 1e6,
+    )
+
+
+def _judge(
+    request: str, ranking: Ranking
+) -> tuple[Decision, tuple[str, ...], float, str, Evidence]:
+    if not ranking.matches:
+        return Decision.ABSTAIN, (), 1.0, "there is no skill to choose from", {}
+    if _SPEAKS_TO_THE_ROUTER.search(request):
+        return Decision.ABSTAIN, (), 1.0, "the request tries to instruct the router", {}
+    best = ranking.matches[0]
+    lead = best.score - ranking.matches[1].score if len(ranking.matches) > 1 else best.score
+    signals = {
+        "score": best.score,
+        "evidence": ranking.evidence,
+        "latent_mass": ranking.latent_mass,
+        "asks_a_fact": float(bool(_ASKS_A_FACT.match(request))),
+    }
+    fits = _probability(FIT_BIAS + sum(FIT[name] * value for name, value in signals.items()))
+    evidence: dict[str, str | float] = {"fits": fits, "lead": lead, **signals}
+    shown = ", ".join(best.terms[:MAX_SHOWN_TERMS]) or "meaning alone"
+    if fits < CLARIFY:
+        reason = f"no skill fits; the nearest, {best.name}, matches only on {shown}"
+        return Decision.ABSTAIN, (), 1 - fits, reason, evidence
+    if fits < ROUTE:
+        reason = f"{best.name} may fit ({shown}), but not surely enough to load it"
+        return Decision.CLARIFY, (), 1 - fits, reason, evidence
+    second = ranking.second if ranking.second_log_odds > 0 else None
+    if fits < SURE and lead < LEAD and second is None and len(ranking.matches) > 1:
+        reason = f"{best.name} and {ranking.matches[1].name} fit equally well"
+        return Decision.CLARIFY, (), fits, reason, evidence
+    reason = f"{best.name} matches on {shown}"
+    if second is None:
+        return Decision.ROUTE, (best.name,), fits, reason, evidence
+    evidence["second_log_odds"] = ranking.second_log_odds
+    reason += f"; {second.name} serves the part that it leaves open"
+    return Decision.ROUTE, (best.name, second.name), fits, reason, evidence
+
+
+def _probability(log_odds: float) -> float:
+    return 1 / (1 + math.exp(-log_odds))
+
+
+def _candidate(match: Match) -> Candidate:
+    return Candidate(
+        match.name,
+        match.score,
+        {
+            "lexical": match.lexical,
+            "latent": match.latent,
+            "cosine": match.cosine,
+            "terms": match.terms[:MAX_SHOWN_TERMS],
+        },
+    )

@@ -1,0 +1,124 @@
+"""The current snapshot and its exchange."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+from router.errors import ConfigurationError, UnknownSkill
+from router.skills import registry as registry_module
+from router.skills.catalog import Catalog, load_catalog
+from router.skills.registry import SkillRegistry
+
+
+def put(folder: Path, *, text: str = "x", more: str = "") -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "SKILL.md").write_text(
+        f"---\nname: {folder.name}\ndescription: {text}\n{more}---\nbody\n"
+    )
+
+
+def test_the_skills_are_there_from_the_start(tmp_path: Path) -> None:
+    put(tmp_path / "git")
+    put(tmp_path / "hidden", more="disable-model-invocation: true\n")
+    registry = SkillRegistry([tmp_path])
+    assert registry.list_available_skills() == ("git",)
+    assert registry.get_skill_manifest("hidden").description == "x"
+    with pytest.raises(UnknownSkill, match="did you mean git"):
+        registry.get_skill_manifest("gitt")
+
+
+def test_a_reload_tells_what_it_changed(tmp_path: Path) -> None:
+    for name in ("edited", "removed", "same"):
+        put(tmp_path / name)
+    registry = SkillRegistry([tmp_path])
+    before = registry.catalog
+    put(tmp_path / "edited", text="y")
+    put(tmp_path / "added")
+    shutil.rmtree(tmp_path / "removed")
+    diff = registry.reload()
+    assert (diff.added, diff.changed, diff.removed) == (("added",), ("edited",), ("removed",))
+    assert diff.before is before
+    assert diff.after is registry.catalog
+    assert registry.list_available_skills() == ("added", "edited", "same")
+
+
+def test_a_reload_of_the_same_files_changes_nothing(tmp_path: Path) -> None:
+    put(tmp_path / "git")
+    registry = SkillRegistry([tmp_path])
+    diff = registry.reload()
+    assert (diff.added, diff.changed, diff.removed) == ((), (), ())
+    assert diff.after.version == diff.before.version
+
+
+def test_removing_the_winner_brings_the_shadowed_skill_back_as_a_change(tmp_path: Path) -> None:
+    put(tmp_path / "project" / "git", text="strong")
+    put(tmp_path / "user" / "git", text="weak")
+    registry = SkillRegistry([tmp_path / "project", tmp_path / "user"])
+    shutil.rmtree(tmp_path / "project" / "git")
+    assert registry.reload().changed == ("git",)
+    assert registry.get_skill_manifest("git").description == "weak"
+
+
+def test_a_snapshot_taken_before_a_reload_stays_as_it_was(tmp_path: Path) -> None:
+    put(tmp_path / "git")
+    registry = SkillRegistry([tmp_path])
+    snapshot = registry.catalog
+    shutil.rmtree(tmp_path / "git")
+    registry.reload()
+    assert list(snapshot.skills) == ["git"]
+
+
+def test_a_root_that_has_gone_leaves_the_current_snapshot(tmp_path: Path) -> None:
+    put(tmp_path / "skills" / "git")
+    registry = SkillRegistry([tmp_path / "skills"])
+    snapshot = registry.catalog
+    shutil.rmtree(tmp_path / "skills")
+    with pytest.raises(ConfigurationError):
+        registry.reload()
+    assert registry.catalog is snapshot
+
+
+def test_a_relative_root_means_the_same_after_a_change_of_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path / "skills" / "git")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    registry = SkillRegistry([Path("skills")])
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    registry.reload()
+    assert registry.list_available_skills() == ("git",)
+    assert registry.roots == (tmp_path / "skills",)
+
+
+def test_readers_do_not_wait_for_a_reload_and_reloads_wait_for_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path / "git", text="one")
+    registry = SkillRegistry([tmp_path])
+    started, go_on = threading.Event(), threading.Event()
+
+    def held_up(roots: tuple[Path, ...], *, previous: Catalog | None = None) -> Catalog:
+        loaded = load_catalog(roots, previous=previous)
+        started.set()
+        assert go_on.wait(10)
+        return loaded
+
+    monkeypatch.setattr(registry_module, "load_catalog", held_up)
+    first = threading.Thread(target=registry.reload)
+    put(tmp_path / "git", text="two")
+    first.start()
+    assert started.wait(10)
+    assert registry.get_skill_manifest("git").description == "one"  # during the reload
+    monkeypatch.setattr(registry_module, "load_catalog", load_catalog)
+    put(tmp_path / "git", text="three")  # the first reload has read "two" by now
+    second = threading.Thread(target=registry.reload)
+    second.start()
+    go_on.set()
+    first.join(10)
+    second.join(10)
+    assert registry.get_skill_manifest("git").description == "three"

@@ -1,0 +1,161 @@
+"""The exact cache against a plain model with a clock."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from router.result import Decision, RoutingResult, Stage
+from router.stages.exact import ExactCache, ExactStats
+from router.text import normalise
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def answer(name: str) -> RoutingResult:
+    return RoutingResult(
+        decision=Decision.ROUTE,
+        selected_skills=(name,),
+        suggested_skills=(),
+        memory_layers=(),
+        mission_brief="",
+        reasoning="",
+        confidence=0.9,
+        calibrated=False,
+        stage=Stage.LLM,
+        from_cache=False,
+        catalog_version="1",
+        trace=(),
+        id=name,
+    )
+
+
+def test_what_was_set_is_got() -> None:
+    cache = ExactCache()
+    cache.set("Fix the bug", answer("debugging"))
+    assert cache.get("Fix the bug") == answer("debugging")
+
+
+def test_another_spelling_of_the_same_text_gets_the_same_answer() -> None:
+    cache = ExactCache()
+    cache.set("Fix the bug", answer("debugging"))
+    assert cache.get("  fix THE bug. ") == answer("debugging")
+
+
+def test_an_unknown_request_gets_nothing() -> None:
+    assert ExactCache().get("Fix the bug") is None
+
+
+def test_an_answer_never_leaves_its_context() -> None:
+    cache = ExactCache()
+    cache.set("Fix the bug", answer("debugging"), "one catalog")
+    assert cache.get("Fix the bug", "another catalog") is None
+
+
+def test_the_least_recently_used_entry_goes_first() -> None:
+    cache = ExactCache(max_entries=2)
+    cache.set("first", answer("1"))
+    cache.set("second", answer("2"))
+    cache.get("first")
+    cache.set("third", answer("3"))
+    held = [text for text in ("first", "second", "third") if cache.get(text)]
+    assert held == ["first", "third"]
+
+
+@pytest.mark.parametrize(("age", "alive"), [(59.999, True), (60.0, False)])
+def test_an_entry_lives_just_less_than_its_time(age: float, alive: bool) -> None:
+    clock = Clock()
+    cache = ExactCache(ttl_seconds=60, clock=clock)
+    cache.set("Fix the bug", answer("debugging"))
+    clock.now += age
+    assert (cache.get("Fix the bug") is not None) is alive
+
+
+def test_setting_again_replaces_the_answer_and_starts_its_life_anew() -> None:
+    clock = Clock()
+    cache = ExactCache(ttl_seconds=60, clock=clock)
+    cache.set("Fix the bug", answer("old"))
+    clock.now += 59
+    cache.set("fix the BUG", answer("new"))
+    clock.now += 59
+    assert cache.get("Fix the bug") == answer("new")
+    assert len(cache) == 1
+
+
+def test_clear_drops_everything() -> None:
+    cache = ExactCache()
+    cache.set("Fix the bug", answer("debugging"))
+    cache.clear()
+    assert cache.get("Fix the bug") is None
+    assert len(cache) == 0
+
+
+def test_stats_count_what_happened() -> None:
+    clock = Clock()
+    cache = ExactCache(max_entries=1, ttl_seconds=60, clock=clock)
+    cache.set("first", answer("1"))
+    cache.get("first")
+    cache.get("second")
+    cache.set("second", answer("2"))
+    clock.now += 60
+    cache.get("second")
+    assert cache.stats == ExactStats(entries=0, hits=1, misses=2, evictions=1, expirations=1)
+
+
+@pytest.mark.parametrize("arguments", [{"max_entries": 0}, {"ttl_seconds": 0}])
+def test_sizes_without_sense_are_refused(arguments: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        ExactCache(**arguments)
+
+
+TEXTS = st.sampled_from(["fix bug", "Fix  BUG!", "c++", "C", "write docs", "Write docs.", "ship"])
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("set"), TEXTS, st.sampled_from(["", "x"])),
+        st.tuples(st.just("get"), TEXTS, st.sampled_from(["", "x"])),
+        st.tuples(st.just("wait"), st.integers(1, 30).map(str), st.just("")),
+        st.tuples(st.just("clear"), st.just(""), st.just("")),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=200)
+@given(STEPS, st.integers(1, 4))
+def test_the_cache_behaves_like_a_plain_list(
+    steps: list[tuple[str, str, str]], capacity: int
+) -> None:
+    clock = Clock()
+    cache = ExactCache(max_entries=capacity, ttl_seconds=40, clock=clock)
+    model: list[tuple[tuple[str, str], float, str]] = []  # least recently used first
+    for number, (step, text, context) in enumerate(steps):
+        key = (normalise(text), context)
+        held = next((entry for entry in model if entry[0] == key), None)
+        if step == "set":
+            cache.set(text, answer(str(number)), context)
+            if held:
+                model.remove(held)
+            elif len(model) == capacity:
+                del model[0]
+            model.append((key, clock.now + 40, str(number)))
+        elif step == "get":
+            expected = None
+            if held:
+                model.remove(held)
+                if clock.now < held[1]:
+                    model.append(held)
+                    expected = answer(held[2])
+            assert cache.get(text, context) == expected
+        elif step == "wait":
+            clock.now += int(text)
+        else:
+            cache.clear()
+            model.clear()
+        assert len(cache) == len(model)

@@ -1,0 +1,465 @@
+"""The fuzzy cache: what it answers, how it forgets, and what its file survives."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rapidfuzz.distance import Levenshtein
+
+from router.result import Decision, RoutingResult, Stage
+from router.stages.fuzzy import FuzzyCache, FuzzyStats
+from router.stages.gate import judge, signature
+from router.text import normalise
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def answer(name: str) -> RoutingResult:
+    return RoutingResult(
+        decision=Decision.ROUTE,
+        selected_skills=(name,),
+        suggested_skills=(),
+        memory_layers=(),
+        mission_brief="",
+        reasoning="",
+        confidence=0.9,
+        calibrated=False,
+        stage=Stage.LLM,
+        from_cache=False,
+        catalog_version="1",
+        trace=(),
+        id=name,
+    )
+
+
+async def test_a_request_that_differs_in_fillers_only_is_recalled() -> None:
+    cache = FuzzyCache()
+    await cache.learn("Fix the bug", answer("debugging"))
+    assert await cache.recall("Fix bug") == answer("debugging")
+
+
+async def test_a_typo_in_a_long_word_is_recalled_on_either_side() -> None:
+    cache = FuzzyCache()
+    await cache.learn("write the documentation", answer("docs"))
+    await cache.learn("check the deplyoment", answer("ops"))
+    assert await cache.recall("write the documentaion") == answer("docs")
+    assert await cache.recall("check the deployment") == answer("ops")
+
+
+async def test_a_word_that_other_requests_use_is_not_taken_for_a_typo() -> None:
+    cache = FuzzyCache()
+    await cache.learn("draw the marten family", answer("martens"))
+    await cache.learn("feed the marteen family", answer("marteens"))
+    found = cache.find("feed the marten family")
+    assert found.result is None
+    assert found.blocked == "both spellings are in use"
+
+
+@pytest.mark.parametrize(
+    ("learned", "asked"),
+    [
+        ("turn the kitchen lights on", "turn the kitchen lights off"),
+        ("enable the nightly build", "disable the nightly build"),
+        ("summarise issue 12", "summarise issue 21"),
+        ("convert from A to B", "convert from B to A"),
+    ],
+)
+async def test_a_request_that_means_something_else_is_never_answered(
+    learned: str, asked: str
+) -> None:
+    cache = FuzzyCache(similarity_threshold=0)
+    await cache.learn(learned, answer("wrong"))
+    assert await cache.recall(asked) is None
+
+
+async def test_a_miss_names_the_nearest_request_and_what_keeps_it_back() -> None:
+    cache = FuzzyCache()
+    await cache.learn("summarise issue 12", answer("issues"))
+    evidence = cache.find("summarise issue 21").evidence
+    assert evidence["nearest"] == "summarise issue 12"
+    assert evidence["blocked"] == "number differs: 21 against 12"
+
+
+async def test_a_hit_names_what_it_matched_how_well_and_how_old_it_is() -> None:
+    clock = Clock()
+    cache = FuzzyCache(clock=clock)
+    await cache.learn("Fix the bug", answer("debugging"))
+    clock.now += 5
+    found = cache.find("fix bug")
+    assert (found.matched, found.similarity, found.age_seconds) == ("fix the bug", 1.0, 5.0)
+    assert found.evidence["matched"] == "fix the bug"
+
+
+async def test_an_identical_request_is_answered_by_its_own_entry() -> None:
+    cache = FuzzyCache()
+    await cache.learn("fix the bug", answer("the"))
+    await cache.learn("fix a bug", answer("a"))
+    await cache.learn("fix bug", answer("bare"))
+    found = [await cache.recall(text) for text in ("Fix the bug", "Fix a bug", "Fix bug")]
+    assert found == [answer("the"), answer("a"), answer("bare")]
+
+
+async def test_the_most_similar_of_several_entries_answers() -> None:
+    cache = FuzzyCache()
+    await cache.learn("please test the parsers", answer("plural"))
+    await cache.learn("please test the parser", answer("singular"))
+    assert await cache.recall("test that parsers") == answer("plural")
+
+
+async def test_the_threshold_applies_on_top_of_the_gate() -> None:
+    strict = FuzzyCache(similarity_threshold=1.0)
+    await strict.learn("fix the bugs", answer("debugging"))
+    assert await strict.recall("fix bugs") == answer("debugging")
+    assert await strict.recall("fix bug") is None
+
+
+async def test_an_answer_never_leaves_its_context() -> None:
+    cache = FuzzyCache()
+    await cache.learn("Fix the bug", answer("debugging"), "one catalog")
+    assert await cache.recall("Fix the bug", "another catalog") is None
+    assert cache.find("Fix bug", "another catalog").matched is None
+
+
+async def test_the_least_recently_used_entry_goes_first() -> None:
+    cache = FuzzyCache(max_entries=2)
+    await cache.learn("write tests", answer("1"))
+    await cache.learn("review code", answer("2"))
+    await cache.recall("please write tests")
+    await cache.learn("ship release", answer("3"))
+    held = [
+        text for text in ("write tests", "review code", "ship release") if cache.find(text).result
+    ]
+    assert held == ["write tests", "ship release"]
+
+
+@pytest.mark.parametrize(("age", "alive"), [(59.999, True), (60.0, False)])
+@pytest.mark.parametrize("asked", ["fix the bug", "fix bug"])
+async def test_an_entry_lives_just_less_than_its_time(age: float, alive: bool, asked: str) -> None:
+    clock = Clock()
+    cache = FuzzyCache(ttl_seconds=60, clock=clock)
+    await cache.learn("fix the bug", answer("debugging"))
+    clock.now += age
+    assert (await cache.recall(asked) is not None) is alive
+
+
+async def test_a_clock_that_steps_back_neither_kills_entries_nor_makes_them_immortal() -> None:
+    clock = Clock()
+    cache = FuzzyCache(ttl_seconds=60, clock=clock)
+    await cache.learn("fix the bug", answer("debugging"))
+    clock.now -= 100_000
+    assert await cache.recall("fix the bug") == answer("debugging")
+    clock.now += 60
+    assert await cache.recall("fix the bug") is None
+
+
+async def test_stats_count_what_happened() -> None:
+    clock = Clock()
+    cache = FuzzyCache(max_entries=1, ttl_seconds=60, clock=clock)
+    await cache.learn("write tests", answer("1"))
+    await cache.recall("write the tests")
+    await cache.recall("something else")
+    await cache.learn("ship release", answer("2"))
+    clock.now += 60
+    await cache.recall("ship release")
+    assert cache.stats == FuzzyStats(entries=0, hits=1, misses=2, evictions=1, expirations=1)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"max_entries": 0}, {"ttl_seconds": 0}, {"similarity_threshold": 1.5}]
+)
+def test_sizes_without_sense_are_refused(arguments: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=r"max_entries|similarity_threshold"):
+        FuzzyCache(**arguments)  # type: ignore[arg-type]
+
+
+# Against plain models
+
+
+PARTS = st.sampled_from(
+    "fix the a bug bugs bgus please deployment deplyoment deploymet test on off 12 how is my".split()
+)
+REQUEST = st.lists(PARTS, min_size=1, max_size=5).map(" ".join)
+
+
+@settings(max_examples=200)
+@given(st.lists(REQUEST, min_size=1, max_size=8), REQUEST, st.sampled_from([0.0, 0.75, 0.9]))
+def test_the_index_finds_what_a_comparison_with_every_entry_finds(
+    learned: list[str], asked: str, threshold: float
+) -> None:
+    cache = FuzzyCache(similarity_threshold=threshold)
+    for text in learned:
+        asyncio.run(cache.learn(text, answer(text)))
+    wanted = signature(asked)
+    seen = {stem for text in learned for stem in signature(text).stems}
+    scores = [1.0] if normalise(asked) in map(normalise, learned) else []
+    for text in learned:
+        held = signature(text)
+        similarity = Levenshtein.normalized_similarity(wanted.core, held.core)
+        typos = [a for a, b in zip(wanted.stems, held.stems, strict=False) if a != b]
+        if judge(wanted, held).passes and similarity >= threshold and seen.isdisjoint(typos):
+            scores.append(similarity)
+    found = cache.find(asked)
+    assert (found.result is not None) == bool(scores)
+    assert (found.similarity if found.result else 0.0) == max(scores, default=0.0)
+
+
+# No two of these pass the gate for each other, so a plain list is the whole truth.
+TEXTS = st.sampled_from(["fix bug 1", "fix bug 2", "Fix Bug 2", "write docs", "open c++", "open c"])
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.sampled_from(["learn", "find"]), TEXTS, st.sampled_from(["", "x"])),
+        st.tuples(st.just("wait"), st.integers(1, 30).map(str), st.just("")),
+        st.tuples(st.sampled_from(["clear", "restart"]), st.just(""), st.just("")),
+    ),
+    max_size=30,
+)
+
+
+@settings(max_examples=60)
+@given(steps=STEPS, capacity=st.integers(1, 4), on_disk=st.booleans())
+def test_the_cache_behaves_like_a_plain_list_across_restarts(
+    tmp_path_factory: pytest.TempPathFactory,
+    steps: list[tuple[str, str, str]],
+    capacity: int,
+    on_disk: bool,
+) -> None:
+    clock = Clock()
+    path = tmp_path_factory.mktemp("cache") / "fuzzy.db" if on_disk else None
+
+    def opened() -> FuzzyCache:
+        return FuzzyCache(max_entries=capacity, ttl_seconds=40, path=path, clock=clock)
+
+    cache = opened()
+    model: list[tuple[tuple[str, str], float, str]] = []  # least recently used first
+    for number, (step, text, context) in enumerate(steps):
+        key = (normalise(text), context)
+        held = next((entry for entry in model if entry[0] == key), None)
+        if step == "learn":
+            asyncio.run(cache.learn(text, answer(str(number)), context))
+            if held:
+                model.remove(held)
+            elif len(model) == capacity:
+                del model[0]
+            model.append((key, clock.now + 40, str(number)))
+        elif step == "find":
+            expected = None
+            if held:
+                model.remove(held)
+                if clock.now < held[1]:
+                    model.append(held)
+                    expected = answer(held[2])
+            assert cache.find(text, context).result == expected
+        elif step == "wait":
+            clock.now += int(text)
+        elif step == "clear":
+            cache.clear()
+            model.clear()
+        elif on_disk:
+            cache.close()
+            cache = opened()
+            model = [entry for entry in model if clock.now < entry[1]]
+        assert len(cache) == len(model)
+    cache.close()
+
+
+# The file
+
+
+async def test_what_was_learned_survives_a_restart(tmp_path: Path) -> None:
+    cache = FuzzyCache(path=tmp_path / "deep" / "fuzzy.db")
+    await cache.learn("Fix the bug", answer("debugging"), "x")
+    cache.close()
+    again = FuzzyCache(path=tmp_path / "deep" / "fuzzy.db")
+    assert await again.recall("fix bug", "x") == answer("debugging")
+    assert again.diagnostics == []
+    again.close()
+
+
+async def test_eviction_and_order_of_use_survive_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "fuzzy.db"
+    cache = FuzzyCache(max_entries=3, path=path)
+    for text in ("write tests", "review code", "ship release", "plan sprint"):
+        await cache.learn(text, answer(text))
+    await cache.recall("review code")
+    cache.close()
+    smaller = FuzzyCache(max_entries=2, path=path)
+    held = [t for t in ("write tests", "review code", "ship release") if smaller.find(t).result]
+    assert held == ["review code"]
+    smaller.close()
+
+
+CHILD = """
+import asyncio, sys
+from pathlib import Path
+from router.result import RoutingResult
+from router.stages.fuzzy import FuzzyCache
+
+async def main():
+    cache = FuzzyCache(path=Path(sys.argv[1]), max_entries=100_000)
+    for n in range(int(sys.argv[3])):
+        text = f"{sys.argv[2]} ticket {n}"
+        await cache.learn(text, RoutingResult.from_json(sys.argv[4]))
+        print(text, flush=True)
+
+asyncio.run(main())
+"""
+
+
+def start_learning(path: Path, verb: str, count: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(path), verb, str(count), answer(verb).to_json()],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+
+
+@pytest.mark.parametrize("lines", [1, 40, 333])
+def test_kill_minus_nine_while_learning_loses_nothing_that_was_acknowledged(
+    tmp_path: Path, lines: int
+) -> None:
+    path = tmp_path / "fuzzy.db"
+    acknowledged = []
+    with start_learning(path, "close", 1_000_000) as child:
+        assert child.stdout is not None
+        for _ in range(lines):
+            acknowledged.append(child.stdout.readline().strip())
+        child.send_signal(signal.SIGKILL)
+        acknowledged += child.stdout.read().splitlines()[:-1]  # the last line may be cut
+    with sqlite3.connect(path) as db:
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    db.close()
+    cache = FuzzyCache(path=path, max_entries=100_000)
+    assert [text for text in acknowledged if cache.find(text).result is None] == []
+    assert cache.diagnostics == []
+    cache.close()
+
+
+def test_two_processes_may_learn_into_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "fuzzy.db"
+    with start_learning(path, "close", 150) as one, start_learning(path, "open", 150) as other:
+        one.communicate()
+        other.communicate()
+    cache = FuzzyCache(path=path, max_entries=1000)
+    assert len(cache) == 300
+    assert cache.find("open ticket 7").result == answer("open")
+    cache.close()
+
+
+async def test_what_another_process_learns_and_clears_is_seen_within_a_second(
+    tmp_path: Path,
+) -> None:
+    clock = Clock()
+    here = FuzzyCache(path=tmp_path / "fuzzy.db", clock=clock)
+    there = FuzzyCache(path=tmp_path / "fuzzy.db", clock=clock)
+    await here.learn("write tests", answer("here"))
+    await there.learn("review code", answer("there"))
+    clock.now += 1
+    assert await here.recall("review the code") == answer("there")
+    assert await there.recall("write the tests") == answer("here")
+    there.clear()
+    clock.now += 1
+    assert await here.recall("write tests") is None
+    here.close()
+    there.close()
+
+
+def break_header(path: Path) -> None:
+    path.write_bytes(b"this is no database at all" * 100)
+
+
+def break_pages(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    middle = random.Random(0).randbytes(len(content) - 4096)
+    path.write_bytes(bytes(content[:4096]) + middle)
+
+
+def cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+def come_from_the_future(path: Path) -> None:
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 99")
+    db.close()
+
+
+@pytest.mark.parametrize("fault", [break_header, break_pages, cut_short, come_from_the_future])
+async def test_an_unusable_file_is_moved_aside_and_begun_anew(
+    tmp_path: Path, fault: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "fuzzy.db"
+    cache = FuzzyCache(path=path)
+    for n in range(100):
+        await cache.learn(f"close ticket {n}", answer("tickets"))
+    cache.close()
+    assert callable(fault)
+    fault(path)
+    damaged = path.read_bytes()
+
+    anew = FuzzyCache(path=path)
+    assert len(anew) == 0
+    assert (tmp_path / "fuzzy.db.broken-1").read_bytes() == damaged
+    assert len(anew.diagnostics) == 1
+    assert anew.diagnostics[0] in caplog.text
+    await anew.learn("fix the bug", answer("debugging"))
+    anew.close()
+    again = FuzzyCache(path=path)
+    assert await again.recall("fix bug") == answer("debugging")
+    again.close()
+
+
+async def test_an_unreadable_row_is_dropped_and_the_others_stay(tmp_path: Path) -> None:
+    path = tmp_path / "fuzzy.db"
+    cache = FuzzyCache(path=path)
+    for text in ("write tests", "review code", "ship release"):
+        await cache.learn(text, answer(text))
+    cache.close()
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE entries SET result = '{\"half' WHERE text = 'write tests'")
+        db.execute("UPDATE entries SET learned = 'yesterday' WHERE text = 'review code'")
+    db.close()
+    again = FuzzyCache(path=path)
+    held = [t for t in ("write tests", "review code", "ship release") if again.find(t).result]
+    assert held == ["ship release"]
+    again.close()
+
+
+async def test_a_file_that_cannot_be_opened_means_working_in_memory(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file where a folder is due")
+    cache = FuzzyCache(path=tmp_path / "taken" / "fuzzy.db")
+    await cache.learn("fix the bug", answer("debugging"))
+    assert await cache.recall("fix bug") == answer("debugging")
+    assert "memory only" in cache.diagnostics[0]
+    cache.close()
+
+
+async def test_a_file_locked_by_another_process_delays_nothing_but_the_writing(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "fuzzy.db"
+    cache = FuzzyCache(path=path)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    await cache.learn("fix the bug", answer("debugging"))
+    assert await cache.recall("fix bug") == answer("debugging")
+    assert "memory only" in cache.diagnostics[0]
+    other.execute("ROLLBACK")
+    other.close()
+    cache.close()

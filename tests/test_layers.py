@@ -1,0 +1,82 @@
+"""The house: imports point downward only, and what is public is pinned."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import router
+
+PACKAGE = Path(router.__file__).parent
+
+# Lower floors first; a module may import its own floor and those below it.
+FLOORS = (
+    ("errors", "result", "request", "text", "settings", "flight"),
+    ("skills",),
+    ("retrieval", "llm"),
+    ("stages",),
+    ("router",),
+    ("sync",),
+    ("cli",),
+)
+FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floor}
+
+
+def _imports() -> list[tuple[str, str]]:
+    """(importing room, imported room) for every import inside the package, wherever it stands."""
+    found = []
+    for path in PACKAGE.rglob("*.py"):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        if parts in (("__init__",), ("__main__",)) or parts[0] == "_shipped_skills":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                assert node.level == 0, f"{path}: relative import"
+                names = [node.module or ""]
+            elif isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            else:
+                continue
+            for name in names:
+                room = name.split(".")
+                if room[0] == "router" and len(room) > 1:
+                    found.append((parts[0], room[1]))
+    return found
+
+
+def test_every_room_stands_on_a_floor() -> None:
+    assert {room for pair in _imports() for room in pair} <= set(FLOOR_OF)
+
+
+def test_imports_point_downward_only() -> None:
+    upward = {
+        (importer, imported)
+        for importer, imported in _imports()
+        if FLOOR_OF[importer] < FLOOR_OF[imported]
+    }
+    assert upward == set()
+
+
+def test_retrieval_and_llm_do_not_know_each_other() -> None:
+    assert {("retrieval", "llm"), ("llm", "retrieval")} & set(_imports()) == set()
+
+
+def test_importing_the_package_leaves_the_heavy_libraries_alone() -> None:
+    code = (
+        "import router, sys; print(sorted(set(sys.modules) & "
+        "{'chromadb', 'openai', 'ollama', 'numpy', 'wordllama', 'typer', 'rich', 'yaml'}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
+    )
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", router.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    assert hasattr(router, name)

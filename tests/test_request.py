@@ -1,0 +1,100 @@
+"""Requests are bounded and checked before anything looks at them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from router.errors import InvalidRequest, RouterError
+from router.request import (
+    MAX_HISTORY_CHARACTERS,
+    MAX_HISTORY_TURNS,
+    MAX_REQUEST_CHARACTERS,
+    Request,
+    Turn,
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What is JWT?",
+        "naïve façade\nsecond line\ttab",
+        "ok",
+        "修复这个错误",
+        "👩‍👩‍👧 rtl: שלום",
+        "'\"; DROP --",
+    ],
+)
+def test_natural_language_is_accepted(text: str) -> None:
+    assert Request.parse(text).text == text
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t", "\u3000"])
+def test_an_empty_request_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="request: empty"):
+        Request.parse(text)
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "\x1b[31mred", "a\x7fb", "lone \ud800 surrogate"])
+def test_control_characters_are_refused_with_their_position(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="request: control character U\\+"):
+        Request.parse(text)
+
+
+def test_the_longest_request_is_accepted_and_one_more_character_is_not() -> None:
+    Request.parse("x" * MAX_REQUEST_CHARACTERS)
+    with pytest.raises(InvalidRequest, match="at most 20,000"):
+        Request.parse("x" * (MAX_REQUEST_CHARACTERS + 1))
+
+
+@pytest.mark.parametrize("text", [None, 3, b"bytes", ["list"]])
+def test_a_request_that_is_no_string_is_refused(text: object) -> None:
+    with pytest.raises(InvalidRequest, match="request: expected a string"):
+        Request.parse(text)  # type: ignore[arg-type]  # the point of the test
+
+
+def test_available_skills_are_sorted_without_repeats() -> None:
+    assert Request.parse("x", available=["b", "a", "b"]).available == ("a", "b")
+
+
+def test_no_available_skills_is_not_the_same_as_all() -> None:
+    assert Request.parse("x", available=[]).available == ()
+    assert Request.parse("x").available is None
+
+
+@pytest.mark.parametrize("available", ["git", [1], [None, "git"]])
+def test_available_skills_must_be_a_list_of_names(available: object) -> None:
+    with pytest.raises(InvalidRequest, match="available_skills"):
+        Request.parse("x", available=available)  # type: ignore[arg-type]  # the point of the test
+
+
+def test_a_bare_string_in_history_is_a_users_turn() -> None:
+    asked = Request.parse("and now?", history=["first", Turn("assistant", "done")])
+    assert asked.history == (Turn("user", "first"), Turn("assistant", "done"))
+
+
+@pytest.mark.parametrize(
+    "history",
+    ["one string", [3], [Turn("system", "x")], [Turn("user", "")], ["x"] * (MAX_HISTORY_TURNS + 1)],
+)
+def test_malformed_history_is_refused(history: object) -> None:
+    with pytest.raises(InvalidRequest, match="history"):
+        Request.parse("x", history=history)  # type: ignore[arg-type]  # the point of the test
+
+
+def test_history_is_bounded_as_a_whole() -> None:
+    half = "x" * (MAX_HISTORY_CHARACTERS // 2 + 1)
+    with pytest.raises(InvalidRequest, match="in all"):
+        Request.parse("x", history=[half, half])
+
+
+@given(st.text(), st.one_of(st.none(), st.text()))
+def test_whatever_the_text_only_the_own_error_is_raised(text: str, scope: str | None) -> None:
+    try:
+        asked = Request.parse(text, scope=scope)
+    except RouterError:
+        return
+    assert asked.text == text
+    assert asked.scope == scope

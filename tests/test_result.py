@@ -1,0 +1,103 @@
+"""Routing results: frozen, and the same after a trip through JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from router.result import (
+    Candidate,
+    Decision,
+    LayerChoice,
+    Outcome,
+    RoutingResult,
+    Stage,
+    StageTrace,
+)
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+_NUMBER = st.floats(allow_nan=False, allow_infinity=False)
+_EVIDENCE = st.dictionaries(
+    _TEXT,
+    st.one_of(_TEXT, st.integers(), _NUMBER, st.booleans(), st.lists(_TEXT, max_size=3).map(tuple)),
+    max_size=4,
+)
+_CANDIDATES = st.builds(Candidate, _TEXT, _NUMBER, _EVIDENCE)
+_TRACES = st.builds(
+    StageTrace,
+    st.sampled_from(Stage),
+    st.sampled_from(Outcome),
+    _TEXT,
+    _NUMBER,
+    _EVIDENCE,
+    st.lists(_CANDIDATES, max_size=3).map(tuple),
+)
+_NAMES = st.lists(_TEXT, max_size=3).map(tuple)
+RESULTS = st.builds(
+    RoutingResult,
+    decision=st.sampled_from(Decision),
+    selected_skills=_NAMES,
+    suggested_skills=_NAMES,
+    memory_layers=st.lists(st.builds(LayerChoice, _TEXT, _NUMBER), max_size=3).map(tuple),
+    mission_brief=_TEXT,
+    reasoning=_TEXT,
+    confidence=st.floats(0, 1),
+    calibrated=st.booleans(),
+    stage=st.sampled_from(Stage),
+    from_cache=st.booleans(),
+    catalog_version=_TEXT,
+    trace=st.lists(_TRACES, max_size=4).map(tuple),
+    id=_TEXT,
+)
+
+
+@given(RESULTS)
+def test_a_result_survives_json(result: RoutingResult) -> None:
+    assert RoutingResult.from_json(result.to_json()) == result
+
+
+@given(RESULTS)
+def test_a_result_cannot_be_changed(result: RoutingResult) -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        result.confidence = 1.0  # type: ignore[misc]  # the point of the test
+
+
+@given(RESULTS, st.data())
+def test_a_missing_field_is_named(result: RoutingResult, data: st.DataObject) -> None:
+    raw = result.to_dict()
+    field = data.draw(st.sampled_from(sorted(raw)))
+    del raw[field]
+    with pytest.raises(ValueError, match=field):
+        RoutingResult.from_dict(raw)
+
+
+@given(RESULTS, st.data())
+def test_a_field_of_the_wrong_type_is_named(result: RoutingResult, data: st.DataObject) -> None:
+    raw = result.to_dict()
+    field = data.draw(st.sampled_from(sorted(set(raw) - {"decision", "stage"})))
+    raw[field] = None
+    with pytest.raises(ValueError, match=field):
+        RoutingResult.from_dict(raw)
+
+
+@given(RESULTS)
+def test_an_unknown_field_is_refused(result: RoutingResult) -> None:
+    with pytest.raises(ValueError, match="unknown field 'extra'"):
+        RoutingResult.from_dict(result.to_dict() | {"extra": 1})
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "null", '"x"', "[" * 100_000])
+def test_text_that_is_no_result_is_a_value_error(text: str) -> None:
+    with pytest.raises(ValueError):
+        RoutingResult.from_json(text)
+
+
+@given(RESULTS)
+def test_a_confidence_that_is_not_finite_is_refused(result: RoutingResult) -> None:
+    text = json.dumps(result.to_dict() | {"confidence": float("nan")})
+    with pytest.raises(ValueError, match="not a finite number"):
+        RoutingResult.from_json(text)
