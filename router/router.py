@@ -165,6 +165,17 @@ class SemanticRouter:
                 self._installed = await asyncio.to_thread(self._build)
             return self._installed
 
+    @property
+    def catalog(self) -> Catalog:
+        """The skills that the next request is routed over.
+
+        Raises:
+            RuntimeError: the router is not open yet.
+        """
+        if self._installed is None:
+            raise RuntimeError("the router is not open; use `async with` or call open() first")
+        return self._installed.catalog
+
     async def aclose(self) -> None:
         """Close stores and connections. A closed router stays closed."""
         async with self._changing:

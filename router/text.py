@@ -35,16 +35,21 @@ _CJK: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _CJK_GAP: Final = re.compile(rf"(?<=[{_CJK}])\s+(?=[{_CJK}])")
 _SENTENCE_MARKS: Final = ".,;:!?"
 
-MEMOISED_TEXTS: Final = 4096
+_MEMO_ENTRIES: Final = 4096
+_MEMO_CHARACTERS: Final = 1000
+"""Longer texts are not memoised, so that a memo's memory stays bounded."""
 
 
-@lru_cache(maxsize=MEMOISED_TEXTS)
 def normalise(text: str) -> str:
     """The text with everything gone that cannot carry meaning; idempotent.
 
     NFKC, case folding, one space between words, straight quotes, no sentence punctuation except the
     question mark. Memoised, because the caches ask for the same texts again and again.
     """
+    return _memoised(text) if len(text) <= _MEMO_CHARACTERS else _normalise(text)
+
+
+def _normalise(text: str) -> str:
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text.translate(_MARKS))
         # Folding can undo the composition and composing can enable a fold, hence the second round.
@@ -61,6 +66,9 @@ def normalise(text: str) -> str:
         if word:
             kept.append(word)
     return " ".join(kept)
+
+
+_memoised: Final = lru_cache(_MEMO_ENTRIES)(_normalise)
 
 
 def _without_marks(word: str) -> str:
@@ -101,6 +109,10 @@ def tokens(text: str) -> list[str]:
     return words
 
 
+MAX_WORD_LETTERS: Final = 40
+"""What is longer is no word, and comes back from ``stem`` as it is."""
+
+
 class _Stemmers(threading.local):
     """A stemmer for each thread: PyStemmer's objects keep state while they work."""
 
@@ -111,9 +123,13 @@ class _Stemmers(threading.local):
 _stemmers: Final = _Stemmers()
 
 
-@lru_cache(maxsize=16_384)
 def stem(word: str) -> str:
     """The English Snowball stem of one case-folded word; other languages come back nearly as is."""
+    return _memoised_stem(word) if len(word) <= MAX_WORD_LETTERS else word
+
+
+@lru_cache(maxsize=16_384)
+def _memoised_stem(word: str) -> str:
     stemmed: str = _stemmers.english.stemWord(word)
     return stemmed
 
@@ -134,11 +150,12 @@ FILLERS: Final = word_set(
     a an the this that these those some any i me my we us our
     am is are was were be been being do does did have has had having
     there it its please pls plz kindly really actually basically simply maybe perhaps
+    also already currently exactly
     um uh er hmm hey hi hello ok okay thanks thx
     """
 )
 """English words that never change what is asked, wherever they stand: articles and demonstratives,
-the speaker, auxiliaries without modality, politeness, hesitation."""
+the speaker, auxiliaries without modality, politeness, hesitation, adverbs that only stress."""
 
 STOPWORDS: Final = FILLERS | word_set(
     """
@@ -147,7 +164,7 @@ STOPWORDS: Final = FILLERS | word_set(
     of to in on at by for with from into onto about through via during within
     not no nor can could will would shall should may might must ought
     what which who whom whose when where why how
-    all each every both such same own only very too also more most other
+    all each every both such same own only very too more most other
     i'm i've i'd i'll it's that's what's there's let's don't doesn't didn't isn't aren't wasn't
     can't couldn't won't wouldn't shouldn't you're we're they're
     """
@@ -171,7 +188,7 @@ def is_english(words: Sequence[str]) -> bool:
     """Whether English rules may be applied to case-folded words.
 
     They may unless there are as many signs of another language (its commonest function words,
-    letters outside ASCII) as English function words. "Fix bug" shows neither, and counts as English.
+    letters outside ASCII) as English function words. "Fix bug" shows neither and is English.
     """
     if _FOREIGN.isdisjoint(words) and "".join(words).isascii():
         return True

@@ -25,7 +25,7 @@ MAX_BODY_CHARACTERS: Final = 20_000
 MAX_SECTION_CHARACTERS: Final = 1_500
 
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_CAMEL_CASE: Final = re.compile(r"\w*[a-z][A-Z]\w*")
+_CAMEL_CASE: Final = re.compile(r"\b[A-Z]*[a-z0-9_]*[a-z][A-Z]\w*")
 _FENCE: Final = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
 _WHEN: Final = re.compile(
     r"^#+[^\n]*\b(?:when|use case|trigger|purpose|overview|what)[^\n]*\n(.*?)(?=^#|\Z)",

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEXICAL_WEIGHT: Final = 1.0
-LATENT_WEIGHT: Final = 0.25
-DENSE_WEIGHT: Final = 1.75
+LATENT_WEIGHT: Final = 0.15
+DENSE_WEIGHT: Final = 1.5
 
 
 def fuse(

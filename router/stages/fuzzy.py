@@ -9,8 +9,8 @@ Comparing with every entry would be slow in a large cache, and needless: entries
 gate have the same items as the request, but for typos. So entries are filed under their items, and
 a word that the cache has never seen is looked up among those it has seen by leaving out one letter
 on both sides. A word that it has seen is never taken for a typo. The search is complete: it
-answers whatever a comparison with all entries would. (Entries with the very same items are compared
-up to ``_MAX_COMPARED``, latest first.)
+answers whatever a comparison with all entries would, up to ``_MAX_COMPARED`` entries with the same
+items, latest first, and ``_MAX_RESPELLINGS`` readings of the typos.
 
 With a path, entries live in an SQLite file as well (``_Store``), which several processes may share.
 """
@@ -35,7 +35,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
 from router.result import EvidenceValue, Outcome, RoutingResult, Stage, StageTrace
-from router.stages.gate import MIN_TYPO_LETTERS, Signature, is_typo, judge, signature
+from router.stages.gate import Signature, is_typo, judge, may_be_misspelt, signature
 from router.text import normalise
 
 _log = logging.getLogger(__name__)
@@ -44,6 +44,8 @@ _MAX_COMPARED: Final = 64
 _MAX_RESPELLINGS: Final = 16
 _RECENT: Final = 8
 """How many entries each stem remembers for explaining a miss."""
+_MAX_EXPLAINED: Final = 1000
+"""Characters; to compare longer texts would take longer than the explanation is worth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ class _Index:
             recent.append(entry)
             if len(recent) > _RECENT:
                 del recent[0]
-            if _is_long(word[0]):
+            if may_be_misspelt(word[0]):
                 uses = self._word_uses[word] = self._word_uses.get(word, 0) + 1
                 if uses == 1:
                     for form in _shortened(word[0]):
@@ -150,7 +152,7 @@ class _Index:
             self._stem_uses[word[1]] -= 1
             if not self._stem_uses[word[1]]:
                 del self._stem_uses[word[1]], self._recent[word[1]]
-            if _is_long(word[0]):
+            if may_be_misspelt(word[0]):
                 self._word_uses[word] -= 1
                 if not self._word_uses[word]:
                     del self._word_uses[word]
@@ -184,14 +186,10 @@ class _Index:
         return itertools.islice(itertools.product(*choices), _MAX_RESPELLINGS)
 
     def _meant_by(self, word: str) -> tuple[str, ...]:
-        if not _is_long(word):
+        if not may_be_misspelt(word):
             return ()
         seen = {pair for form in _shortened(word) for pair in self._shortened.get(form, ())}
         return tuple(sorted({stem for other, stem in seen if is_typo(word, other)}))
-
-
-def _is_long(word: str) -> bool:
-    return len(word) >= MIN_TYPO_LETTERS and word.isalpha()
 
 
 def _shortened(word: str) -> set[str]:
@@ -521,7 +519,7 @@ class FuzzyCache:
             if (result := self._answer(entry, now)) is not None:
                 return Recall(result, entry.text, similarity, now - entry.learned, compared)
         self._misses += 1
-        near = self._index.near(context, wanted)
+        near = self._index.near(context, wanted) if len(wanted.core) <= _MAX_EXPLAINED else []
         nearest = process.extractOne(
             wanted.core,
             [entry.core for entry in near],

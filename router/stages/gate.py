@@ -12,7 +12,8 @@ only when their sequences do:
   negations, directions, modal verbs, quantifiers, question words and other people's pronouns.
 * Of two opposite function words the rare one counts (off, out, from, without), and the plain ones
   (on, in, to, with) may be left out, but not exchanged: "for Ann" is "Ann", not "by Ann".
-* Articles, auxiliaries and politeness do not count. That a question was asked does.
+* Articles, auxiliaries, courtesy and urgency do not count. That a question was asked does, and so
+  "how do I fix it" is not "fix it": the one wants an explanation, the other a deed.
 * One typo in a long word is forgiven unless the result looks like another real word.
 
 Fillers, stems and inflection are English. For text in another language only case, punctuation,
@@ -26,7 +27,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -34,11 +36,20 @@ from typing import Final
 
 from rapidfuzz.distance import OSA
 
-from router.text import FILLERS, STOPWORDS, is_english, normalise, stem, word_set
+from router.text import (
+    FILLERS,
+    MAX_WORD_LETTERS,
+    STOPWORDS,
+    is_english,
+    normalise,
+    stem,
+    word_set,
+)
 
 MIN_TYPO_LETTERS: Final = 6
 """Shorter words have too many real neighbours: form and from, test and text."""
 MIN_SLIP_LETTERS: Final = 7
+"""For the typos that more often give another real word; ``is_typo`` tells the kinds."""
 MIN_FOREIGN_SLIP_LETTERS: Final = 10
 MAX_TYPOS: Final = 2
 """Typos forgiven between two requests, one in a word."""
@@ -76,6 +87,7 @@ class GateVerdict:
 
     @property
     def passes(self) -> bool:
+        """Whether the one answer may serve both."""
         return self.difference is None
 
     @property
@@ -112,6 +124,7 @@ class Signature:
 
 _NEGATIONS: Final = word_set("not no never without neither nor none nothing nobody nowhere non")
 _QUESTIONS: Final = word_set("what which who whom whose when where why how")
+# Modal verbs of one meaning count as one.
 _MODALS: Final = {
     **dict.fromkeys(("can", "could"), "can"),
     **dict.fromkeys(("should", "ought", "must", "shall"), "should"),
@@ -123,6 +136,7 @@ _PLAIN_RELATIONS: Final = word_set("to of in on at for with by about and as via 
 _AUXILIARIES: Final = word_set(
     "am is are was were do does did have has had can could will would should shall may might must"
 )
+# Names the reason only: these count like all other words, but tell a person more.
 _DIRECTIONS: Final = word_set(
     """
     on off in out up down from to over under above below before after into onto back forward
@@ -133,6 +147,7 @@ _DIRECTIONS: Final = word_set(
     minimum maximum inbound outbound internal external public private send receive buy sell
     """
 )
+# Contractions with and without apostrophe, and spellings of speech.
 _IRREGULAR: Final = {
     "cannot": ("can", "not"),
     "cant": ("can", "not"),
@@ -167,8 +182,10 @@ _CLITICS: Final = {
     "'d": ("would",),
     "'": (),
 }
+# What may stand at the end of a question (what is it for) without changing what is asked.
 _STRANDED: Final = frozenset(("", " for", " with", " of", " to", " at", " about"))
 _PLAIN_MODALS: Final = word_set("can could would")
+# Verbs whose "me" is only courtesy.
 _GIVING: Final = word_set("show tell give get find help let remind send bring make buy set")
 
 
@@ -194,13 +211,17 @@ _OPENINGS: Final = _phrases(
     i am trying to find out|i am looking for|i am interested in|
     want to|need to|would like to|trying to|we want to|we need to|we have to|we would like to|
     can i ask|can i ask you|may i ask|may i know|can i know|
-    help me to|help me|help us|tell me|let me know|let me see|go ahead and
+    help me to|help me with|help me|help with|i need help to|i need help with|i need your help to|
+    help us|tell me|let me know|let me see|go ahead and
     """
 )
+_LONGEST_PHRASE: Final = 7
 _CLOSINGS: Final = _phrases(  # last word first
-    "you thank|me for|us for|can you if|could you if|possible if|much so you thank"
+    "you thank|me for|us for|can you if|could you if|possible if|much so you thank|"
+    "now|now right|asap|immediately|possible as soon as|moment the at|well as|too"
 )
 
+# With one of them a question mark adds nothing.
 _FOREIGN_QUESTIONS: Final = word_set(
     """
     was wie wann wo wer warum wieso weshalb welche welcher welches
@@ -215,12 +236,15 @@ _FOREIGN_QUESTIONS: Final = word_set(
 
 _CHUNK: Final = re.compile(r"""["`][^"`]*["`]|(?<!\w)'[^']+'(?!\w)|\S+""")
 _HYPHENATED: Final = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*'?")
-_ALPHABETIC: Final = re.compile("[a-z\u00df-\u024f\u0370-\u058f\u10a0-\u10ff]+$")
+_ALPHABETIC: Final = re.compile("[a-z\u00df-\u024f\u0370-\u058f\u10a0-\u10ff]+")
 
 
-@lru_cache(maxsize=4096)
 def signature(text: str) -> Signature:
-    """The signature of a request; any text will do, it is normalised first. Memoised."""
+    """The signature of a request; any text will do, it is normalised first. Memoised if short."""
+    return _memoised(text) if len(text) <= _MEMO_CHARACTERS else _signature(text)
+
+
+def _signature(text: str) -> Signature:
     text = normalise(text)
     words = _split(text) or [text]
     marked = text.endswith("?") or "? " in text
@@ -256,6 +280,10 @@ def signature(text: str) -> Signature:
     return Signature(" ".join(kept), tuple(items), tuple(written), tuple(relations), asks, True)
 
 
+_MEMO_CHARACTERS: Final = 1000
+_memoised: Final = lru_cache(2048)(_signature)
+
+
 def _without_fillers(words: list[str]) -> list[str]:
     """What is left without the fillers that are fillers where they stand."""
     kept: list[str] = []
@@ -269,7 +297,7 @@ def _without_fillers(words: list[str]) -> list[str]:
                     kept.append("must")
                     continue
                 case "a" | "i":  # from A to B, part I
-                    filler = after and (word == "i" or after not in STOPWORDS)
+                    filler = bool(after) and (word == "i" or after not in STOPWORDS)
                 case "am":  # 10 am
                     filler = not before[-1:].isdigit()
                 case "be" | "do":  # a to do list, to be called Tom
@@ -284,6 +312,8 @@ def _without_fillers(words: list[str]) -> list[str]:
                     filler = True
             if filler:
                 continue
+        elif word == "just" and before in FILLERS:
+            continue  # "I just lost it", "it was just lost"; but "lose just one"
         elif word in _PLAIN_MODALS and words[0] in ("how", "where", "when"):
             continue  # "how can I" and "how would I" are "how do I"
         elif (
@@ -334,25 +364,23 @@ def _without_courtesies(words: list[str]) -> list[str]:
     """The words without the phrases that open and close a polite request."""
     start, end = 0, len(words)
     while start < end:
-        size = _matching(_OPENINGS, words[start:end])
-        if (
-            words[start] == "show"
-            and words[start + 2 : start + 3]
-            and words[start + 2] in _QUESTIONS
-        ):
+        ahead = words[start : min(start + _LONGEST_PHRASE, end)]
+        size = _matching(_OPENINGS, ahead)
+        if ahead[0] == "show" and not _QUESTIONS.isdisjoint(ahead[2:3]):
             size = 2  # show me how
         if not size:
             break
         start += size
     while start < end:
-        size = _matching(_CLOSINGS, words[start:end][::-1])
+        size = _matching(_CLOSINGS, words[max(start, end - _LONGEST_PHRASE) : end][::-1])
         if not size:
             break
         end -= size
     return words[start:end]
 
 
-def _matching(phrases: dict[str, tuple[tuple[str, ...], ...]], words: list[str]) -> int:
+def _matching(phrases: Mapping[str, Sequence[tuple[str, ...]]], words: list[str]) -> int:
+    """How many words the longest phrase takes that the words begin with."""
     for phrase in phrases.get(words[0], ()):
         if tuple(words[: len(phrase)]) == phrase:
             return len(phrase)
@@ -375,7 +403,7 @@ def judge(first: Signature, second: Signature) -> GateVerdict:
         if one == other:
             continue
         if first.stems[i] == second.stems[i] and (
-            not one.isalpha() or one in _SAME or _is_inflection(one, other)
+            not one.isalpha() or one in _SAME or _is_inflection(one, other, first=i == 0)
         ):
             continue
         typos += 1
@@ -407,15 +435,13 @@ def _compatible(one: str, other: str) -> bool:
 
 def _explain(first: Signature, second: Signature) -> GateVerdict:
     """Name the most telling difference between two signatures that do not match."""
-    mine, theirs = list(first.words), list(second.words)
-    for stem_, word in zip(first.stems, first.words, strict=True):
-        for i, other in enumerate(theirs):
-            if word == other or (stem_ == stem(other) and _is_inflection(word, other)):
-                del theirs[i]
-                mine.remove(word)
-                break
+    mine = _left_over(first, second)
+    theirs = _left_over(second, first)
     if not mine and not theirs:
-        return GateVerdict(Difference.ORDER, " ".join(first.words), " ".join(second.words))
+        if first.stems != second.stems:
+            return GateVerdict(Difference.ORDER, " ".join(first.words), " ".join(second.words))
+        pairs = zip(first.words, second.words, strict=True)  # of one stem: import, important
+        mine, theirs = zip(*(pair for pair in pairs if pair[0] != pair[1]), strict=True)
     kinds = {word: _kind(word) for word in (*mine, *theirs)}
     worst = min(kinds.values(), key=list(Difference).index)
     return GateVerdict(
@@ -423,6 +449,17 @@ def _explain(first: Signature, second: Signature) -> GateVerdict:
         " ".join(word for word in mine if kinds[word] is worst),
         " ".join(word for word in theirs if kinds[word] is worst),
     )
+
+
+def _left_over(first: Signature, second: Signature) -> tuple[str, ...]:
+    """The words of the first signature whose stems the second has not, or has less often."""
+    missing = Counter(first.stems) - Counter(second.stems)
+    words: list[str] = []
+    for stem_, word in zip(reversed(first.stems), reversed(first.words), strict=True):
+        if missing[stem_] > 0:
+            missing[stem_] -= 1
+            words.append(word)
+    return tuple(reversed(words))
 
 
 def _kind(word: str) -> Difference:
@@ -442,9 +479,13 @@ def _kind(word: str) -> Difference:
 _ENDINGS: Final = frozenset(("", "s", "es", "d", "ed", "ing", "e", "y", "ies", "ied", "ying"))
 
 
-@lru_cache(maxsize=4096)
-def _is_inflection(one: str, other: str) -> bool:
-    """Whether two words of one stem differ only by number, person or tense."""
+def _is_inflection(one: str, other: str, *, first: bool) -> bool:
+    """Whether two words of one stem differ only by number, person or tense.
+
+    The first word of a request mostly is what to do, and "closed issues" is not "close issues".
+    """
+    if first and one.endswith("ed") != other.endswith("ed"):
+        return False
     shared = 0
     for a, b in zip(one, other, strict=False):
         if a != b:
@@ -465,26 +506,32 @@ _SLIPS: Final = frozenset(
     | {frozenset((a, b)) for a in "aeiou" for b in "aeiou" if a != b}
 )
 """Letters taken for one another: neighbours on a row of the keyboard, and any two vowels."""
+# Real words that look like typos of each other. General English; the rules keep the list short.
 _REAL_PAIRS: Final = frozenset(
     frozenset(pair.split("/"))
     for pair in word_set(
         """
         contact/contract contacts/contracts contacted/contracted contacting/contracting
-        message/massage messages/massages confirm/conform confirmed/conformed confirming/conforming
-        confirmation/conformation complement/compliment complements/compliments silver/sliver
-        complementary/complimentary stationary/stationery adoption/adaption casual/causal
-        united/untied martial/marital sacred/scared complaint/compliant perfect/prefect
-        cavalry/calvary desert/dessert deserts/desserts install/instill mediation/medication
-        formerly/formally insulation/installation conviction/convection descent/dissent
-        uniformed/uninformed carrier/career county/country counties/countries farther/father
-        neural/neutral region/religion
+        confirm/conform confirmed/conformed confirming/conforming confirmation/conformation
+        complement/compliment complements/compliments complementary/complimentary silver/sliver
+        stationary/stationery casual/causal united/untied martial/marital sacred/scared
+        complaint/compliant perfect/prefect cavalry/calvary desert/dessert deserts/desserts
+        mediation/medication conviction/convection uniformed/uninformed lighting/lightning
+        college/collage colleges/collages statute/stature statutes/statures summary/summery
+        interment/internment ordnance/ordinance tortuous/torturous compiler/complier
+        counties/countries installation/instillation
         """
     )
 )
+_INFLECTED: Final = re.compile("(?:ings?|ed|e?s)$")
 _DOUBLED_ENDING: Final = re.compile(r"(?:ing|ings|ed|er|ers)$")
 
 
-@lru_cache(maxsize=4096)
+def may_be_misspelt(word: str) -> bool:
+    """Whether the word is long enough for a typo to be told from another word."""
+    return MIN_TYPO_LETTERS <= len(word) <= MAX_WORD_LETTERS and word.isalpha()
+
+
 def is_typo(one: str, other: str, *, english: bool = True) -> bool:
     """Whether one word is a likely misspelling of the other.
 
@@ -493,18 +540,19 @@ def is_typo(one: str, other: str, *, english: bool = True) -> bool:
     the end (compile, compiler; formal, format) or by an unrelated consonant (project, protect):
 
     * two letters swapped, or one doubled or not, in words of six letters and more;
-    * one letter too many or too few in words of seven letters and more;
-    * in words of seven letters and more, a vowel for a vowel, or a neighbouring key.
+    * after the third letter, and in words of seven letters and more (not counting -ing, -ed, -s:
+      starting, staring), one letter too many or too few, a vowel for a vowel, or the key beside.
 
-    In other languages the last two need ten letters and keep the last three letters.
+    In other languages the latter need ten letters and leave the last three alone.
     """
     if len(one) > len(other):
         one, other = other, one
     if (
-        len(one) < MIN_TYPO_LETTERS
+        not may_be_misspelt(one)
+        or not may_be_misspelt(other)
         or one[:2] != other[:2]
         or one[-1] != other[-1]
-        or not (one.isalpha() and other.isalpha() and _ALPHABETIC.match(one))
+        or not (_ALPHABETIC.fullmatch(one) and _ALPHABETIC.fullmatch(other))
         or OSA.distance(one, other, score_cutoff=1) != 1
         or frozenset((one, other)) in _REAL_PAIRS
     ):
@@ -520,6 +568,8 @@ def is_typo(one: str, other: str, *, english: bool = True) -> bool:
             # shoping and shopping are one word, but filing and filling, striped and stripped two
             return not (len(one) < 9 and _DOUBLED_ENDING.fullmatch(one, at))
         slip = english or extra != "m"  # in Turkish an m in the middle of a verb negates it
+    if not slip or at < 3:
+        return False
     if english:
-        return slip and len(one) >= MIN_SLIP_LETTERS
-    return slip and len(one) >= MIN_FOREIGN_SLIP_LETTERS and one[-3:] == other[-3:]
+        return len(_INFLECTED.sub("", one)) >= MIN_SLIP_LETTERS
+    return len(one) >= MIN_FOREIGN_SLIP_LETTERS and one[-3:] == other[-3:]

@@ -29,7 +29,7 @@ CLARIFY: Final = 0.3
 """Least probability at which the best matches are offered; below it nothing fits."""
 
 FIT: Final = {"score": 1.0, "evidence": 2.0, "latent_mass": 15.0, "asks_a_fact": -1.0}
-FIT_BIAS: Final = -3.5
+FIT_BIAS: Final = -3.4
 """Log-odds that something fits: the bias plus each signal times its weight."""
 
 MAX_CANDIDATES: Final = 10

@@ -109,10 +109,10 @@ def test_stats_count_what_happened() -> None:
     assert cache.stats == ExactStats(entries=0, hits=1, misses=2, evictions=1, expirations=1)
 
 
-@pytest.mark.parametrize("arguments", [{"max_entries": 0}, {"ttl_seconds": 0}])
-def test_sizes_without_sense_are_refused(arguments: dict[str, int]) -> None:
+@pytest.mark.parametrize(("max_entries", "ttl_seconds"), [(0, 60), (10, 0)])
+def test_sizes_without_sense_are_refused(max_entries: int, ttl_seconds: float) -> None:
     with pytest.raises(ValueError, match="at least 1"):
-        ExactCache(**arguments)
+        ExactCache(max_entries, ttl_seconds)
 
 
 TEXTS = st.sampled_from(["fix bug", "Fix  BUG!", "c++", "C", "write docs", "Write docs.", "ship"])

@@ -142,9 +142,7 @@ async def test_the_least_recently_used_entry_goes_first() -> None:
     await cache.learn("review code", answer("2"))
     await cache.recall("please write tests")
     await cache.learn("ship release", answer("3"))
-    held = [
-        text for text in ("write tests", "review code", "ship release") if cache.find(text).result
-    ]
+    held = [t for t in ("write tests", "review code", "ship release") if cache.find(t).result]
     assert held == ["write tests", "ship release"]
 
 
@@ -181,20 +179,20 @@ async def test_stats_count_what_happened() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"max_entries": 0}, {"ttl_seconds": 0}, {"similarity_threshold": 1.5}]
+    ("threshold", "ttl_seconds", "max_entries"), [(1.5, 60, 10), (0.75, 0, 10), (0.75, 60, 0)]
 )
-def test_sizes_without_sense_are_refused(arguments: dict[str, float]) -> None:
+def test_sizes_without_sense_are_refused(
+    threshold: float, ttl_seconds: float, max_entries: int
+) -> None:
     with pytest.raises(ValueError, match=r"max_entries|similarity_threshold"):
-        FuzzyCache(**arguments)  # type: ignore[arg-type]
+        FuzzyCache(threshold, ttl_seconds, max_entries)
 
 
 # Against plain models
 
 
-PARTS = st.sampled_from(
-    "fix the a bug bugs bgus please deployment deplyoment deploymet test on off 12 how is my".split()
-)
-REQUEST = st.lists(PARTS, min_size=1, max_size=5).map(" ".join)
+PARTS = "fix the a bug bugs please deployment deplyoment deploymet test on off 12 how is my"
+REQUEST = st.lists(st.sampled_from(PARTS.split()), min_size=1, max_size=5).map(" ".join)
 
 
 @settings(max_examples=200)
@@ -335,11 +333,10 @@ def test_kill_minus_nine_while_learning_loses_nothing_that_was_acknowledged(
     tmp_path: Path, lines: int
 ) -> None:
     path = tmp_path / "fuzzy.db"
-    acknowledged = []
+    acknowledged: list[str] = []
     with start_learning(path, "close", 1_000_000) as child:
         assert child.stdout is not None
-        for _ in range(lines):
-            acknowledged.append(child.stdout.readline().strip())
+        acknowledged += [child.stdout.readline().strip() for _ in range(lines)]
         child.send_signal(signal.SIGKILL)
         acknowledged += child.stdout.read().splitlines()[:-1]  # the last line may be cut
     with sqlite3.connect(path) as db:
@@ -439,6 +436,15 @@ async def test_an_unreadable_row_is_dropped_and_the_others_stay(tmp_path: Path) 
     held = [t for t in ("write tests", "review code", "ship release") if again.find(t).result]
     assert held == ["ship release"]
     again.close()
+
+
+async def test_a_request_of_the_greatest_length_is_learned_and_recalled() -> None:
+    cache = FuzzyCache()
+    text = "deploy the parser " * 1100
+    await cache.learn(text, answer("long"))
+    await cache.learn("x" * 20_000, answer("one word"))
+    assert await cache.recall("please " + text) == answer("long")
+    assert await cache.recall("y" + "x" * 19_999) is None
 
 
 async def test_a_file_that_cannot_be_opened_means_working_in_memory(tmp_path: Path) -> None:

@@ -1,0 +1,81 @@
+"""What does the router cost to have around: import, index, memory?
+
+Each figure is taken in a fresh process: seconds and peak resident memory of ``import router``; of
+a cold start over a folder of skills (everything encoded); of a warm start over the same (nothing
+encoded), and resident memory after routing with it.
+
+    python benchmarks/footprint.py --skills FOLDER [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+IMPORT = """
+import json, resource, time
+began = time.perf_counter()
+import router
+seconds = time.perf_counter() - began
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(json.dumps({"seconds": seconds, "peak_mb": peak}))
+"""
+
+START = """
+import asyncio, json, resource, sys, time
+from router import SemanticRouter, Settings
+
+async def main():
+    encoded = []
+    settings = Settings(state_dir=sys.argv[1], llm={"enabled": False})
+    began = time.perf_counter()
+    router = SemanticRouter.from_skills(
+        sys.argv[2], settings=settings, progress=lambda done, total: encoded.append(total)
+    )
+    async with router:
+        seconds = time.perf_counter() - began
+        await router.route("rebase my branch")
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        skills = len(router.catalog.skills)
+    encoded = encoded[0] if encoded else 0
+    print(json.dumps({"seconds": seconds, "peak_mb": peak, "skills": skills, "encoded": encoded}))
+
+asyncio.run(main())
+"""
+
+
+def run(code: str, *arguments: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
+    )
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--skills", required=True, help="folder of skills")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    run(IMPORT)  # warms the disk cache, so that the figures are the interpreter's
+    with tempfile.TemporaryDirectory() as state:
+        figures = {
+            "import router": run(IMPORT),
+            "cold start": run(START, state, arguments.skills),
+            "warm start": run(START, state, arguments.skills),
+        }
+    if arguments.json:
+        print(json.dumps(figures))
+        return
+    print(f"{'what':16}{'seconds':>9}{'peak MB':>9}{'skills':>8}{'encoded':>9}")
+    for what, row in figures.items():
+        skills, encoded = row.get("skills", "-"), row.get("encoded", "-")
+        print(f"{what:16}{row['seconds']:9.3f}{row['peak_mb']:9.0f}{skills:>8}{encoded:>9}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""How often does the fuzzy cache answer, and how often with another request's answer?
+
+Fills a cache with the training requests of a labelled data set and asks the test requests. A hit
+whose intent is not the request's own is a false hit; a request that has no intent (out of scope)
+can only be hit falsely. Beside the cache stand two trivial ones: Levenshtein similarity alone, on
+lower-cased text and on normalised text without fillers.
+
+The data folder holds ``clinc150/full.jsonl`` and ``banking77/{train,test}.jsonl`` with the fields
+``text`` and ``intent``, in CLINC150 also ``split`` and ``oos``.
+
+    python benchmarks/fuzzy_cache.py --data FOLDER [--json]        (or ROUTER_BENCH_DATA=FOLDER)
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rapidfuzz import process
+from rapidfuzz.distance import Levenshtein
+
+from router.result import Decision, RoutingResult, Stage
+from router.stages.fuzzy import FuzzyCache
+from router.stages.gate import signature
+
+THRESHOLD = 0.75
+Ask = Callable[[str], str | None]
+
+
+@dataclass(frozen=True)
+class Labelled:
+    text: str
+    intent: str
+
+
+@dataclass(frozen=True)
+class Data:
+    name: str
+    train: Sequence[Labelled]
+    test: Sequence[Labelled]
+    out_of_scope: Sequence[Labelled]
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def load(folder: Path) -> list[Data]:
+    clinc = read(folder / "clinc150" / "full.jsonl")
+    banking = folder / "banking77"
+
+    def part(split: str, *, oos: bool) -> list[Labelled]:
+        return [
+            Labelled(row["text"], row["intent"])
+            for row in clinc
+            if row["split"] == split and bool(row["oos"]) == oos
+        ]
+
+    train, test = (
+        [Labelled(row["text"], row["intent"]) for row in read(banking / f"{split}.jsonl")]
+        for split in ("train", "test")
+    )
+    return [
+        Data("CLINC150", part("train", oos=False), part("test", oos=False), part("test", oos=True)),
+        Data("BANKING77", train, test, []),
+    ]
+
+
+def answer(intent: str) -> RoutingResult:
+    return RoutingResult(
+        decision=Decision.ROUTE,
+        selected_skills=(intent,),
+        suggested_skills=(),
+        memory_layers=(),
+        mission_brief="",
+        reasoning="",
+        confidence=1.0,
+        calibrated=False,
+        stage=Stage.LLM,
+        from_cache=False,
+        catalog_version="",
+        trace=(),
+        id=intent,
+    )
+
+
+def gated(train: Sequence[Labelled]) -> Ask:
+    cache = FuzzyCache(similarity_threshold=THRESHOLD, max_entries=len(train))
+
+    async def fill() -> None:
+        for row in train:
+            await cache.learn(row.text, answer(row.intent))
+
+    asyncio.run(fill())
+
+    def ask(text: str) -> str | None:
+        result = cache.find(text).result
+        return None if result is None else result.selected_skills[0]
+
+    return ask
+
+
+def levenshtein_alone(train: Sequence[Labelled], prepare: Callable[[str], str]) -> Ask:
+    held = [prepare(row.text) for row in train]
+
+    def ask(text: str) -> str | None:
+        best = process.extractOne(
+            prepare(text),
+            held,
+            scorer=Levenshtein.normalized_similarity,
+            score_cutoff=THRESHOLD,
+        )
+        return None if best is None else train[best[2]].intent
+
+    return ask
+
+
+def wilson(successes: int, trials: int) -> tuple[float, float]:
+    """95% interval of a proportion (E. B. Wilson, 1927)."""
+    if not trials:
+        return 0.0, 1.0
+    z = 1.959964
+    share = successes / trials
+    centre = (share + z * z / (2 * trials)) / (1 + z * z / trials)
+    half = z / (1 + z * z / trials)
+    half *= math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def measure(data: Data, what: str, ask: Ask) -> dict[str, Any]:
+    answers = [(ask(row.text), row.intent) for row in data.test]
+    hits = [(got, right) for got, right in answers if got is not None]
+    false = sum(got != right for got, right in hits)
+    return {
+        "data": data.name,
+        "cache": what,
+        "requests": len(answers),
+        "hits": len(hits),
+        "hit_rate": len(hits) / len(answers),
+        "hit_rate_95": wilson(len(hits), len(answers)),
+        "false_hits": false,
+        "false_hit_rate": false / len(hits) if hits else 0.0,
+        "false_hit_rate_95": wilson(false, len(hits)),
+        "out_of_scope_requests": len(data.out_of_scope),
+        "out_of_scope_hits": sum(ask(row.text) is not None for row in data.out_of_scope),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--data", type=Path, default=os.environ.get("ROUTER_BENCH_DATA"))
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options = parser.parse_args()
+    if options.data is None:
+        parser.error("give the data folder with --data or ROUTER_BENCH_DATA")
+    rows: list[dict[str, Any]] = []
+    for data in load(Path(options.data)):
+        for what, ask in (
+            ("fuzzy cache", gated(data.train)),
+            ("Levenshtein, lower case", levenshtein_alone(data.train, str.lower)),
+            (
+                "Levenshtein, no fillers",
+                levenshtein_alone(data.train, lambda text: signature(text).core),
+            ),
+        ):
+            rows.append(measure(data, what, ask))
+    if options.json:
+        print(json.dumps(rows, indent=1))
+        return
+    print(f"{'':11}{'':25}{'hit rate':>9}{'95%':>15}{'false hits':>12}{'95%':>15}  out of scope")
+    for row in rows:
+        print(
+            "{data:11}{cache:25}{hit_rate:>9.2%}{hit:>15}{false_hit_rate:>12.2%}{false:>15}"
+            "  {out_of_scope_hits} of {out_of_scope_requests}".format(
+                hit="{:.1%}-{:.1%}".format(*row["hit_rate_95"]),
+                false="{:.1%}-{:.1%}".format(*row["false_hit_rate_95"]),
+                **row,
+            )
+        )
+
+
+if __name__ == "__main__":
+    main()

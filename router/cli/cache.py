@@ -1,0 +1,72 @@
+"""``router cache``: what the fuzzy cache holds, and forgetting it.
+
+Only the fuzzy cache outlives a process; the exact cache is empty whenever a command starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from router.cli import output
+from router.cli.options import EXIT_CODES, AsJson, read_settings
+
+if TYPE_CHECKING:
+    from router.settings import Settings
+    from router.stages.fuzzy import FuzzyCache
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.command("stats", epilog=EXIT_CODES)
+def show_stats(as_json: AsJson = False) -> None:
+    """Show what the fuzzy cache on disk holds. The exact cache lives in a process only."""
+    settings = read_settings()
+    with _fuzzy_cache(settings) as cache:
+        entries = len(cache)
+    values = {
+        "state_dir": str(settings.state_dir),
+        "entries": entries,
+        "max_entries": settings.fuzzy.max_entries,
+        "similarity_threshold": settings.fuzzy.similarity_threshold,
+        "ttl_seconds": settings.fuzzy.ttl_seconds,
+    }
+    if as_json:
+        output.print_json(values)
+        return
+    table = output.table("fuzzy cache", "value")
+    for key, value in values.items():
+        table.add_row(key.replace("_", " "), output.plain(value))
+    output.screen().print(table)
+
+
+@app.command("clear", epilog=EXIT_CODES)
+def clear_cache(
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Forget every cached route. The index of the skills is kept."""
+    settings = read_settings()
+    with _fuzzy_cache(settings) as cache:
+        entries = len(cache)
+        if not yes:
+            where = output.plain(settings.state_dir)
+            typer.confirm(f"Forget {entries} cached routes in {where}?", abort=True, err=True)
+        cache.clear()
+    typer.echo(f"forgot {entries} cached routes", err=True)
+
+
+@contextmanager
+def _fuzzy_cache(settings: Settings) -> Iterator[FuzzyCache]:
+    """The cache as a router with these settings opens it."""
+    from router.router import SemanticRouter
+
+    cache = SemanticRouter(settings).fuzzy
+    try:
+        for trouble in cache.diagnostics:
+            output.warn(trouble)
+        yield cache
+    finally:
+        cache.close()

@@ -1,0 +1,70 @@
+"""``router demo``: a handful of requests over the shipped skills, as the router really answers."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from router.cli import output
+from router.cli.options import AsJson, open_router, read_settings
+
+if TYPE_CHECKING:
+    from router.result import RoutingResult
+
+REQUESTS: Final = (
+    ("a clear route", "Fix the bug in the login form"),
+    ("the same again", "Fix the bug in the login form"),
+    ("a paraphrase of it", "please fix bug in login form"),
+    (
+        "two skills at once",
+        "Upgrade the vulnerable dependencies in the lock file and draft an announcement email",
+    ),
+    ("ambiguous", "clean up"),
+    ("nothing fits", "What should I cook for dinner tonight?"),
+)
+"""What each request is meant to show, and the request. What it does show is up to the router."""
+
+
+def demo(
+    llm: Annotated[
+        bool, typer.Option("--llm", help="Ask the configured LLM too; by default it is left out.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Route a few telling requests over the shipped skills. Leaves nothing behind."""
+    from router.skills.discovery import shipped_skills_root
+
+    answers = asyncio.run(_route_all(shipped_skills_root(), llm))
+    if as_json:
+        output.print_json(
+            [
+                {"shows": shows, "request": request, "result": result.to_dict()}
+                for (shows, request), result in zip(REQUESTS, answers, strict=True)
+            ]
+        )
+        return
+    table = output.table(
+        "request", "decision", "skills", "stage", "confidence", "ms", right=("confidence", "ms")
+    )
+    for (shows, request), result in zip(REQUESTS, answers, strict=True):
+        skills = result.selected_skills or (f"({s}?)" for s in result.suggested_skills)
+        table.add_row(
+            f"{request}\n  {shows}",
+            result.decision.value,
+            "\n".join(map(output.plain, skills)),
+            result.stage.value,
+            f"{result.confidence:.2f}",
+            f"{sum(entry.microseconds for entry in result.trace) / 1000:.2f}",
+        )
+    output.screen().print(table)
+
+
+async def _route_all(root: Path, llm: bool) -> list[RoutingResult]:
+    with tempfile.TemporaryDirectory(prefix="router-demo-") as state:
+        settings = read_settings(no_llm=not llm, state_dir=Path(state))
+        async with open_router([root], settings) as router:
+            return [await router.route(request) for _, request in REQUESTS]

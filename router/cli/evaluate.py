@@ -1,0 +1,154 @@
+"""``router eval``: the figures of ``router.evaluation`` for a file of labelled requests."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, TextIO
+
+import typer
+
+from router.cli import output
+from router.cli.options import AsJson, NoLLM, SkillFolders, open_router, read_settings
+from router.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from router.evaluation import Judgement, LabelledRequest, Report, Share
+
+SHOWN_LABELS: Final = 10
+SHOWN_LINES: Final = 5
+"""Labels that are not installed, and lines of each, named in warnings."""
+
+
+def evaluate_file(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            exists=True,
+            dir_okay=False,
+            readable=True,
+            help='JSONL rows {"request": ..., "skills": [names]}; an empty list: nothing fits.',
+        ),
+    ],
+    folders: SkillFolders = None,
+    as_json: AsJson = False,
+    rows_file: Annotated[
+        Path | None,
+        typer.Option("--rows", metavar="FILE", help="Write one JSON line a row to this file."),
+    ] = None,
+    no_llm: NoLLM = False,
+) -> None:
+    """Measure routing on labelled requests: ranking, decisions, calibration and latency.
+
+    Shares come with their 95% Wilson interval. Rows with a "kind" are also reported by kind.
+    No cached answer is used: state goes to a temporary folder, and every row has its own scope.
+    """
+    from router.evaluation import read_rows, summarise, summarise_by_kind
+
+    with file.open("rb") as lines:
+        rows = read_rows(lines, source=str(file))
+    with _open_rows_file(rows_file, file) as sink:
+        judgements = asyncio.run(_judge(rows, folders, no_llm, sink))
+    report, by_kind = summarise(judgements), summarise_by_kind(judgements)
+    if as_json:
+        kinds = {kind: part.to_dict() for kind, part in by_kind.items()}
+        output.print_json({**report.to_dict(), "by_kind": kinds})
+    else:
+        _print_tables(report, by_kind)
+
+
+def _open_rows_file(path: Path | None, labels: Path) -> AbstractContextManager[TextIO | None]:
+    """Open before the work starts, so that a wrong name costs seconds and no results."""
+    if path is None:
+        return nullcontext()
+    if path.exists() and path.samefile(labels):
+        raise ConfigurationError(f"--rows {path}: that is the file of labels; name another one")
+    try:
+        return path.open("w", encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise ConfigurationError(
+            f"--rows {path}: {error.strerror}; name a writable file"
+        ) from error
+
+
+async def _judge(
+    rows: Sequence[LabelledRequest],
+    folders: Sequence[Path] | None,
+    no_llm: bool,
+    sink: TextIO | None,
+) -> list[Judgement]:
+    from router.evaluation import evaluate, unknown_labels
+
+    judgements: list[Judgement] = []
+    with tempfile.TemporaryDirectory(prefix="router-eval-") as state:
+        settings = read_settings(no_llm=no_llm, state_dir=Path(state))
+        async with open_router(folders, settings) as router:
+            installed = await router.open()
+            _warn_of_unknown(unknown_labels(rows, installed.catalog.skills))
+            with output.progress("routing") as show:
+                async for judgement in evaluate(router, rows):
+                    judgements.append(judgement)
+                    if sink is not None:
+                        sink.write(json.dumps(judgement.to_dict(), ensure_ascii=False) + "\n")
+                    show(len(judgements), len(rows))
+    return judgements
+
+
+def _warn_of_unknown(labels: Mapping[str, Sequence[int]]) -> None:
+    for name, lines in list(labels.items())[:SHOWN_LABELS]:
+        shown = ", ".join(map(str, lines[:SHOWN_LINES]))
+        more = f" and {len(lines) - SHOWN_LINES} more" if len(lines) > SHOWN_LINES else ""
+        output.warn(f"label {name!r} names no installed skill: a miss on line {shown}{more}")
+    if len(labels) > SHOWN_LABELS:
+        output.warn(f"{len(labels) - SHOWN_LABELS} more labels name no installed skill")
+
+
+def _print_tables(report: Report, by_kind: Mapping[str, Report]) -> None:
+    """Figures down, kinds across; then what only makes sense for all rows together."""
+    headers = ["all", *map(output.plain, by_kind)]
+    table = output.table("figure", *headers, right=tuple(headers))
+    for label, cell in _FIGURES.items():
+        table.add_row(label, *(cell(part) for part in (report, *by_kind.values())))
+    screen = output.screen()
+    screen.print(table)
+    screen.print(
+        "Shares in %, with 95% intervals. Accuracy and exact: routed rows that have labels.\n"
+        "AURC and ECE: all routed rows. Latency: milliseconds a request, one at a time."
+    )
+    if report.risk_at:
+        points = ", ".join(f"{at} {100 * risk:.1f}%" for at, risk in report.risk_at.items())
+        screen.print(f"Wrong among the most confident of the routed rows: {points}")
+
+
+def _share(share: Share | None) -> str:
+    if share is None:
+        return "-"
+    return f"{100 * share.value:.1f} [{100 * share.low:.0f}-{100 * share.high:.0f}]"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+_FIGURES: Final[Mapping[str, Callable[[Report], str]]] = {
+    "rows": lambda r: str(r.rows),
+    "hit@1": lambda r: _share(r.hit_at_1),
+    "recall@5": lambda r: _share(r.recall_at_5),
+    "nDCG@10": lambda r: _share(r.ndcg_at_10),
+    "route": lambda r: str(r.decisions["route"]),
+    "clarify": lambda r: str(r.decisions["clarify"]),
+    "abstain": lambda r: str(r.decisions["abstain"]),
+    "coverage": lambda r: _share(r.coverage),
+    "accuracy": lambda r: _share(r.accuracy),
+    "exact": lambda r: _share(r.exact),
+    "false accepts": lambda r: _share(r.false_accepts),
+    "AURC": lambda r: _number(r.aurc),
+    "ECE": lambda r: _number(r.ece),
+    "p50 ms": lambda r: f"{r.latency_ms['p50']:.2f}",
+    "p90 ms": lambda r: f"{r.latency_ms['p90']:.2f}",
+    "p99 ms": lambda r: f"{r.latency_ms['p99']:.2f}",
+}

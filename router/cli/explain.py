@@ -1,0 +1,146 @@
+"""``router route --explain``: one screen (at most 24 lines of 100 columns) that says why.
+
+The evidence is that of retrieval, ranked once more for the request: it is there for every answer,
+also for one that came from a cache or from an LLM, and the LLM's own word stands in its stage's
+reason. A skill's score is the sum of three weighted parts, so the lead of one skill over another
+can be split into them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from router.cli import output
+from router.result import Decision
+from router.retrieval.fusion import DENSE_WEIGHT, LATENT_WEIGHT, LEXICAL_WEIGHT
+
+if TYPE_CHECKING:
+    from router.result import RoutingResult
+    from router.retrieval.index import Match, Ranking
+
+SHOWN_TERMS = 8
+MAX_CELLS = 165
+"""Cells of a paragraph, which then takes two lines at 100 columns."""
+
+
+def explanation(request: str, result: RoutingResult, ranking: Ranking) -> RenderableType:
+    """What was decided, the best skill beside the next one, and what each stage did.
+
+    Args:
+        request: the text as asked.
+        result: the answer.
+        ranking: retrieval's ranking of every skill that could be chosen.
+    """
+    head = Table.grid(padding=(0, 2))
+    head.add_row("Request", _cut(request))
+    head.add_row("Decision", _decision(result))
+    head.add_row("Why", _cut(result.reasoning))
+    parts: list[RenderableType] = [head]
+    pair = _winner_and_runner_up(result, ranking)
+    if len(pair) == 2:
+        winner, other = (_spelled(match, request) for match in pair)
+        parts += ["", _comparison(winner, other, result), Text(_lead(winner, other))]
+    return Group(*parts, "", _stages(result))
+
+
+def _spelled(match: Match, request: str) -> Match:
+    return replace(match, terms=tuple(output.spelled(match.terms, request)))
+
+
+def _cut(text: str) -> str:
+    line = Text(output.plain(text))
+    line.truncate(MAX_CELLS, overflow="ellipsis")
+    return line.plain
+
+
+def _decision(result: RoutingResult) -> str:
+    names = ", ".join(result.selected_skills or result.suggested_skills)
+    what = {Decision.ROUTE: "load", Decision.CLARIFY: "ask which", Decision.ABSTAIN: "perhaps"}
+    chosen = f"; {what[result.decision]}: {names}" if names else ""
+    return _cut(
+        f"{result.decision.value}, confidence {output.confidence(result)}, "
+        f"{output.answered_by(result)}{chosen}"
+    )
+
+
+def _winner_and_runner_up(result: RoutingResult, ranking: Ranking) -> tuple[Match, ...]:
+    """The first selected skill, or the best one where none is, and the best of the others."""
+    selected = result.selected_skills
+    winner = next((m for m in ranking.matches if m.name in selected[:1]), None)
+    if winner is None:
+        return ranking.matches[:2]
+    others = (m for m in ranking.matches if m.name not in selected)
+    return (winner, *list(others)[:1])
+
+
+def _comparison(winner: Match, other: Match, result: RoutingResult) -> Table:
+    table = output.table("evidence", _role(winner, result), _role(other, result))
+    for column in table.columns[1:]:
+        column.no_wrap, column.overflow = True, "ellipsis"
+    table.add_row("words in common", _terms(winner, other), _terms(other, winner))
+    for label, mine, theirs in zip(_PARTS, _weighted(winner), _weighted(other), strict=True):
+        table.add_row(label, f"{mine:.3f}", f"{theirs:.3f}")
+    table.add_row("score", f"{winner.score:.3f}", f"{other.score:.3f}")
+    return table
+
+
+def _role(match: Match, result: RoutingResult) -> str:
+    if match.name in result.selected_skills:
+        role = "selected"
+    elif match.name in result.suggested_skills:
+        role = "suggested"
+    else:
+        role = "not chosen"
+    return f"{output.plain(match.name)} ({role})"
+
+
+def _terms(match: Match, other: Match) -> str:
+    """Matched words, those that only this skill has in front."""
+    own = [term for term in match.terms if term not in other.terms]
+    shared = [term for term in match.terms if term in other.terms]
+    return output.plain(", ".join((own + shared)[:SHOWN_TERMS])) or "none"
+
+
+_PARTS = ("wording (BM25)", "related words", "meaning (encoder)")
+
+
+def _weighted(match: Match) -> tuple[float, float, float]:
+    return (
+        LEXICAL_WEIGHT * match.lexical,
+        LATENT_WEIGHT * match.latent,
+        DENSE_WEIGHT * match.cosine,
+    )
+
+
+def _lead(winner: Match, other: Match) -> str:
+    """One sentence that splits the distance of the two scores into its parts."""
+    gap = winner.score - other.score
+    parts = [
+        f"{label} {mine - theirs:+.3f}"
+        for label, mine, theirs in zip(_PARTS, _weighted(winner), _weighted(other), strict=True)
+    ]
+    ahead, behind = (winner, other) if gap >= 0 else (other, winner)
+    names = f"{ahead.name} is {abs(gap):.3f} ahead of {behind.name}"
+    only = [term for term in ahead.terms if term not in behind.terms]
+    words = f"; only it has: {', '.join(only[:SHOWN_TERMS])}" if only else ""
+    return _cut(f"{names} ({', '.join(parts)}){words}")
+
+
+def _stages(result: RoutingResult) -> Table:
+    table = output.table("stage", "outcome", "reason", "ms", right=("ms",))
+    table.expand, table.columns[2].ratio = True, 1
+    for column in table.columns:
+        column.no_wrap, column.overflow = True, "ellipsis"
+    for entry in result.trace:
+        table.add_row(
+            entry.stage.value,
+            entry.outcome.value,
+            output.plain(entry.reason),
+            f"{entry.microseconds / 1000:.3f}",
+        )
+    return table

@@ -1,0 +1,143 @@
+"""What all commands share: where output goes, and in which form.
+
+Data goes to standard output, everything about the run (progress, warnings, errors) to standard
+error, so that output can be piped. Requests, skill texts and paths come from strangers: before a
+terminal sees them, ``plain`` takes the power out of control characters, and rich's markup is off.
+JSON is always UTF-8, whatever the locale.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from router.result import RoutingResult
+
+PIPED_WIDTH: Final = 100
+"""Columns of a table that no terminal shows; the variable COLUMNS overrides it."""
+
+_ACTIVE: Final = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+"""Unicode categories that act on the display instead of showing: controls, direction marks,
+halves of surrogate pairs, line and paragraph separators."""
+_JOINERS: Final = frozenset("\u200c\u200d")
+"""Format characters that scripts and emoji need; they join what stands beside them, no more."""
+
+
+def plain(text: object) -> str:
+    """One line that shows what it is given, with control characters as escapes."""
+    line = " ".join(str(text).split())
+    if line.isprintable():
+        return line
+    return "".join(
+        character.encode("unicode_escape", "surrogatepass").decode("ascii")
+        if unicodedata.category(character) in _ACTIVE and character not in _JOINERS
+        else character
+        for character in line
+    )
+
+
+def screen(*, to_stderr: bool = False) -> Console:
+    """A console on standard output or standard error as they are now."""
+    from rich.console import Console
+
+    stream = sys.stderr if to_stderr else sys.stdout
+    piped = not stream.isatty() and "COLUMNS" not in os.environ
+    return Console(
+        stderr=to_stderr,
+        width=PIPED_WIDTH if piped else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+
+
+def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+    """An open table; the columns named in ``right`` are aligned right."""
+    from rich import box
+    from rich.table import Table
+
+    made = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        collapse_padding=True,
+        header_style="bold",
+    )
+    for column in columns:
+        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return made
+
+
+def print_json(value: object) -> None:
+    """One indented JSON document on standard output."""
+    _write(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2))
+
+
+def print_json_line(value: object) -> None:
+    """One line of JSON on standard output, at once."""
+    _write(json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+def _write(text: str) -> None:
+    # Bytes, because JSON is UTF-8 in every locale; a lone surrogate (in a path) stays readable.
+    typer.echo(text.encode("utf-8", "backslashreplace"))
+
+
+def warn(message: object) -> None:
+    """A warning, as one line on standard error."""
+    typer.echo(f"warning: {plain(message)}", err=True)
+
+
+def error(message: object) -> None:
+    """An error, as one line on standard error."""
+    typer.echo(f"error: {plain(message)}", err=True)
+
+
+@contextmanager
+def progress(label: str, *, hidden: bool = False) -> Iterator[Callable[[int, int | None], None]]:
+    """A bar on standard error while the block runs, where a person watches and it is not hidden.
+
+    The block gets the callback that moves it: (done, total), total None while nobody knows.
+    """
+    from rich.progress import Progress
+
+    console = screen(to_stderr=True)
+    with Progress(
+        console=console,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+        disable=hidden or not console.is_terminal,
+    ) as bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def spelled(terms: Sequence[str], request: str) -> list[str]:
+    """Matched stems as the request spells them; a corrected typo stays a stem."""
+    from router.text import stem, tokens
+
+    spelling = {stem(word): word for word in reversed(tokens(request))}
+    return [spelling.get(term, term) for term in terms]
+
+
+def confidence(result: RoutingResult) -> str:
+    """The confidence, and whether it was fitted on outcomes."""
+    return f"{result.confidence:.2f}{'' if result.calibrated else ' (not calibrated)'}"
+
+
+def answered_by(result: RoutingResult) -> str:
+    """The stage that answered, and the time that all stages took."""
+    milliseconds = sum(entry.microseconds for entry in result.trace) / 1000
+    return f"{result.stage.value} in {milliseconds:.2f} ms"

@@ -1,0 +1,233 @@
+"""``router skills``: what is installed, what is wrong with it, and what a query would find."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from router.cli import output
+from router.cli.options import (
+    EXIT_CODES,
+    AsJson,
+    SkillFolders,
+    open_router,
+    read_settings,
+)
+from router.errors import ConfigurationError
+from router.request import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from router.retrieval.index import Match
+    from router.skills.catalog import Catalog
+    from router.skills.diagnostics import Diagnostic
+    from router.skills.manifest import SkillManifest
+
+_HINT_ROWS = ("routing-keywords", "intents", "examples", "generic")
+
+app = typer.Typer(
+    help="List, show, search and check skills.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@app.command("list", epilog=EXIT_CODES)
+def list_skills(folders: SkillFolders = None, as_json: AsJson = False) -> None:
+    """List the installed skills and where each comes from."""
+    catalog, roots, generic = _load(folders)
+    if as_json:
+        output.print_json([_summary(m, roots, generic) for m in catalog.skills.values()])
+        return
+    table = output.table("name", "generic", "source", "description")
+    table.expand, table.columns[3].ratio = True, 1
+    for column in table.columns:
+        column.no_wrap, column.overflow = True, "ellipsis"
+    table.columns[0].max_width, table.columns[2].max_width = 40, 30
+    for manifest in catalog.skills.values():
+        row = _summary(manifest, roots, generic)
+        table.add_row(
+            output.plain(row["name"]),
+            "yes" if row["generic"] else "",
+            output.plain(_short(Path(row["source"]))),
+            output.plain(row["description"]),
+        )
+    output.screen().print(table)
+    _warn_of_faults(catalog)
+
+
+@app.command("show", epilog=EXIT_CODES)
+def show_skill(
+    name: Annotated[str, typer.Argument(help="Name of the skill.")],
+    folders: SkillFolders = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a skill's manifest and whatever is odd about its file."""
+    catalog, roots, generic = _load(folders)
+    manifest = catalog.get(name)
+    fields = {
+        **_summary(manifest, roots, generic),
+        "license": manifest.license,
+        "compatibility": manifest.compatibility,
+        "allowed_tools": list(manifest.allowed_tools),
+        "routing_keywords": list(manifest.routing_keywords),
+        "intents": list(manifest.intents),
+        "examples": list(manifest.examples),
+        "metadata": dict(manifest.metadata),
+        "extra": dict(manifest.extra),
+        "routable": not manifest.disable_model_invocation,
+        "body_lines": manifest.body.count("\n") + 1 if manifest.body else 0,
+        "digest": manifest.digest,
+    }
+    if as_json:
+        diagnostics = [_diagnostic_to_dict(d) for d in manifest.diagnostics]
+        output.print_json({**fields, "diagnostics": diagnostics})
+        return
+    table = output.table("field", "value")
+    for key, value in fields.items():
+        if key == "metadata":  # the hints among it stand in rows of their own already
+            value = {k: v for k, v in manifest.metadata.items() if k not in _HINT_ROWS}
+        label = key.replace("_", " ")
+        for text in _lines(key, value):
+            table.add_row(label, output.plain(text))
+            label = ""
+    output.screen().print(table)
+    for diagnostic in manifest.diagnostics:
+        typer.echo(output.plain(diagnostic))
+
+
+@app.command("search", epilog=EXIT_CODES)
+def search_skills(
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    folders: SkillFolders = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Skills shown at most.")] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Rank the skills for a query, with what each score is made of. Decides nothing."""
+    matches = asyncio.run(_search(query, folders, limit))
+    if as_json:
+        output.print_json([asdict(match) for match in matches])
+        return
+    table = output.table("skill", "score", "BM25", "related", "cosine", "words in common")
+    for column in table.columns[1:5]:
+        column.justify = "right"
+    for match in matches:
+        numbers = (match.score, match.lexical, match.latent, match.cosine)
+        table.add_row(
+            output.plain(match.name),
+            *(f"{number:.3f}" for number in numbers),
+            output.plain(", ".join(output.spelled(match.terms, query))),
+        )
+    output.screen().print(table)
+
+
+async def _search(query: str, folders: Sequence[Path] | None, limit: int) -> Sequence[Match]:
+    Request.parse(query)
+    async with open_router(folders, read_settings()) as router:
+        installed = await router.open()
+        return (await installed.index.rank(query, limit=limit)).matches
+
+
+@app.command("check", epilog=EXIT_CODES)
+def check_skills(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="DIR", help="Folders to check; the configured ones if none."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Report everything odd by path and line. Exit code 1 when a skill cannot be loaded."""
+    catalog, _, _ = _load(folders)
+    diagnostics = sorted(
+        (*catalog.diagnostics, *(d for s in catalog.shadowed for d in s.manifest.diagnostics)),
+        key=lambda d: (d.path.parts, d.line),
+    )
+    counts = {
+        "loaded": len(catalog.skills),
+        "shadowed": len(catalog.shadowed),
+        "not_loaded": len(catalog.failures),
+    }
+    if as_json:
+        output.print_json({**counts, "diagnostics": [_diagnostic_to_dict(d) for d in diagnostics]})
+    else:
+        for diagnostic in diagnostics:
+            typer.echo(output.plain(diagnostic))
+        typer.echo(
+            f"{counts['loaded']} loaded, {counts['shadowed']} shadowed, "
+            f"{counts['not_loaded']} not loaded, {len(diagnostics)} diagnostics",
+            err=True,
+        )
+    if catalog.failures:
+        raise typer.Exit(1)
+
+
+def _load(folders: Sequence[Path] | None) -> tuple[Catalog, tuple[Path, ...], tuple[str, ...]]:
+    """The catalog, its absolute roots, strongest first, and the names that are set as generic."""
+    from router.skills.catalog import load_catalog
+    from router.skills.discovery import configured_roots, existing_root
+
+    settings = read_settings()
+    roots = tuple(map(existing_root, folders or configured_roots(settings)))
+    return load_catalog(roots), roots, settings.vector.generic_skills
+
+
+def _summary(
+    manifest: SkillManifest, roots: tuple[Path, ...], generic: tuple[str, ...]
+) -> dict[str, Any]:
+    return {
+        "name": manifest.name,
+        "description": manifest.description,
+        "generic": manifest.generic or manifest.name in generic,
+        "source": str(_source(manifest.path, roots)),
+        "path": str(manifest.path),
+    }
+
+
+def _source(path: Path, roots: tuple[Path, ...]) -> Path:
+    """The strongest root that a skill lies under."""
+    return next(root for root in roots if path.is_relative_to(root))
+
+
+def _diagnostic_to_dict(diagnostic: Diagnostic) -> dict[str, Any]:
+    return {
+        "path": str(diagnostic.path),
+        "line": diagnostic.line,
+        "severity": diagnostic.severity.value,
+        "code": diagnostic.code,
+        "message": diagnostic.message,
+    }
+
+
+def _lines(key: str, value: object) -> list[str]:
+    """A field's value as the lines of its table cell; none when it is empty."""
+    if isinstance(value, list):
+        return value if key == "examples" or not value else [", ".join(value)]
+    if isinstance(value, dict):
+        return [f"{name}: {item}" for name, item in value.items()]
+    if isinstance(value, bool):
+        return ["yes" if value else "no"]
+    return [] if value is None else [str(value)]
+
+
+def _short(root: Path) -> str:
+    """The root as the reader would type it: below the working directory or the home folder."""
+    from router.skills.discovery import shipped_skills_root
+
+    with suppress(ConfigurationError):  # an installation may do without them
+        if root == shipped_skills_root():
+            return "shipped"
+    if root.is_relative_to(Path.cwd()):
+        return str(root.relative_to(Path.cwd()))
+    try:
+        return str(Path("~") / root.relative_to(Path.home()))
+    except (ValueError, RuntimeError):  # not below it, or there is no home
+        return str(root)
+
+
+def _warn_of_faults(catalog: Catalog) -> None:
+    if catalog.failures:
+        output.warn(f"{len(catalog.failures)} not loaded; see: router skills check")

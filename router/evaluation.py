@@ -1,0 +1,412 @@
+"""How good the routing is, on labelled requests: the figures behind ``router eval``.
+
+A row is a request with the names of the skills that serve it; an empty list means that nothing
+installed fits, so the right answer is not to route. Every row is judged as soon as it is routed
+and its result dropped, so memory holds a few numbers a row.
+
+Caches must not help, or a repeated request would be graded for its first answer: each row is
+routed under a scope of its own, which no cached answer crosses, and without the fuzzy cache.
+
+What counts, and why:
+
+* The ranking of a result is ``ranking`` below. Rows without labels have nothing to rank and are
+  left out of hit@1, recall@5, nDCG@10 and coverage; they make the false-accept rate.
+* A routed row is right when every selected skill is one of its labels. A part of a
+  multi-skill answer is then still right; ``exact`` is the stricter share of routed rows whose
+  selection is the very set of labels.
+* Risk-coverage and calibration are about routed rows, whose confidence says how probable it is
+  that the selection is right; routing a row that nothing fits is wrong there.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+from router.errors import ConfigurationError
+from router.request import Request
+from router.result import Decision, RoutingResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from router.router import SemanticRouter
+
+RECALL_DEPTH: Final = 5
+NDCG_DEPTH: Final = 10
+CALIBRATION_BINS: Final = 15
+Z_95: Final = 1.959963984540054
+"""Two-sided 95% quantile of the standard normal distribution."""
+
+COVERAGE_POINTS: Final = (0.25, 0.5, 0.75, 1.0)
+"""Shares of the routed rows, most confident first, at which the risk is reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledRequest:
+    """One row of an evaluation file.
+
+    Attributes:
+        line: 1-based line of the file.
+        request: the text to route.
+        skills: names of the skills that serve it; empty when nothing fits.
+        extra: the row's other keys, kept for the per-row output.
+    """
+
+    line: int
+    request: str
+    skills: tuple[str, ...]
+    extra: Mapping[str, Any]
+
+    @property
+    def kind(self) -> str | None:
+        """The row's ``kind``, when it is a string."""
+        kind = self.extra.get("kind")
+        return kind if isinstance(kind, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One routed row, reduced to what the report needs.
+
+    Attributes:
+        row: the labelled request.
+        decision: what the router decided.
+        selected: skills that it chose.
+        ranking: its best ``NDCG_DEPTH`` skills, see ``ranking``.
+        confidence: the result's confidence in [0, 1].
+        stage: name of the stage that answered.
+        milliseconds: wall-clock time of ``route``.
+    """
+
+    row: LabelledRequest
+    decision: Decision
+    selected: tuple[str, ...]
+    ranking: tuple[str, ...]
+    confidence: float
+    stage: str
+    milliseconds: float
+
+    @property
+    def right(self) -> bool:
+        """Whether the decision is right: a route to labelled skills only, or no route where
+        nothing fits. Asking or abstaining where a skill fits is not."""
+        if self.decision is Decision.ROUTE:
+            return bool(self.selected) and set(self.selected) <= set(self.row.skills)
+        return not self.row.skills
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as plain JSON types: its own keys first, then what the router made of it."""
+        labels = self.row.skills
+        scores = {}
+        if labels:
+            scores = {
+                "hit@1": hit_at_1(self.ranking, labels),
+                "recall@5": recall_at(self.ranking, labels, RECALL_DEPTH),
+                "ndcg@10": ndcg_at(self.ranking, labels, NDCG_DEPTH),
+            }
+        return {
+            **self.row.extra,
+            "line": self.row.line,
+            "request": self.row.request,
+            "skills": list(labels),
+            "decision": self.decision.value,
+            "selected_skills": list(self.selected),
+            "ranking": list(self.ranking),
+            "confidence": self.confidence,
+            "stage": self.stage,
+            "right": self.right,
+            **scores,
+            "milliseconds": round(self.milliseconds, 3),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share of rows, or a mean of values in [0, 1], with its 95% interval.
+
+    Attributes:
+        value: the share.
+        low: lower end of the interval.
+        high: upper end of the interval.
+        rows: how many rows it was taken over.
+    """
+
+    value: float
+    low: float
+    high: float
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The figures over a set of rows. None means that no row can answer the question.
+
+    Attributes:
+        rows: how many rows were routed.
+        decisions: rows a decision, all three always present.
+        hit_at_1: labelled rows whose ranking starts with a label.
+        recall_at_5: mean share of a labelled row's labels among the first five.
+        ndcg_at_10: mean nDCG of the labelled rows' first ten.
+        coverage: labelled rows that are routed.
+        accuracy: routed rows with labels whose every selected skill is a label.
+        exact: routed rows with labels whose selection is exactly the labels.
+        false_accepts: rows that nothing fits which are routed all the same.
+        aurc: area under the risk-coverage curve of all routed rows; lower is better.
+        risk_at: share of routed rows, most confident first, to the share of them that is wrong.
+        ece: expected calibration error of the routed rows.
+        latency_ms: percentile (``p50``, ``p90``, ``p99``) to milliseconds a request.
+    """
+
+    rows: int
+    decisions: Mapping[str, int]
+    hit_at_1: Share | None
+    recall_at_5: Share | None
+    ndcg_at_10: Share | None
+    coverage: Share | None
+    accuracy: Share | None
+    exact: Share | None
+    false_accepts: Share | None
+    aurc: float | None
+    risk_at: Mapping[str, float]
+    ece: float | None
+    latency_ms: Mapping[str, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain JSON types."""
+        return asdict(self)
+
+
+def read_rows(lines: Iterable[bytes], *, source: str) -> list[LabelledRequest]:
+    """Parse an evaluation file; blank lines are skipped.
+
+    Args:
+        lines: the file's lines, UTF-8.
+        source: the file's name, for messages.
+
+    Raises:
+        ConfigurationError: a line is not a row, or there is none; the message names file and line.
+    """
+    rows = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            rows.append(_read_row(number, line))
+        except (ValueError, RecursionError) as error:
+            raise ConfigurationError(f"{source}:{number}: {error}") from error
+    if not rows:
+        raise ConfigurationError(f'{source}: no rows; expected {{"request": ..., "skills": [...]}}')
+    return rows
+
+
+def _read_row(number: int, line: bytes) -> LabelledRequest:
+    try:
+        raw = json.loads(line.decode("utf-8-sig"))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from error
+    if not isinstance(raw, dict):
+        raise ValueError(f"expected an object, not {type(raw).__name__}")
+    extra = dict(raw)
+    request, skills = extra.pop("request", None), extra.pop("skills", None)
+    if not isinstance(request, str):
+        raise ValueError("'request' must be a string")
+    if not isinstance(skills, list) or not all(isinstance(name, str) for name in skills):
+        raise ValueError("'skills' must be a list of names; an empty list when nothing fits")
+    Request.parse(request)
+    return LabelledRequest(number, request, tuple(dict.fromkeys(skills)), extra)
+
+
+def unknown_labels(
+    rows: Iterable[LabelledRequest], installed: Iterable[str]
+) -> dict[str, tuple[int, ...]]:
+    """Labels that name no installed skill, with the lines that use them; such rows are misses."""
+    known = set(installed)
+    missing: dict[str, list[int]] = {}
+    for row in rows:
+        for name in row.skills:
+            if name not in known:
+                missing.setdefault(name, []).append(row.line)
+    return {name: tuple(lines) for name, lines in missing.items()}
+
+
+async def evaluate(
+    router: SemanticRouter,
+    rows: Iterable[LabelledRequest],
+    *,
+    clock: Callable[[], float] = perf_counter,
+) -> AsyncIterator[Judgement]:
+    """Route the rows one after the other, so that times are those of a lone request.
+
+    Raises:
+        RouterError: the skills cannot be read or indexed.
+    """
+    for row in rows:
+        began = clock()
+        # A scope of its own: no cached answer crosses scopes. See the module's text.
+        result = await router.route(
+            row.request, scope=f"evaluation-line-{row.line}", use_semantic_cache=False
+        )
+        yield judge(row, result, milliseconds=(clock() - began) * 1000)
+
+
+def judge(row: LabelledRequest, result: RoutingResult, *, milliseconds: float) -> Judgement:
+    """Reduce a result to what the report needs."""
+    return Judgement(
+        row=row,
+        decision=result.decision,
+        selected=result.selected_skills,
+        ranking=ranking(result)[:NDCG_DEPTH],
+        confidence=result.confidence,
+        stage=result.stage.value,
+        milliseconds=milliseconds,
+    )
+
+
+def ranking(result: RoutingResult) -> tuple[str, ...]:
+    """The skills of a result in the order in which it favours them, without repeats.
+
+    First what it selects, then what it suggests, then the candidates of the last trace entry that
+    has any: the stage that saw the most skills with the best evidence.
+    """
+    considered = next(
+        (entry.candidates for entry in reversed(result.trace) if entry.candidates), ()
+    )
+    names = (*result.selected_skills, *result.suggested_skills, *(c.name for c in considered))
+    return tuple(dict.fromkeys(names))
+
+
+def summarise(judgements: Sequence[Judgement]) -> Report:
+    """The figures over some judged rows, in any order."""
+    labelled = [j for j in judgements if j.row.skills]
+    routed = [j for j in judgements if j.decision is Decision.ROUTE]
+    routed_labelled = [j for j in routed if j.row.skills]
+    nothing_fits = [j for j in judgements if not j.row.skills]
+    confidences = [j.confidence for j in routed]
+    right = [j.right for j in routed]
+    risks = selective_risks(confidences, right)
+    return Report(
+        rows=len(judgements),
+        decisions={d.value: sum(j.decision is d for j in judgements) for d in Decision},
+        hit_at_1=share(hit_at_1(j.ranking, j.row.skills) for j in labelled),
+        recall_at_5=share(recall_at(j.ranking, j.row.skills, RECALL_DEPTH) for j in labelled),
+        ndcg_at_10=share(ndcg_at(j.ranking, j.row.skills, NDCG_DEPTH) for j in labelled),
+        coverage=share(j.decision is Decision.ROUTE for j in labelled),
+        accuracy=share(j.right for j in routed_labelled),
+        exact=share(set(j.selected) == set(j.row.skills) for j in routed_labelled),
+        false_accepts=share(j.decision is Decision.ROUTE for j in nothing_fits),
+        aurc=math.fsum(risks) / len(risks) if risks else None,
+        risk_at={
+            f"{point:.0%}": risks[math.ceil(point * len(risks)) - 1]
+            for point in COVERAGE_POINTS
+            if risks
+        },
+        ece=expected_calibration_error(confidences, right) if routed else None,
+        latency_ms={
+            f"p{p}": percentile([j.milliseconds for j in judgements], p)
+            for p in (50, 90, 99)
+            if judgements
+        },
+    )
+
+
+def summarise_by_kind(judgements: Sequence[Judgement]) -> dict[str, Report]:
+    """One report a ``kind``, in the order of first appearance; empty unless all rows have one."""
+    groups: dict[str, list[Judgement]] = {}
+    for judgement in judgements:
+        if judgement.row.kind is None:
+            return {}
+        groups.setdefault(judgement.row.kind, []).append(judgement)
+    return {kind: summarise(group) for kind, group in groups.items()}
+
+
+def hit_at_1(ranked: Sequence[str], labels: Sequence[str]) -> bool:
+    """Whether the first of the ranking is one of the labels."""
+    return bool(ranked) and ranked[0] in labels
+
+
+def recall_at(ranked: Sequence[str], labels: Sequence[str], k: int) -> float:
+    """Share of the labels among the first ``k``, in [0, 1]; ``labels`` is not empty.
+
+    With more labels than ``k`` the best attainable value is below 1.
+    """
+    return len(set(ranked[:k]) & set(labels)) / len(set(labels))
+
+
+def ndcg_at(ranked: Sequence[str], labels: Sequence[str], k: int) -> float:
+    """Normalised discounted cumulative gain of the first ``k``, in [0, 1]; labels not empty.
+
+    Gain 1 for a label, discount log2(rank + 1), divided by the value of the best possible order
+    (Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20(4),
+    2002, with the discount that has since become usual).
+    """
+    wanted = set(labels)
+    gains = (1 / math.log2(rank + 1) for rank, name in enumerate(ranked[:k], 1) if name in wanted)
+    best = (1 / math.log2(rank + 1) for rank in range(1, min(k, len(wanted)) + 1))
+    return math.fsum(gains) / math.fsum(best)
+
+
+def share(values: Iterable[float]) -> Share | None:
+    """Mean of values in [0, 1] with its 95% Wilson score interval; None without values.
+
+    For shares this is Wilson, "Probable inference, the law of succession, and statistical
+    inference", JASA 22(158), 1927. For graded values (recall, nDCG) the interval errs on the wide
+    side: values in [0, 1] vary at most as much as zeros and ones with the same mean.
+    """
+    listed = list(values)
+    n = len(listed)
+    if n == 0:
+        return None
+    mean = math.fsum(listed) / n
+    square = Z_95 * Z_95
+    centre = (mean + square / (2 * n)) / (1 + square / n)
+    half = Z_95 / (1 + square / n) * math.sqrt(mean * (1 - mean) / n + square / (4 * n * n))
+    # At 0 and 1 the interval ends there exactly; min and max take off the rounding error.
+    return Share(mean, max(0.0, min(mean, centre - half)), min(1.0, max(mean, centre + half)), n)
+
+
+def selective_risks(confidences: Sequence[float], right: Sequence[bool]) -> list[float]:
+    """The risk-coverage curve: element i is the share of wrong answers among the i + 1 most
+    confident ones.
+
+    Its mean is the area under the curve (AURC) of Geifman, Uziel and El-Yaniv, "Bias-reduced
+    uncertainty estimation for deep neural classifiers", ICLR 2019. Equally confident answers count
+    as if in random order (the expected value), so the order of the rows does not matter.
+    """
+    groups: dict[float, tuple[int, int]] = {}
+    for confidence, correct in zip(confidences, right, strict=True):
+        size, wrong = groups.get(confidence, (0, 0))
+        groups[confidence] = (size + 1, wrong + (not correct))
+    risks: list[float] = []
+    wrong_before = 0
+    for confidence in sorted(groups, reverse=True):
+        size, wrong = groups[confidence]
+        before = len(risks)
+        risks.extend(
+            (wrong_before + taken * wrong / size) / (before + taken) for taken in range(1, size + 1)
+        )
+        wrong_before += wrong
+    return risks
+
+
+def expected_calibration_error(confidences: Sequence[float], right: Sequence[bool]) -> float:
+    """Mean distance between stated confidence and share of right answers, in [0, 1].
+
+    Fifteen bins of equal width over [0, 1]; a confidence on an edge belongs to the lower bin; each
+    bin counts by its rows. Guo, Pleiss, Sun and Weinberger, "On calibration of modern neural
+    networks", ICML 2017, after Naeini, Cooper and Hauskrecht, AAAI 2015. Lists are not empty.
+    """
+    gaps: dict[int, list[float]] = {}
+    for confidence, correct in zip(confidences, right, strict=True):
+        chosen = max(0, math.ceil(confidence * CALIBRATION_BINS) - 1)
+        gaps.setdefault(chosen, []).append(confidence - correct)
+    return math.fsum(abs(math.fsum(gap)) for gap in gaps.values()) / len(confidences)
+
+
+def percentile(values: Sequence[float], p: float) -> float:
+    """The nearest-rank percentile, ``p`` in (0, 100]: a value that did occur. Values not empty."""
+    return sorted(values)[math.ceil(p / 100 * len(values)) - 1]

@@ -1,0 +1,102 @@
+"""A small set of skills, and a machine on which nothing else is configured."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import router
+from router.cli.app import app
+
+SKILLS = {
+    "git": (
+        "Works with Git history and branches: commits, merges, rebases, conflicts, tags. Use when "
+        "the user wants to commit, push, squash or undo something.",
+        "git, commit, branch, merge conflict, rebase, push",
+    ),
+    "debugging": (
+        "Finds the root cause of wrong behaviour, crashes and tracebacks. Use when something "
+        "fails, hangs or gives wrong results, or a bug must be fixed.",
+        "bug, crash, traceback, stack trace, fix, error",
+    ),
+    "testing": (
+        "Writes and maintains automated tests, fixtures and fakes. Use for unit tests, coverage "
+        "and flaky tests.",
+        "unit test, pytest, fixture, coverage, flaky",
+    ),
+    "data-analysis": (
+        "Explores and plots tabular data from CSV, Excel and Parquet files. Use for statistics, "
+        "charts, pivots and cleaning of data.",
+        "csv, dataframe, plot, chart, statistics",
+    ),
+    "writer": (
+        "Drafts and edits general prose such as emails, announcements and blog posts.",
+        "email, blog post, announcement, letter, prose",
+    ),
+}
+
+
+def write_skill(root: Path, name: str, description: str, keywords: str = "") -> Path:
+    """Write a skill; returns its file."""
+    folder = root / name
+    folder.mkdir(parents=True)
+    hints = f'metadata:\n  routing-keywords: "{keywords}"\n' if keywords else ""
+    text = (
+        f"---\nname: {name}\ndescription: {description!r}\n{hints}---\n\n# {name}\n\nDo it well.\n"
+    )
+    file = folder / "SKILL.md"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="session")
+def skills(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of five skills that no test changes."""
+    root = tmp_path_factory.mktemp("skills")
+    for name, (description, keywords) in SKILLS.items():
+        write_skill(root, name, description, keywords)
+    return root
+
+
+@pytest.fixture(autouse=True)
+def clean_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No setting, no key, no skills but the test's own; an empty state and working directory."""
+    for name in list(os.environ):
+        if name.upper().startswith(("ROUTER_", "OPENAI_", "OLLAMA_")) or name == "COLUMNS":
+            monkeypatch.delenv(name)
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("ROUTER_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("PYTHONPATH", str(Path(router.__file__).parents[1]))
+
+
+@pytest.fixture
+def run() -> Callable[..., Result]:
+    """Runs a command in this process."""
+
+    def invoke(*arguments: object, stdin: str | bytes | None = None) -> Result:
+        return CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
+
+    return invoke
+
+
+@pytest.fixture
+def start() -> Callable[..., subprocess.Popen[bytes]]:
+    """Starts a command in a process of its own, with three pipes."""
+
+    def popen(*arguments: object) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "router", *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    return popen

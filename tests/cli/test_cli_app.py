@@ -1,0 +1,100 @@
+"""The command as a whole: help, version, start-up weight, what an error looks like."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from typer.testing import Result
+
+from router.cli.output import plain
+
+Run = Callable[..., Result]
+
+COMMANDS = (
+    ("route",),
+    ("skills", "list"),
+    ("skills", "show"),
+    ("skills", "search"),
+    ("skills", "check"),
+    ("cache", "stats"),
+    ("cache", "clear"),
+    ("config",),
+    ("eval",),
+    ("demo",),
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_documents_itself_and_the_exit_codes(
+    run: Run, command: tuple[str, ...]
+) -> None:
+    result = run(*command, "--help")
+    assert result.exit_code == 0
+    assert "Exit codes: 0" in result.stdout
+
+
+def test_the_version_is_shown(run: Run) -> None:
+    result = run("--version")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("cascade-router ")
+
+
+def test_help_needs_neither_the_library_nor_rich() -> None:
+    code = (
+        "import sys\n"
+        "from router.cli import main\n"
+        "sys.argv = ['router', '--help']\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    print('exit', end.code)\n"
+        "heavy = {'chromadb', 'numpy', 'openai', 'ollama', 'wordllama', 'rich'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("exit 0\n[]\n")
+
+
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "router", "--help"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("Usage: router ")
+
+
+def test_a_locale_without_the_characters_shows_their_escapes() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "router", "skills", "list"],
+        capture_output=True,
+        check=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert b"debugging" in done.stdout
+    assert b"\\u2026" in done.stdout
+
+
+def test_an_unknown_command_is_a_usage_error(run: Run) -> None:
+    assert run("rout").exit_code == 2
+
+
+def test_an_error_of_the_router_is_one_line_on_standard_error(run: Run) -> None:
+    result = run("skills", "check", "no-such-folder")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: the skills folder no-such-folder does not exist")
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("two\nlines", "two lines"),
+        ("\x1b[31mred", "\\x1b[31mred"),
+        ("a\u202eb", "a\\u202eb"),
+        ("half \udc80", "half \\udc80"),
+        ("naïve 👩‍💻", "naïve 👩‍💻"),
+    ],
+)
+def test_text_from_strangers_cannot_drive_the_terminal(text: str, shown: str) -> None:
+    assert plain(text) == shown

@@ -1,0 +1,97 @@
+"""``router config``: effective values, their sources, and no secret anywhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+Run = Callable[..., Result]
+SECRET = "sk-something-secret"  # noqa: S105 - not a real one
+
+
+def configuration(run: Run) -> dict[str, Any]:
+    shown: dict[str, Any] = json.loads(run("config", "--json").stdout)
+    return shown
+
+
+def test_each_value_names_the_strongest_source_that_gives_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("pyproject.toml").write_text(
+        "[tool.router]\nmax_concurrency = 3\n"
+        "[tool.router.fuzzy]\nttl_seconds = 10\nmax_entries = 7\n"
+    )
+    Path("router.toml").write_text("[fuzzy]\nttl_seconds = 20\nsimilarity_threshold = 0.8\n")
+    monkeypatch.setenv("ROUTER_FUZZY__SIMILARITY_THRESHOLD", "0.9")
+    shown = configuration(run)
+    assert {name: (shown[name]["value"], shown[name]["source"]) for name in _ASKED} == {
+        "max_concurrency": (3, "pyproject.toml"),
+        "fuzzy.max_entries": (7, "pyproject.toml"),
+        "fuzzy.ttl_seconds": (20, "router.toml"),
+        "fuzzy.similarity_threshold": (0.9, "ROUTER_FUZZY__SIMILARITY_THRESHOLD"),
+        "exact.max_entries": (1000, "default"),
+    }
+
+
+_ASKED = (
+    "max_concurrency",
+    "fuzzy.max_entries",
+    "fuzzy.ttl_seconds",
+    "fuzzy.similarity_threshold",
+    "exact.max_entries",
+)
+
+
+def test_a_variable_that_holds_a_whole_section_is_named(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROUTER_EXACT", '{"max_entries": 5}')
+    shown = configuration(run)
+    assert shown["exact.max_entries"] == {"value": 5, "source": "ROUTER_EXACT"}
+    assert shown["exact.ttl_seconds"]["source"] == "default"
+
+
+@pytest.mark.parametrize("variable", ["ROUTER_LLM__OPENAI__API_KEY", "OPENAI_API_KEY"])
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_keys_are_masked(
+    run: Run, monkeypatch: pytest.MonkeyPatch, variable: str, options: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv(variable, SECRET)
+    result = run("config", *options)
+    assert result.exit_code == 0
+    assert variable in result.stdout
+    assert SECRET not in result.output
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("https://host/v1", "https://host/v1"),
+        (f"https://user:{SECRET}@host/v1", "https://********@host/v1"),
+        (f"https://{SECRET}@host", "https://********@host"),
+        (f"https://host/v1?key={SECRET}", "https://host/v1?********"),
+        (f"{SECRET}@host:11434", "********@host:11434"),
+    ],
+)
+def test_credentials_in_addresses_are_masked(
+    run: Run, monkeypatch: pytest.MonkeyPatch, address: str, shown: str
+) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", address)
+    monkeypatch.setenv("ROUTER_LLM__OPENAI__BASE_URL", address)
+    found = configuration(run)
+    assert found["llm.ollama.host"] == {"value": shown, "source": "OLLAMA_HOST"}
+    assert found["llm.openai.base_url"]["value"] == shown
+
+
+def test_a_malformed_setting_is_a_configuration_error(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROUTER_FUZZY__MAX_ENTRIES", "none")
+    result = run("config")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: setting fuzzy.max_entries: ")

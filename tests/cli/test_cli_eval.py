@@ -1,0 +1,131 @@
+"""``router eval`` and ``router demo``: real routes over small and over the shipped skills."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+Run = Callable[..., Result]
+
+ROWS: tuple[dict[str, Any], ...] = (
+    {"request": "commit my changes and push them", "skills": ["git"], "kind": "direct"},
+    {"request": "commit my changes and push them", "skills": ["git"], "kind": "direct"},
+    {"request": "plot a chart of this csv file", "skills": ["data-analysis"], "kind": "direct"},
+    {"request": "zxcv qwer", "skills": [], "kind": "none", "note": "noise"},
+)
+
+
+@pytest.fixture
+def labelled(tmp_path: Path) -> Callable[[Sequence[dict[str, Any]]], Path]:
+    def write(rows: Sequence[dict[str, Any]]) -> Path:
+        file = tmp_path / "labelled.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return file
+
+    return write
+
+
+Labelled = Callable[[Sequence[dict[str, Any]]], Path]
+
+
+def test_the_report_as_json_covers_all_rows_and_each_kind(
+    run: Run, skills: Path, labelled: Labelled
+) -> None:
+    result = run("eval", labelled(ROWS), "--skills", skills, "--json")
+    report = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert report["rows"] == 4
+    assert report["hit_at_1"]["value"] == 1
+    assert report["coverage"]["rows"] == 3
+    assert report["false_accepts"]["value"] == 0
+    assert {kind: part["rows"] for kind, part in report["by_kind"].items()} == {
+        "direct": 3,
+        "none": 1,
+    }
+    assert set(report["latency_ms"]) == {"p50", "p90", "p99"}
+
+
+def test_the_table_has_a_column_a_kind_and_fits_the_width(
+    run: Run, skills: Path, labelled: Labelled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = run("eval", labelled(ROWS), "--skills", skills).stdout.splitlines()
+    assert lines[0].split() == ["figure", "all", "direct", "none"]
+    assert max(map(len, lines)) <= 100
+
+
+def test_no_row_is_answered_by_another_rows_answer(
+    run: Run, skills: Path, labelled: Labelled, tmp_path: Path
+) -> None:
+    rows_file = tmp_path / "rows.jsonl"
+    assert run("eval", labelled(ROWS), "--skills", skills, "--rows", rows_file).exit_code == 0
+    written = [json.loads(line) for line in rows_file.read_text(encoding="utf-8").splitlines()]
+    assert [row["stage"] for row in written] == ["vector"] * 4
+    assert [(row["line"], row["right"]) for row in written] == [(n, True) for n in (1, 2, 3, 4)]
+    assert written[3]["note"] == "noise"
+
+
+def test_an_evaluation_leaves_the_users_cache_alone(
+    run: Run, skills: Path, labelled: Labelled, tmp_path: Path
+) -> None:
+    assert run("eval", labelled(ROWS), "--skills", skills).exit_code == 0
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_label_that_names_no_skill_is_reported_and_counts_as_a_miss(
+    run: Run, skills: Path, labelled: Labelled
+) -> None:
+    rows = [{"request": "commit my changes", "skills": ["gti"]}]
+    result = run("eval", labelled(rows), "--skills", skills, "--json")
+    assert result.exit_code == 0
+    assert result.stderr == "warning: label 'gti' names no installed skill: a miss on line 1\n"
+    assert json.loads(result.stdout)["hit_at_1"]["value"] == 0
+
+
+def test_a_malformed_row_is_named_before_anything_is_routed(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "bad.jsonl"
+    file.write_text('{"request": "x", "skills": []}\n{"request": "x"}\n', encoding="utf-8")
+    result = run("eval", file)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {file}:2: 'skills' must be a list")
+
+
+def test_the_labels_are_never_overwritten_by_the_rows(
+    run: Run, skills: Path, labelled: Labelled
+) -> None:
+    file = labelled(ROWS)
+    before = file.read_bytes()
+    result = run("eval", file, "--skills", skills, "--rows", file)
+    assert (result.exit_code, file.read_bytes()) == (2, before)
+
+
+def test_a_rows_file_that_cannot_be_written_is_refused_first(
+    run: Run, skills: Path, labelled: Labelled, tmp_path: Path
+) -> None:
+    result = run("eval", labelled(ROWS), "--skills", skills, "--rows", tmp_path / "no" / "rows")
+    assert result.exit_code == 2
+    assert "name a writable file" in result.stderr
+
+
+def test_the_demo_shows_every_kind_of_answer(run: Run, tmp_path: Path) -> None:
+    shown = json.loads(run("demo", "--json").stdout)
+    assert [(s["result"]["decision"], s["result"]["stage"]) for s in shown] == [
+        ("route", "vector"),
+        ("route", "exact"),
+        ("route", "fuzzy"),
+        ("route", "vector"),
+        ("clarify", "vector"),
+        ("abstain", "vector"),
+    ]
+    assert len(shown[3]["result"]["selected_skills"]) == 2
+    assert not (tmp_path / "state").exists()
+
+
+def test_the_demo_is_a_table_for_people(run: Run) -> None:
+    lines = run("demo").stdout.splitlines()
+    assert lines[0].split() == ["request", "decision", "skills", "stage", "confidence", "ms"]

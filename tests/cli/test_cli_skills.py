@@ -1,0 +1,123 @@
+"""``router skills``: list, show, search, check."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+Run = Callable[..., Result]
+
+
+def write(root: Path, name: str, text: str) -> Path:
+    file = root / name / "SKILL.md"
+    file.parent.mkdir(parents=True)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def faulty(tmp_path: Path) -> Path:
+    """One skill without oddities, one with an unknown key, one that cannot be loaded."""
+    root = tmp_path / "faulty"
+    write(root, "fine", "---\nname: fine\ndescription: Does one thing.\n---\n\nDo it.\n")
+    write(root, "odd", "---\nname: odd\ndescription: Odd.\ncolour: red\n---\n\nDo it.\n")
+    write(root, "broken", "no frontmatter here\n")
+    return root
+
+
+def test_list_gives_name_source_and_description_in_the_given_width(
+    run: Run, skills: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    lines = run("skills", "list", "--skills", skills).stdout.splitlines()
+    assert [line.split()[0] for line in lines[2:]] == sorted(p.name for p in skills.iterdir())
+    assert all(len(line) <= 70 for line in lines)
+
+
+def test_list_as_json_marks_the_generic_skills(run: Run, skills: Path) -> None:
+    listed = json.loads(run("skills", "list", "--skills", skills, "--json").stdout)
+    assert [skill["name"] for skill in listed if skill["generic"]] == ["writer"]
+    assert {skill["source"] for skill in listed} == {str(skills)}
+
+
+def test_list_without_folders_shows_the_shipped_skills(run: Run) -> None:
+    listed = json.loads(run("skills", "list", "--json").stdout)
+    assert "git" in [skill["name"] for skill in listed]
+
+
+def test_list_says_that_something_was_not_loaded(run: Run, faulty: Path) -> None:
+    result = run("skills", "list", "--skills", faulty)
+    assert result.exit_code == 0
+    assert "1 not loaded" in result.stderr
+
+
+def test_show_gives_the_manifest_and_its_oddities(run: Run, faulty: Path) -> None:
+    result = run("skills", "show", "odd", "--skills", faulty, "--json")
+    shown = json.loads(result.stdout)
+    assert (shown["description"], shown["extra"]) == ("Odd.", {"colour": "red"})
+    assert [(d["line"], d["code"]) for d in shown["diagnostics"]] == [(4, "unknown-key")]
+
+
+def test_show_for_people_ends_with_the_oddities(run: Run, faulty: Path) -> None:
+    last = run("skills", "show", "odd", "--skills", faulty).stdout.splitlines()[-1]
+    assert last.startswith(f"{faulty / 'odd' / 'SKILL.md'}:4: ")
+    assert last.endswith("[unknown-key]")
+
+
+def test_show_names_close_skills_when_there_is_none(run: Run, skills: Path) -> None:
+    result = run("skills", "show", "gti", "--skills", skills)
+    assert result.exit_code == 2
+    assert result.stderr == "error: no skill named 'gti'; did you mean git?\n"
+
+
+def test_check_reports_by_path_and_line_and_fails_for_what_is_not_loaded(
+    run: Run, faulty: Path
+) -> None:
+    result = run("skills", "check", faulty)
+    lines = result.stdout.splitlines()
+    assert result.exit_code == 1
+    assert lines[0].startswith(f"{faulty / 'broken' / 'SKILL.md'}:1: error: no frontmatter")
+    assert lines[1].startswith(f"{faulty / 'odd' / 'SKILL.md'}:4: ")
+    assert "2 loaded, 0 shadowed, 1 not loaded" in result.stderr
+
+
+def test_check_of_sound_skills_is_silent_and_succeeds(run: Run, skills: Path) -> None:
+    result = run("skills", "check", skills)
+    assert (result.exit_code, result.stdout) == (0, "")
+
+
+def test_check_reports_shadowed_skills_without_failing(
+    run: Run, skills: Path, tmp_path: Path
+) -> None:
+    write(tmp_path / "mine", "git", "---\nname: git\ndescription: My own.\n---\n\nDo it.\n")
+    result = run("skills", "check", tmp_path / "mine", skills, "--json")
+    found = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert found["shadowed"] == 1
+    assert [(d["code"], d["path"]) for d in found["diagnostics"]] == [
+        ("shadowed", str(skills / "git" / "SKILL.md"))
+    ]
+
+
+def test_search_ranks_and_says_why(run: Run, skills: Path) -> None:
+    found = json.loads(
+        run("skills", "search", "merge conflict", "--skills", skills, "--limit", 2, "--json").stdout
+    )
+    assert len(found) == 2
+    assert found[0]["name"] == "git"
+    assert found[0]["score"] > found[1]["score"]
+
+
+def test_search_shows_the_words_as_the_query_spells_them(run: Run, skills: Path) -> None:
+    lines = run("skills", "search", "plotting statistics", "--skills", skills).stdout.splitlines()
+    assert lines[2].startswith("data-analysis")
+    assert {"plotting,", "statistics"} <= set(lines[2].replace("statistics,", "statistics").split())
+
+
+def test_search_refuses_an_empty_query(run: Run, skills: Path) -> None:
+    result = run("skills", "search", " ", "--skills", skills)
+    assert (result.exit_code, result.stderr) == (2, "error: request: empty\n")

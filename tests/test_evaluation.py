@@ -1,0 +1,429 @@
+"""The figures of an evaluation: each metric alone, then rows, judgements and reports."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from router.errors import ConfigurationError
+from router.evaluation import (
+    Judgement,
+    LabelledRequest,
+    expected_calibration_error,
+    hit_at_1,
+    judge,
+    ndcg_at,
+    percentile,
+    ranking,
+    read_rows,
+    recall_at,
+    selective_risks,
+    share,
+    summarise,
+    summarise_by_kind,
+    unknown_labels,
+)
+from router.result import Candidate, Decision, Outcome, RoutingResult, Stage, StageTrace
+
+names = st.sampled_from("abcdefghijklmnop")
+rankings = st.lists(names, unique=True, max_size=12)
+label_sets = st.lists(names, unique=True, min_size=1, max_size=6)
+unit = st.floats(0, 1)
+answers = st.lists(st.tuples(unit, st.booleans()), min_size=1, max_size=40)
+
+
+def result(
+    decision: Decision = Decision.ROUTE,
+    selected: Sequence[str] = (),
+    suggested: Sequence[str] = (),
+    trace: Sequence[StageTrace] = (),
+    confidence: float = 0.9,
+) -> RoutingResult:
+    return RoutingResult(
+        decision=decision,
+        selected_skills=tuple(selected),
+        suggested_skills=tuple(suggested),
+        memory_layers=(),
+        mission_brief="",
+        reasoning="",
+        confidence=confidence,
+        calibrated=False,
+        stage=Stage.VECTOR,
+        from_cache=False,
+        catalog_version="v",
+        trace=tuple(trace),
+        id="1",
+    )
+
+
+def entry(stage: Stage, *candidates: str) -> StageTrace:
+    ranked = tuple(Candidate(name, 1.0) for name in candidates)
+    return StageTrace(stage, Outcome.DECLINED, "", candidates=ranked)
+
+
+def judged(
+    labels: Sequence[str],
+    decision: Decision,
+    *selected: str,
+    confidence: float = 0.9,
+    milliseconds: float = 1.0,
+    kind: str | None = None,
+) -> Judgement:
+    extra = {} if kind is None else {"kind": kind}
+    row = LabelledRequest(1, "a request", tuple(labels), extra)
+    answer = result(decision, selected, confidence=confidence)
+    return judge(row, answer, milliseconds=milliseconds)
+
+
+# ---------------------------------------------------------------- ranking
+
+
+def test_the_ranking_is_selected_then_suggested_then_the_last_candidates_without_repeats() -> None:
+    answer = result(
+        selected=["b"],
+        suggested=["a", "b"],
+        trace=[entry(Stage.LLM, "x"), entry(Stage.VECTOR, "a", "c", "b", "d")],
+    )
+    assert ranking(answer) == ("b", "a", "c", "d")
+
+
+def test_a_last_stage_without_candidates_leaves_the_word_to_the_one_before() -> None:
+    answer = result(selected=["a"], trace=[entry(Stage.LLM, "a", "y"), entry(Stage.VECTOR)])
+    assert ranking(answer) == ("a", "y")
+
+
+def test_a_result_without_candidates_ranks_what_it_names() -> None:
+    assert ranking(result(Decision.ABSTAIN)) == ()
+
+
+# ---------------------------------------------------------------- ranking metrics
+
+
+@given(rankings, label_sets, st.integers(1, 12))
+def test_ranking_metrics_lie_between_0_and_1(ranked: list[str], labels: list[str], k: int) -> None:
+    assert 0 <= recall_at(ranked, labels, k) <= 1
+    assert 0 <= ndcg_at(ranked, labels, k) <= 1
+
+
+@given(label_sets, rankings, st.data())
+def test_labels_in_front_score_1_in_any_order(
+    labels: list[str], others: list[str], data: st.DataObject
+) -> None:
+    front = data.draw(st.permutations(labels))
+    ranked = [*front, *(name for name in others if name not in labels)]
+    assert hit_at_1(ranked, labels)
+    assert recall_at(ranked, labels, len(labels)) == 1
+    assert ndcg_at(ranked, labels, 10) == 1
+
+
+@given(rankings, label_sets, st.data())
+def test_the_order_of_the_labels_does_not_matter(
+    ranked: list[str], labels: list[str], data: st.DataObject
+) -> None:
+    other = data.draw(st.permutations(labels))
+    assert ndcg_at(ranked, labels, 10) == ndcg_at(ranked, other, 10)
+    assert recall_at(ranked, labels, 5) == recall_at(ranked, other, 5)
+
+
+@given(rankings.filter(lambda ranked: len(ranked) > 1), label_sets, st.data())
+def test_moving_a_label_up_never_lowers_ndcg(
+    ranked: list[str], labels: list[str], data: st.DataObject
+) -> None:
+    place = data.draw(st.integers(1, len(ranked) - 1))
+    before, here = ranked[place - 1], ranked[place]
+    if here in labels and before not in labels:
+        better = [*ranked[: place - 1], here, before, *ranked[place + 1 :]]
+    else:
+        better = list(ranked)
+    assert ndcg_at(better, labels, 10) >= ndcg_at(ranked, labels, 10)
+
+
+def test_ndcg_of_a_label_in_third_place_is_one_half() -> None:
+    assert ndcg_at(["x", "y", "a"], ["a"], 10) == 1 / math.log2(4)
+
+
+def test_ndcg_of_two_labels_in_places_one_and_three() -> None:
+    expected = (1 + 1 / 2) / (1 + 1 / math.log2(3))
+    assert ndcg_at(["a", "x", "b"], ["a", "b"], 10) == pytest.approx(expected)
+
+
+def test_what_lies_beyond_k_counts_for_nothing() -> None:
+    assert recall_at(["x", "a"], ["a"], 1) == 0
+    assert ndcg_at(["x", "a"], ["a"], 1) == 0
+
+
+def test_an_empty_ranking_hits_nothing() -> None:
+    assert not hit_at_1([], ["a"])
+
+
+# ---------------------------------------------------------------- intervals and percentiles
+
+
+def test_wilson_interval_of_a_published_example() -> None:
+    # Newcombe, Statistics in Medicine 17 (1998), table I: 81 of 263 gives 0.2553 to 0.3662.
+    estimate = share([1.0] * 81 + [0.0] * 182)
+    assert estimate is not None
+    assert (round(estimate.low, 4), round(estimate.high, 4)) == (0.2553, 0.3662)
+
+
+@given(st.lists(unit, min_size=1, max_size=60))
+def test_the_interval_holds_the_mean_and_stays_between_0_and_1(values: list[float]) -> None:
+    estimate = share(values)
+    assert estimate is not None
+    assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+    assert estimate.rows == len(values)
+
+
+@given(st.integers(1, 50))
+def test_a_full_share_still_has_room_below(n: int) -> None:
+    estimate = share([1.0] * n)
+    assert estimate is not None
+    assert estimate.low < 1
+    assert estimate.high == 1
+
+
+def test_no_rows_have_no_share() -> None:
+    assert share([]) is None
+
+
+def test_percentiles_are_nearest_ranks() -> None:
+    values = [15.0, 20.0, 35.0, 40.0, 50.0]
+    assert [percentile(values, p) for p in (5, 30, 40, 50, 100)] == [15, 20, 20, 35, 50]
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0.01, 100))
+def test_a_percentile_is_one_of_the_values(values: list[float], p: float) -> None:
+    assert percentile(values, p) in values
+
+
+# ---------------------------------------------------------------- risk and calibration
+
+
+def test_risks_follow_the_confidence_downwards() -> None:
+    risks = selective_risks([0.9, 0.5, 0.7, 0.1], [True, True, False, False])
+    assert risks == [0, 1 / 2, 1 / 3, 2 / 4]
+
+
+def test_equal_confidences_share_their_errors_evenly() -> None:
+    assert selective_risks([0.5, 0.5, 0.5, 0.5], [True, False, True, False]) == [0.5] * 4
+
+
+@given(answers, st.data())
+def test_risks_do_not_depend_on_the_order_of_the_rows(
+    rows: list[tuple[float, bool]], data: st.DataObject
+) -> None:
+    other = data.draw(st.permutations(rows))
+    assert selective_risks(*_columns(rows)) == selective_risks(*_columns(other))
+
+
+@given(answers)
+def test_risks_lie_between_0_and_1_and_end_at_the_error_rate(
+    rows: list[tuple[float, bool]],
+) -> None:
+    risks = selective_risks(*_columns(rows))
+    assert len(risks) == len(rows)
+    assert all(0 <= risk <= 1 for risk in risks)
+    assert risks[-1] == pytest.approx(sum(not right for _, right in rows) / len(rows))
+
+
+@given(answers)
+def test_equal_confidences_give_the_mean_over_all_orders(rows: list[tuple[float, bool]]) -> None:
+    right = [correct for _, correct in rows[:5]]
+    orders = [
+        selective_risks([1 - i / 10 for i in range(len(order))], order)
+        for order in itertools.permutations(right)
+    ]
+    mean = [math.fsum(column) / len(orders) for column in zip(*orders, strict=True)]
+    assert selective_risks([0.5] * len(right), right) == pytest.approx(mean)
+
+
+@given(answers, st.data())
+def test_calibration_error_is_between_0_and_1_in_any_order(
+    rows: list[tuple[float, bool]], data: st.DataObject
+) -> None:
+    error = expected_calibration_error(*_columns(rows))
+    other = data.draw(st.permutations(rows))
+    assert 0 <= error <= 1
+    assert expected_calibration_error(*_columns(other)) == pytest.approx(error)
+
+
+def test_confidences_that_come_true_have_no_calibration_error() -> None:
+    confidences = [0.75] * 4 + [0.0, 1.0]
+    right = [True, True, True, False, False, True]
+    assert expected_calibration_error(confidences, right) == 0
+
+
+def test_certainty_that_is_always_wrong_has_calibration_error_1() -> None:
+    assert expected_calibration_error([1.0, 1.0], [False, False]) == 1
+
+
+def test_bins_do_not_let_distant_confidences_cancel_out() -> None:
+    # 0.9 and always wrong, 0.1 and always right: one bin would see a gap of zero.
+    error = expected_calibration_error([0.9, 0.1], [False, True])
+    assert error == pytest.approx(0.9)
+
+
+def _columns(rows: Sequence[tuple[float, bool]]) -> tuple[list[float], list[bool]]:
+    return [confidence for confidence, _ in rows], [right for _, right in rows]
+
+
+# ---------------------------------------------------------------- rows
+
+
+def test_rows_keep_their_line_labels_and_other_keys() -> None:
+    lines = [
+        b'\xef\xbb\xbf{"request": "fix it", "skills": ["a", "a", "b"], "kind": "x", "n": 1}\r\n',
+        b"\n",
+        b'{"request": "tell me a joke", "skills": []}\n',
+    ]
+    assert read_rows(lines, source="f") == [
+        LabelledRequest(1, "fix it", ("a", "b"), {"kind": "x", "n": 1}),
+        LabelledRequest(3, "tell me a joke", (), {}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"{", "not JSON: "),
+        (b"[1]", "expected an object, not list"),
+        (b'{"skills": []}', "'request' must be a string"),
+        (b'{"request": "x"}', "'skills' must be a list of names"),
+        (b'{"request": "x", "skills": "git"}', "'skills' must be a list of names"),
+        (b'{"request": "x", "skills": [1]}', "'skills' must be a list of names"),
+        (b'{"request": "  ", "skills": []}', "request: empty"),
+        (b'{"request": "\\u0000", "skills": []}', "request: control character"),
+        (b"\xff\xfe", "codec can't decode"),
+        (b"[" * 100_000, ""),
+    ],
+)
+def test_a_malformed_row_is_named_by_file_and_line(line: bytes, reason: str) -> None:
+    lines = [b'{"request": "x", "skills": []}\n', line]
+    with pytest.raises(ConfigurationError) as caught:
+        read_rows(lines, source="rows.jsonl")
+    assert str(caught.value).startswith("rows.jsonl:2: ")
+    assert reason in str(caught.value)
+
+
+def test_a_file_without_rows_is_an_error() -> None:
+    with pytest.raises(ConfigurationError, match="no rows"):
+        read_rows([b"\n"], source="empty.jsonl")
+
+
+def test_labels_that_name_no_skill_are_reported_with_their_lines() -> None:
+    rows = [
+        LabelledRequest(1, "x", ("git", "gti"), {}),
+        LabelledRequest(4, "y", ("gti",), {}),
+    ]
+    assert unknown_labels(rows, ["git"]) == {"gti": (1, 4)}
+
+
+# ---------------------------------------------------------------- judgements and reports
+
+
+@pytest.mark.parametrize(
+    ("labels", "decision", "selected", "right"),
+    [
+        (["a"], Decision.ROUTE, ["a"], True),
+        (["a", "b"], Decision.ROUTE, ["b"], True),
+        (["a"], Decision.ROUTE, ["a", "b"], False),
+        (["a"], Decision.CLARIFY, [], False),
+        (["a"], Decision.ABSTAIN, [], False),
+        ([], Decision.ROUTE, ["a"], False),
+        ([], Decision.CLARIFY, [], True),
+        ([], Decision.ABSTAIN, [], True),
+    ],
+)
+def test_a_decision_is_right_when_it_selects_labels_only_or_nothing_fits(
+    labels: list[str], decision: Decision, selected: list[str], right: bool
+) -> None:
+    assert judged(labels, decision, *selected).right is right
+
+
+def test_a_report_counts_each_row_where_it_belongs() -> None:
+    report = summarise(
+        [
+            judged(["a"], Decision.ROUTE, "a", confidence=0.9, milliseconds=1),
+            judged(["a", "b"], Decision.ROUTE, "a", confidence=0.8, milliseconds=2),
+            judged(["a"], Decision.ROUTE, "c", confidence=0.7, milliseconds=3),
+            judged(["a"], Decision.CLARIFY, milliseconds=4),
+            judged([], Decision.ROUTE, "a", confidence=0.6, milliseconds=5),
+            judged([], Decision.ABSTAIN, milliseconds=6),
+        ]
+    )
+    shares = {
+        "hit": report.hit_at_1,
+        "recall": report.recall_at_5,
+        "coverage": report.coverage,
+        "accuracy": report.accuracy,
+        "exact": report.exact,
+        "false": report.false_accepts,
+    }
+    assert {key: (s.value, s.rows) for key, s in shares.items() if s} == {
+        "hit": (2 / 4, 4),
+        "recall": (1.5 / 4, 4),
+        "coverage": (3 / 4, 4),
+        "accuracy": (2 / 3, 3),
+        "exact": (1 / 3, 3),
+        "false": (1 / 2, 2),
+    }
+    assert report.decisions == {"route": 4, "clarify": 1, "abstain": 1}
+    assert report.risk_at == {"25%": 0, "50%": 0, "75%": 1 / 3, "100%": 1 / 2}
+    assert report.aurc == pytest.approx((0 + 0 + 1 / 3 + 1 / 2) / 4)
+    assert report.latency_ms == {"p50": 3, "p90": 6, "p99": 6}
+
+
+def test_a_report_without_routed_or_labelled_rows_leaves_out_what_nobody_can_say() -> None:
+    report = summarise([judged([], Decision.ABSTAIN)])
+    assert (report.hit_at_1, report.coverage, report.accuracy, report.aurc, report.ece) == (
+        (None,) * 5
+    )
+    assert report.risk_at == {}
+
+
+@given(st.permutations(range(6)))
+def test_a_report_does_not_depend_on_the_order_of_the_rows(order: list[int]) -> None:
+    rows = [
+        judged(["a"], Decision.ROUTE, "a", confidence=0.9, milliseconds=1),
+        judged(["a", "b"], Decision.ROUTE, "b", "a", confidence=0.9, milliseconds=2),
+        judged(["a"], Decision.ROUTE, "c", confidence=0.9, milliseconds=3),
+        judged(["a"], Decision.CLARIFY, milliseconds=4),
+        judged([], Decision.ROUTE, "a", confidence=0.6, milliseconds=5),
+        judged([], Decision.ABSTAIN, milliseconds=6),
+    ]
+    assert summarise([rows[i] for i in order]) == summarise(rows)
+
+
+def test_kinds_are_reported_in_the_order_of_their_first_rows() -> None:
+    rows = [
+        judged(["a"], Decision.ROUTE, "a", kind="terse"),
+        judged(["a"], Decision.ROUTE, "a", kind="direct"),
+        judged(["a"], Decision.ABSTAIN, kind="terse"),
+    ]
+    reports = summarise_by_kind(rows)
+    assert [(kind, report.rows) for kind, report in reports.items()] == [
+        ("terse", 2),
+        ("direct", 1),
+    ]
+
+
+def test_one_row_without_a_kind_means_no_kinds() -> None:
+    rows = [judged(["a"], Decision.ROUTE, "a", kind="x"), judged(["a"], Decision.ROUTE, "a")]
+    assert summarise_by_kind(rows) == {}
+
+
+def test_a_row_that_nothing_fits_has_no_ranking_scores() -> None:
+    assert "hit@1" not in judged([], Decision.ABSTAIN).to_dict()
+
+
+def test_a_rows_own_keys_never_hide_what_was_measured() -> None:
+    judgement = judged(["a"], Decision.ROUTE, "a")
+    row = replace(judgement.row, extra={"decision": "mine", "note": "kept"})
+    written = replace(judgement, row=row).to_dict()
+    assert (written["decision"], written["note"]) == ("route", "kept")
