@@ -22,6 +22,7 @@ FLOORS = (
     ("stages",),
     ("router",),
     ("sync",),
+    ("evaluation",),
     ("cli",),
 )
 FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floor}

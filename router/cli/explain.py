@@ -8,7 +8,6 @@ can be split into them.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -43,13 +42,9 @@ def explanation(request: str, result: RoutingResult, ranking: Ranking) -> Render
     parts: list[RenderableType] = [head]
     pair = _winner_and_runner_up(result, ranking)
     if len(pair) == 2:
-        winner, other = (_spelled(match, request) for match in pair)
+        winner, other = pair
         parts += ["", _comparison(winner, other, result), Text(_lead(winner, other))]
     return Group(*parts, "", _stages(result))
-
-
-def _spelled(match: Match, request: str) -> Match:
-    return replace(match, terms=tuple(output.spelled(match.terms, request)))
 
 
 def _cut(text: str) -> str:

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -122,14 +122,6 @@ def progress(label: str, *, hidden: bool = False) -> Iterator[Callable[[int, int
     ) as bar:
         task = bar.add_task(label, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def spelled(terms: Sequence[str], request: str) -> list[str]:
-    """Matched stems as the request spells them; a corrected typo stays a stem."""
-    from router.text import stem, tokens
-
-    spelling = {stem(word): word for word in reversed(tokens(request))}
-    return [spelling.get(term, term) for term in terms]
 
 
 def confidence(result: RoutingResult) -> str:

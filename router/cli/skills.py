@@ -120,7 +120,7 @@ def search_skills(
         table.add_row(
             output.plain(match.name),
             *(f"{number:.3f}" for number in numbers),
-            output.plain(", ".join(output.spelled(match.terms, query))),
+            output.plain(", ".join(match.terms)),
         )
     output.screen().print(table)
 

@@ -49,7 +49,7 @@ class Match:
         lexical: BM25F, as a share of what a match of every term could reach at most.
         latent: cosine in the catalog's latent space.
         cosine: cosine of the encoder's vectors.
-        terms: stems of the request found in the skill, strongest contribution first.
+        terms: words of the request found in the skill, strongest contribution first.
     """
 
     name: str
@@ -187,7 +187,7 @@ class SkillIndex:
             return Ranking(())
         await self.prepare([request])
         vector = self._vectors[request]
-        stems, terms, unknown = self._terms(request)
+        found_words, terms, unknown = self._terms(request)
 
         reach = float(self._lexical.idf[terms].sum()) + unknown
         lexical = self._lexical.scores(terms) / math.sqrt(reach + 1e-9)
@@ -205,7 +205,7 @@ class SkillIndex:
                 lexical=float(lexical[position]),
                 latent=float(latent[position]),
                 cosine=float(dense[position]),
-                terms=_strongest(stems, contributions[:, column]),
+                terms=_strongest(found_words, contributions[:, column]),
             )
             for column, position in enumerate(best)
         ]
@@ -235,9 +235,10 @@ class SkillIndex:
         )
 
     def _terms(self, request: str) -> tuple[list[str], list[int], int]:
-        """The different stems of a request that some skill knows, their term numbers, and how many
-        others there are. A request of function words alone is taken by those."""
-        known: dict[str, int] = {}
+        """The words of a request that some skill knows, one for each different stem, their term
+        numbers, and how many other stems there are. A request of function words alone is taken by
+        those."""
+        known: dict[int, str] = {}
         unknown: set[str] = set()
         for word in words(request) or tokens(request):
             root = stem(word)
@@ -247,8 +248,8 @@ class SkillIndex:
             if number is None:
                 unknown.add(root)
             else:
-                known[root] = number
-        return list(known), list(known.values()), len(unknown)
+                known.setdefault(number, word)
+        return list(known.values()), list(known), len(unknown)
 
     def _dense(
         self, vector: NDArray[np.float32], among: Sequence[str] | None
@@ -271,6 +272,6 @@ def _best(scores: NDArray[np.float64], allowed: NDArray[np.intp], count: int) ->
     return allowed[order]
 
 
-def _strongest(stems: Sequence[str], contributions: NDArray[np.float64]) -> tuple[str, ...]:
+def _strongest(found: Sequence[str], contributions: NDArray[np.float64]) -> tuple[str, ...]:
     order = np.argsort(-contributions, kind="stable")
-    return tuple(stems[row] for row in order if contributions[row] > 0)
+    return tuple(found[row] for row in order if contributions[row] > 0)

@@ -57,8 +57,8 @@ class LexicalIndex:
         size = len(documents)
         self.size = size
         self.vocabulary: dict[str, int] = {}
-        keys: list[NDArray[np.int64]] = []
-        frequencies: list[NDArray[np.float64]] = []
+        keys = [np.zeros(0, dtype=np.int64)]  # an empty catalog has no others
+        frequencies = [np.zeros(0)]
         for number, field in enumerate(FIELDS):
             bags = [document.fields[number] for document in documents]
             norms = _length_norms([sum(bag.values()) for bag in bags], FIELD_B[field])
@@ -67,8 +67,8 @@ class LexicalIndex:
                 keys.append(np.asarray(terms, dtype=np.int64) * size + position)
                 counts = np.fromiter(bag.values(), dtype=np.float64, count=len(bag))
                 frequencies.append(counts * (FIELD_WEIGHT[field] / norms[position]))
-        unique, where = np.unique(_joined(keys), return_inverse=True)
-        self.frequency = np.bincount(where, _joined(frequencies), minlength=len(unique))
+        unique, where = np.unique(np.concatenate(keys), return_inverse=True)
+        self.frequency = np.bincount(where, np.concatenate(frequencies), len(unique))
         self.document = (unique % max(size, 1)).astype(np.int32)
         self.term = unique // max(size, 1)
         self.document_frequency = np.bincount(self.term, minlength=len(self.vocabulary))
@@ -118,7 +118,3 @@ def _length_norms(lengths: Sequence[int], b: float) -> NDArray[np.float64]:
     sizes = np.asarray(lengths, dtype=np.float64)
     mean = sizes[sizes > 0].mean() if (sizes > 0).any() else 1.0
     return np.maximum(1 - b + b * sizes / mean, MIN_LENGTH_NORM)
-
-
-def _joined(arrays: Sequence[NDArray[np.generic]]) -> NDArray[np.generic]:
-    return np.concatenate(arrays) if arrays else np.zeros(0)
