@@ -48,6 +48,11 @@ class SingleFlight(Generic[T]):
                     del self._flights[key]
                 flight.task.cancel()
 
+    async def landed(self) -> None:
+        """Wait until no work is under way, however it ends."""
+        while self._flights:
+            await asyncio.wait([flight.task for flight in self._flights.values()])
+
 
 async def _call(work: Callable[[], Awaitable[T]]) -> T:
     return await work()

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter_ns
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
-from router.errors import ConfigurationError
+from router.errors import ConfigurationError, InvalidRequest
 from router.flight import SingleFlight
 from router.request import Request, Turn
 from router.result import Decision, Outcome, RoutingResult, Stage, StageTrace
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from router.skills.registry import CatalogDiff, SkillRegistry
     from router.stages.llm import LLMStage
     from router.stages.verdict import Verdict
+
+T = TypeVar("T")
 
 ANSWERS: Final = 1
 """Generation of answers, part of every cache context. Raise it when new code must not replay what
@@ -120,6 +122,7 @@ class SemanticRouter:
         self._llm: LLMStage
         self._fingerprint: str
         self._installed: Installed | None = None
+        self._closed = False
         self._changing = asyncio.Lock()
         self._flights: SingleFlight[RoutingResult] = SingleFlight()
         self._ids = _ids()
@@ -141,7 +144,11 @@ class SemanticRouter:
         return cls(settings, roots=[Path(folder) for folder in folders], progress=progress)
 
     async def __aenter__(self) -> Self:
-        await self.open()
+        try:
+            await self.open()
+        except BaseException:
+            await self.aclose()
+            raise
         return self
 
     async def __aexit__(
@@ -159,11 +166,11 @@ class SemanticRouter:
             ConfigurationError: a root does not exist, or a setting cannot be met.
             EncoderError: the encoder cannot be loaded.
             StoreError: the index or the cache cannot be opened.
+            RuntimeError: the router is closed.
         """
         async with self._changing:
-            if self._installed is None:
-                self._installed = await asyncio.to_thread(self._build)
-            return self._installed
+            self._check_open()
+            return self._installed or await _in_thread(self._build)
 
     @property
     def catalog(self) -> Catalog:
@@ -177,13 +184,18 @@ class SemanticRouter:
         return self._installed.catalog
 
     async def aclose(self) -> None:
-        """Close stores and connections. A closed router stays closed."""
+        """Answer the requests under way, then close stores and connections.
+
+        New requests are refused from now on: a closed router stays closed. Closing twice is fine.
+        """
+        self._closed = True
         async with self._changing:
+            await self._flights.landed()
             installed, self._installed = self._installed, None
-            if installed is not None:
-                await self._llm.aclose()
-                installed.index.close()
             self.fuzzy.close()
+            if installed is not None:
+                installed.index.close()
+                await self._llm.aclose()
 
     async def reload(self) -> CatalogDiff:
         """Read the skills again and swap to the new snapshot; says what changed.
@@ -194,14 +206,11 @@ class SemanticRouter:
         Raises:
             ConfigurationError: a root does not exist any more.
             EncoderError: a changed skill cannot be encoded; the old snapshot stays.
+            RuntimeError: the router is closed.
         """
-        installed = await self.open()
         async with self._changing:
-            diff = await asyncio.to_thread(self._registry.reload)
-            if diff.after.version != installed.catalog.version:
-                index = await asyncio.to_thread(installed.index.updated, diff.after)
-                self._installed = self._install(diff.after, index)
-            return diff
+            self._check_open()
+            return await _in_thread(self._rebuild)
 
     async def route(
         self,
@@ -225,8 +234,10 @@ class SemanticRouter:
             InvalidRequest: the request or one of its parts cannot be routed.
             RouterError: the skills cannot be read or indexed at first use. An LLM that fails is
                 no error: the trace says so and the vector stage decides.
+            RuntimeError: the router is closed.
         """
         began = perf_counter_ns()
+        self._check_open()
         installed = self._installed or await self.open()
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
         context = installed.context_of(asked)
@@ -244,10 +255,11 @@ class SemanticRouter:
             if recall.result is not None:
                 return self._replay(recall.result, Stage.FUZZY, (fuzzy, _EARLIER, *_NOT_NEEDED))
 
-        return await self._flights.do(
+        answer = await self._flights.do(
             (normalise(asked.text), context, use_semantic_cache),
             lambda: self._decide(asked, installed, context, fuzzy),
         )
+        return answer.copy_with(id=next(self._ids))  # others may have been given the same answer
 
     async def route_many(
         self,
@@ -258,12 +270,19 @@ class SemanticRouter:
         """Route many requests, in the given order; the encoder works in batches.
 
         Raises:
-            InvalidRequest: one of them cannot be routed; nothing is routed then.
+            InvalidRequest: one of them cannot be routed; nothing is routed then. The message says
+                which one.
+            RouterError, RuntimeError: as for ``route``.
         """
         texts = list(requests)
-        available = None if available_skills is None else list(available_skills)
-        for text in texts:
-            Request.parse(text, available=available, scope=scope)
+        available = available_skills
+        if available is not None and not isinstance(available, str):
+            available = list(available)  # it is read once for each request
+        for number, text in enumerate(texts, start=1):
+            try:
+                Request.parse(text, available=available, scope=scope)
+            except InvalidRequest as error:
+                raise InvalidRequest(f"request {number} of {len(texts)}: {error}") from None
         gate = asyncio.Semaphore(self.settings.max_concurrency)
 
         async def one(text: str) -> RoutingResult:
@@ -275,8 +294,11 @@ class SemanticRouter:
         for start in range(0, len(texts), ENCODING_BATCH):
             batch = texts[start : start + ENCODING_BATCH]
             await installed.index.prepare(batch)
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(one(text)) for text in batch]
+            try:
+                async with asyncio.TaskGroup() as group:
+                    tasks = [group.create_task(one(text)) for text in batch]
+            except BaseExceptionGroup as errors:
+                raise errors.exceptions[0] from None  # what route itself would have raised
             results.extend(task.result() for task in tasks)
         return results
 
@@ -307,6 +329,7 @@ class SemanticRouter:
                 strong = (
                     routed
                     and answer.outcome is Outcome.SKIPPED
+                    and local.confidence >= settings.confidence_threshold
                     and not is_generic(local.selected, skills, settings)
                 )
         trace = (fuzzy, _EXACT_MISS, answer.trace(), vector)
@@ -335,7 +358,7 @@ class SemanticRouter:
             pinned = [name for name in self.settings.pinned_skills if name in skills]
             ranking = await installed.index.rank(asked.text, among=asked.available, limit=limit)
             ranked = (match.name for match in ranking.matches)
-            names = list(dict.fromkeys((*pinned, *ranked)))[:limit]
+            names = list(dict.fromkeys((*pinned, *ranked)))[: max(limit, len(pinned))]
         return [OfferedSkill(name, skills[name].description) for name in names]
 
     def _result(
@@ -400,8 +423,39 @@ class SemanticRouter:
         )
         return self._install(catalog, index)
 
+    def _rebuild(self) -> CatalogDiff:
+        """Read the skills again, and exchange the snapshot."""
+        from router.skills.registry import CatalogDiff
+
+        before = self._installed or self._build()
+        # Not the registry's own diff: after a failure the registry may be ahead of the snapshot.
+        diff = CatalogDiff.between(before.catalog, self._registry.reload().after)
+        same = diff.after.version == before.catalog.version  # but files may have moved
+        self._install(diff.after, before.index if same else before.index.updated(diff.after))
+        return diff
+
     def _install(self, catalog: Catalog, index: SkillIndex) -> Installed:
-        return Installed(catalog, index, _digest([self._fingerprint, catalog.version]))
+        base = _digest([self._fingerprint, catalog.version])
+        self._installed = Installed(catalog, index, base)
+        return self._installed
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("this router is closed")
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    """``asyncio.to_thread`` that never returns before the thread has finished.
+
+    A thread cannot be cancelled. Were it left behind, it would go on writing to the index while
+    the next caller does the same, and nobody would close what it opens.
+    """
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
 
 
 def _digest(value: object) -> str:

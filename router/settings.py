@@ -136,6 +136,7 @@ class Settings(BaseSettings):
         pyproject_toml_table_header=("tool", "router"),
         extra="forbid",
         frozen=True,
+        hide_input_in_errors=True,  # a traceback shows the underlying error, and keys are input
     )
 
     skills: Paths | None = None
@@ -165,7 +166,7 @@ class Settings(BaseSettings):
             super().__init__(**values)
         except ValidationError as error:
             raise ConfigurationError(_render(error)) from error
-        except (OSError, ValueError) as error:  # unreadable TOML, unparsable variable
+        except (OSError, ValueError) as error:  # unparsable variable
             raise ConfigurationError(str(error)) from error
 
     @classmethod
@@ -180,9 +181,21 @@ class Settings(BaseSettings):
         return (
             init_settings,
             env_settings,
-            TomlConfigSettingsSource(settings_cls),
-            PyprojectTomlConfigSettingsSource(settings_cls),
+            _from_file("router.toml", TomlConfigSettingsSource, settings_cls),
+            _from_file("pyproject.toml", PyprojectTomlConfigSettingsSource, settings_cls),
         )
+
+
+def _from_file(
+    file: str, source: type[TomlConfigSettingsSource], settings_cls: type[BaseSettings]
+) -> PydanticBaseSettingsSource:
+    """A file's settings; faults in the file itself are reported with its name."""
+    try:
+        return source(settings_cls)
+    except (OSError, ValueError) as error:  # it cannot be read, or is not TOML
+        raise ConfigurationError(f"{file}: {error}") from error
+    except AttributeError as error:  # the library takes any value for a table
+        raise ConfigurationError(f"{file}: [tool.router] is not a table") from error
 
 
 def _render(error: ValidationError) -> str:

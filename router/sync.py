@@ -49,6 +49,8 @@ class SyncSemanticRouter:
 
     def _start(self, router: SemanticRouter) -> None:
         self._router = router
+        self._closed = False
+        self._submitting = threading.Lock()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="router-sync", daemon=True
@@ -103,19 +105,30 @@ class SyncSemanticRouter:
         return self._wait(self._router.reload())
 
     def close(self) -> None:
-        """Close the router and end its thread. Closing twice is fine."""
-        if self._loop.is_closed():
-            return
-        self._wait(self._router.aclose())
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        """Answer what other threads asked, close the router and end its thread. Closing twice is
+        fine."""
+        with self._submitting:
+            closed, self._closed = self._closed, True
+        if not closed:
+            asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result()
+            self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.close()
+        if not closed:
+            self._loop.close()
+
+    async def _shut_down(self) -> None:
+        await self._router.aclose()
+        # A caller in another thread would wait for ever for work that stops with the loop.
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*rest, return_exceptions=True)
+        await self._loop.shutdown_default_executor()
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        if self._loop.is_closed():
-            work.close()
-            raise RuntimeError("this router is closed")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        with self._submitting:
+            if self._closed:
+                work.close()
+                raise RuntimeError("this router is closed")
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
         except BaseException:  # Ctrl-C above all: what nobody waits for any more is stopped

@@ -9,7 +9,7 @@ from router.retrieval.documents import words
 
 _BREAK: Final = re.compile(
     r"(?<=[.!?;:])\s+|,\s+(?:and|then|so|but)\s+"
-    r"|\s+(?:and then|and|then|plus|afterwards|also)\s+|,\s+|\s+-\s+|\n+"
+    r"|(?<!\s)\s+(?:and then|and|then|plus|afterwards|also|-)\s+|,\s+|\n+"
 )
 _MIN_WORDS: Final = 2
 """A part with fewer content words says nothing by itself and stays with its neighbour."""

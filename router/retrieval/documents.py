@@ -28,7 +28,7 @@ _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _CAMEL_CASE: Final = re.compile(r"\b[A-Z]*[a-z0-9_]*[a-z][A-Z]\w*")
 _FENCE: Final = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
 _WHEN: Final = re.compile(
-    r"^#+[^\n]*\b(?:when|use case|trigger|purpose|overview|what)[^\n]*\n(.*?)(?=^#|\Z)",
+    r"^#{1,6}[^\n]*\b(?:when|use case|trigger|purpose|overview|what)[^\n]*\n(.*?)(?=^#|\Z)",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
 

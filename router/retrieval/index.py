@@ -46,7 +46,8 @@ class Match:
     Attributes:
         name: the skill.
         score: the fused score; comparable between the skills of one ranking only.
-        lexical: BM25F, as a share of what a match of every term could reach at most.
+        lexical: BM25F over the root of what the request's terms weigh together: at least 0, and
+            below the root of their number.
         latent: cosine in the catalog's latent space.
         cosine: cosine of the encoder's vectors.
         terms: words of the request found in the skill, strongest contribution first.
@@ -66,6 +67,7 @@ class Ranking:
 
     Attributes:
         matches: best first; empty when there is no skill to rank.
+        size: number of skills that were ranked.
         evidence: sum of the best skill's term contributions; grows with what was matched.
         latent_mass: latent cosine of the best skill, times the share of the request that the
             latent space can express.
@@ -74,6 +76,7 @@ class Ranking:
     """
 
     matches: tuple[Match, ...]
+    size: int = 0
     evidence: float = 0.0
     latent_mass: float = 0.0
     second: Match | None = None
@@ -220,6 +223,7 @@ class SkillIndex:
         )
         return Ranking(
             tuple(found[:limit]),
+            size=len(allowed),
             evidence=float(contributions[:, 0].sum()),
             latent_mass=found[0].latent * float(np.linalg.norm(query)) / expressible,
             second=second,

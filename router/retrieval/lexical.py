@@ -47,7 +47,7 @@ class LexicalIndex:
     Attributes:
         size: number of documents.
         vocabulary: stem to term number.
-        idf: for each term, its IDF divided by the largest possible one, in (0, 1].
+        idf: for each term, its IDF divided by the largest possible one, in (0, 1).
         frequency: for each posting, the weighted, length-normalised term frequency over all fields.
         document: for each posting, the document's number; ascending within a term.
         start: postings of term t are ``start[t]:start[t + 1]``.
@@ -78,7 +78,7 @@ class LexicalIndex:
         self._value = self.saturated(K1)
 
     def saturated(self, k1: float) -> NDArray[np.float64]:
-        """For each posting, damped IDF times saturated frequency, in [0, 1]."""
+        """For each posting, damped IDF times saturated frequency, in (0, 1)."""
         weight: NDArray[np.float64] = self.idf[self.term] ** IDF_POWER
         return weight * self.frequency / (self.frequency + k1)
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self, cast
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -33,14 +34,23 @@ ENCODING_BATCH: Final = 64
 
 
 class VectorStore:
-    """Vectors of the installed skills. Used by one thread at a time, closed once."""
+    """Vectors of the installed skills.
+
+    One thread may ``sync`` while others ask for the ``nearest``; closed once.
+    """
 
     def __init__(
-        self, client: Client, identity: str, lock: FileLock | None, temporary: Path | None
+        self,
+        client: Client,
+        identity: str,
+        lock: FileLock | None,
+        temporary: tempfile.TemporaryDirectory[str] | None,
     ) -> None:
         self._client = client
         self._lock = lock
         self._temporary = temporary
+        # Chroma fails a query that meets a write of the same rows. No one waits for an encoder.
+        self._turn = threading.Lock()
         self._collection = client.get_or_create_collection(
             COLLECTION,
             configuration={"hnsw": {"space": "cosine"}},  # Chroma's default is squared L2
@@ -75,7 +85,8 @@ class VectorStore:
         """
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(directory / "lock")
+            # By default only the thread that takes a lock can let it go.
+            lock = FileLock(directory / "lock", thread_local=False)
             try:
                 lock.acquire(blocking=False)
             except Timeout:
@@ -84,20 +95,37 @@ class VectorStore:
             raise StoreError(f"cannot use the index folder {directory}: {error}") from error
         place = directory / "chroma"
         try:
-            return cls(_client(place), identity, lock, None)
+            return cls._over(place, identity, lock, None)
         except Exception as error:  # noqa: BLE001 - Chroma has no error type for damaged files
             _log.warning("rebuilding the vector index in %s: %s", place, error)
         try:
             shutil.rmtree(place)
-            return cls(_client(place), identity, lock, None)
+            return cls._over(place, identity, lock, None)
         except Exception as error:
             lock.release()
             raise StoreError(f"cannot create the vector index in {place}: {error}") from error
 
     @classmethod
     def _open_temporary(cls, identity: str) -> Self:
-        place = Path(tempfile.mkdtemp(prefix="cascade-router-"))
-        return cls(_client(place), identity, None, place)
+        temporary = tempfile.TemporaryDirectory(
+            prefix="cascade-router-", ignore_cleanup_errors=True
+        )
+        return cls._over(Path(temporary.name), identity, None, temporary)
+
+    @classmethod
+    def _over(
+        cls,
+        place: Path,
+        identity: str,
+        lock: FileLock | None,
+        temporary: tempfile.TemporaryDirectory[str] | None,
+    ) -> Self:
+        client = _client(place)
+        try:
+            return cls(client, identity, lock, temporary)
+        except BaseException:
+            client.close()
+            raise
 
     def sync(
         self,
@@ -120,18 +148,21 @@ class VectorStore:
         """
         gone = [name for name in self._digests if name not in wanted]
         if gone:
-            self._collection.delete(ids=gone)
-            for name in gone:
-                del self._digests[name]
+            with self._turn:
+                self._collection.delete(ids=gone)
+                for name in gone:
+                    del self._digests[name]
         stale = [name for name, digest in wanted.items() if self._digests.get(name) != digest]
         for start in range(0, len(stale), ENCODING_BATCH):
             names = stale[start : start + ENCODING_BATCH]
-            self._collection.upsert(
-                ids=names,
-                embeddings=np.asarray(encode(names), dtype=np.float32),
-                metadatas=[{"digest": wanted[name]} for name in names],
-            )
-            self._digests.update((name, wanted[name]) for name in names)
+            vectors = np.asarray(encode(names), dtype=np.float32)
+            with self._turn:
+                self._collection.upsert(
+                    ids=names,
+                    embeddings=vectors,
+                    metadatas=[{"digest": wanted[name]} for name in names],
+                )
+                self._digests.update((name, wanted[name]) for name in names)
             if progress is not None:
                 progress(start + len(names), len(stale))
         return len(stale)
@@ -147,14 +178,15 @@ class VectorStore:
 
         ``among`` restricts the search itself, not its outcome: the best ``limit`` of those names.
         """
-        # Chroma fails on an id that it does not hold.
-        ids = None if among is None else [name for name in among if name in self._digests]
-        limit = min(limit, len(self._digests) if ids is None else len(ids))
-        if limit == 0:
-            return []
-        found = self._collection.query(
-            query_embeddings=vector[np.newaxis], ids=ids, n_results=limit, include=["distances"]
-        )
+        with self._turn:
+            # Chroma fails on an id that it does not hold.
+            ids = None if among is None else [name for name in among if name in self._digests]
+            limit = min(limit, len(self._digests) if ids is None else len(ids))
+            if limit == 0:
+                return []
+            found = self._collection.query(
+                query_embeddings=vector[np.newaxis], ids=ids, n_results=limit, include=["distances"]
+            )
         distances = found["distances"] or [[]]
         return [
             (name, 1.0 - distance)
@@ -167,12 +199,20 @@ class VectorStore:
         if self._lock is not None:
             self._lock.release()
         if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._temporary.cleanup()
 
 
 def _client(place: Path) -> Client:
-    import chromadb  # 1 s to import
-    from chromadb.config import Settings
+    import chromadb.api  # 1 s to import
+    from chromadb.api.client import Client
+    from chromadb.config import Settings, System
 
-    client = chromadb.PersistentClient(place, settings=Settings(anonymized_telemetry=False))
-    return cast("Client", client)  # declared as its interface, which lacks close()
+    # PersistentClient keeps one system a path for the whole process, even one that failed to
+    # start, so a damaged index could not be replaced.
+    settings = Settings(
+        is_persistent=True, persist_directory=str(place), anonymized_telemetry=False
+    )
+    system = System(settings)
+    system.instance(chromadb.api.ServerAPI)  # type: ignore[type-abstract]  # Chroma's own idiom
+    system.start()
+    return Client.from_system(system)

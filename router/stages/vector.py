@@ -29,8 +29,16 @@ CLARIFY: Final = 0.3
 """Least probability at which the best matches are offered; below it nothing fits."""
 
 FIT: Final = {"score": 1.0, "evidence": 2.0, "latent_mass": 15.0, "asks_a_fact": -1.0}
-FIT_BIAS: Final = -3.4
-"""Log-odds that something fits: the bias plus each signal times its weight."""
+FIT_SIZE: Final = -0.13
+"""For each unit of ln(number of skills): the best of many is good by chance."""
+FIT_BIAS: Final = -2.57
+"""Log-odds that something fits: the bias, the size term, and each signal times its weight."""
+
+RIGHT_LEAD: Final = 0.8
+RIGHT_FIT: Final = 0.4
+RIGHT_BIAS: Final = 1.5
+"""Log-odds that the selection is right, once it is made: the logarithm of the lead and the log-odds
+that something fits, each times its weight, plus the bias. Fitted like the rest."""
 
 MAX_CANDIDATES: Final = 10
 MAX_SHOWN_TERMS: Final = 8
@@ -40,7 +48,7 @@ _SPEAKS_TO_THE_ROUTER: Final = re.compile(
     r"\b(?:instructions?|rules?|prompts?|guidelines?|polic(?:y|ies)|restrictions?)\b"
     r"|\byou are now\b"
     r"|</?(?:system|user|assistant|request|skills?|instructions?|tools?)\b[^>]*>"
-    r"|^\s*(?:system|assistant)\s*:",
+    r"|^[^\S\n]*(?:system|assistant)\s*:",
     re.IGNORECASE | re.MULTILINE,
 )
 """Attempts to instruct whoever reads the request. Loading a skill because such a text names it is
@@ -60,7 +68,7 @@ class LocalDecision:
         decision: route, clarify or abstain.
         selected: the skills to load; empty unless ``decision`` is ROUTE.
         ranked: the names of the best matches, best first.
-        confidence: estimated probability, in (0, 1), that the decision is right.
+        confidence: estimated probability, in (0, 1], that the decision is right.
         reason: one sentence for a person.
         evidence: what the decision rests on.
         candidates: the best matches with what they are made of.
@@ -123,15 +131,18 @@ def _judge(
     if _SPEAKS_TO_THE_ROUTER.search(request):
         return Decision.ABSTAIN, (), 1.0, "the request tries to instruct the router", {}
     best = ranking.matches[0]
-    lead = best.score - ranking.matches[1].score if len(ranking.matches) > 1 else best.score
+    second = ranking.second if ranking.second_log_odds > 0 else None
+    lead = _lead(ranking.matches, second)
     signals = {
         "score": best.score,
         "evidence": ranking.evidence,
         "latent_mass": ranking.latent_mass,
         "asks_a_fact": float(bool(_ASKS_A_FACT.match(request))),
     }
-    fits = _probability(FIT_BIAS + sum(FIT[name] * value for name, value in signals.items()))
-    evidence: dict[str, str | float] = {"fits": fits, "lead": lead, **signals}
+    log_odds = FIT_BIAS + FIT_SIZE * math.log(ranking.size)
+    log_odds += sum(FIT[name] * value for name, value in signals.items())
+    fits = _probability(log_odds)
+    evidence = {"fits": fits, "lead": lead, **signals}
     shown = ", ".join(best.terms[:MAX_SHOWN_TERMS]) or "meaning alone"
     if fits < CLARIFY:
         reason = f"no skill fits; the nearest, {best.name}, matches only on {shown}"
@@ -139,16 +150,23 @@ def _judge(
     if fits < ROUTE:
         reason = f"{best.name} may fit ({shown}), but not surely enough to load it"
         return Decision.CLARIFY, (), 1 - fits, reason, evidence
-    second = ranking.second if ranking.second_log_odds > 0 else None
-    if fits < SURE and lead < LEAD and second is None and len(ranking.matches) > 1:
+    if fits < SURE and lead < LEAD and second is None:
         reason = f"{best.name} and {ranking.matches[1].name} fit equally well"
         return Decision.CLARIFY, (), fits, reason, evidence
+    selected = (best.name,) if second is None else (best.name, second.name)
     reason = f"{best.name} matches on {shown}"
-    if second is None:
-        return Decision.ROUTE, (best.name,), fits, reason, evidence
-    evidence["second_log_odds"] = ranking.second_log_odds
-    reason += f"; {second.name} serves the part that it leaves open"
-    return Decision.ROUTE, (best.name, second.name), fits, reason, evidence
+    if second is not None:
+        evidence["second_log_odds"] = ranking.second_log_odds
+        reason += f"; {second.name} serves the part that it leaves open"
+    right = RIGHT_LEAD * math.log(lead + LEAD) + RIGHT_FIT * log_odds + RIGHT_BIAS
+    return Decision.ROUTE, selected, _probability(right), reason, evidence
+
+
+def _lead(matches: Sequence[Match], second: Match | None) -> float:
+    """How far the best match is ahead of the best one that is not selected."""
+    rivals = (match.score for match in matches[1:] if match is not second)
+    # A lone skill may have a score below zero, with a logarithm to follow.
+    return max(0.0, matches[0].score - max(rivals, default=0.0))
 
 
 def _probability(log_odds: float) -> float:
