@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 from servers.ollama_server import OllamaServer
 from servers.openai_server import OpenAIServer
+
+# Machines are shared and noisy: how long an example takes is no reason to fail.
+settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared")
 
 
 @pytest.fixture

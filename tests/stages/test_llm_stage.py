@@ -450,7 +450,7 @@ def names(settings: LLMSettings, **environ: str) -> list[tuple[str, str]]:
     return [(model.provider, model.model) for model in models]
 
 
-OPENAI, OLLAMA = ("openai", "gpt-5-mini"), ("ollama", "llama3.2")
+OPENAI, OLLAMA = ("openai", "gpt-4.1-mini"), ("ollama", "llama3.2")
 
 
 def test_without_a_list_the_environment_decides() -> None:
