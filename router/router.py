@@ -170,7 +170,9 @@ class SemanticRouter:
         """
         async with self._changing:
             self._check_open()
-            return self._installed or await _in_thread(self._build)
+            if self._installed is None:
+                return await _in_thread(self._build)
+            return self._installed
 
     @property
     def catalog(self) -> Catalog:
@@ -247,6 +249,7 @@ class SemanticRouter:
         if own is not None:
             hit = _EXACT_HIT.copy_with(microseconds=_microseconds(began))
             return self._replay(own, Stage.EXACT, (_IDENTICAL, hit, *_NOT_NEEDED))
+        exact = _EXACT_MISS.copy_with(microseconds=_microseconds(began))
         fuzzy = _FUZZY_LEFT_OUT
         if use_semantic_cache:
             began = perf_counter_ns()
@@ -257,7 +260,7 @@ class SemanticRouter:
 
         answer = await self._flights.do(
             (normalise(asked.text), context, use_semantic_cache),
-            lambda: self._decide(asked, installed, context, fuzzy),
+            lambda: self._decide(asked, installed, context, fuzzy, exact),
         )
         return answer.copy_with(id=next(self._ids))  # others may have been given the same answer
 
@@ -303,7 +306,12 @@ class SemanticRouter:
         return results
 
     async def _decide(
-        self, asked: Request, installed: Installed, context: str, fuzzy: StageTrace
+        self,
+        asked: Request,
+        installed: Installed,
+        context: str,
+        fuzzy: StageTrace,
+        exact: StageTrace,
     ) -> RoutingResult:
         """Stages 3 and 4, for a request that no cache knows. A strong answer is learnt."""
         from router.stages.vector import decide
@@ -332,7 +340,7 @@ class SemanticRouter:
                     and local.confidence >= settings.confidence_threshold
                     and not is_generic(local.selected, skills, settings)
                 )
-        trace = (fuzzy, _EXACT_MISS, answer.trace(), vector)
+        trace = (fuzzy, exact, answer.trace(), vector)
         result = self._result(verdict, installed.catalog.version, trace)
         if strong:
             self.exact.set(asked.text, result, context)

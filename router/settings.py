@@ -166,7 +166,7 @@ class Settings(BaseSettings):
             super().__init__(**values)
         except ValidationError as error:
             raise ConfigurationError(_render(error)) from error
-        except (OSError, ValueError) as error:  # unparsable variable
+        except ValueError as error:  # a variable that should be JSON is not
             raise ConfigurationError(str(error)) from error
 
     @classmethod

@@ -29,6 +29,9 @@ REMOTE_BATCH: Final = 128
 
 REMOTE_TIMEOUT_SECONDS: Final = 30.0
 
+_MALFORMED: Final = (ValueError, TypeError, AttributeError)
+"""What the SDKs let through for an answer that is not JSON, or not the JSON of their protocol."""
+
 BODY_SHARE: Final = 0.75
 """Weight of a skill's body beside its head in the static vector."""
 
@@ -183,6 +186,8 @@ class OpenAIEncoder(_HeadEncoder):
                 rows.extend(item.embedding for item in sorted(reply.data, key=lambda d: d.index))
         except openai.OpenAIError as error:
             raise EncoderError(f"openai embeddings: {error}") from error
+        except _MALFORMED as error:
+            raise EncoderError(f"openai embeddings: not a usable answer: {error}") from error
         return _checked(rows, len(texts), "openai")
 
 
@@ -209,6 +214,8 @@ class OllamaEncoder(_HeadEncoder):
                 rows.extend(self._client.embed(model=self._name, input=batch).embeddings)
         except (ollama.ResponseError, httpx.HTTPError, ConnectionError) as error:
             raise EncoderError(f"ollama embeddings: {error}") from error
+        except _MALFORMED as error:
+            raise EncoderError(f"ollama embeddings: not a usable answer: {error}") from error
         return _checked(rows, len(texts), "ollama")
 
 
@@ -242,9 +249,13 @@ def _checked(rows: Sequence[Sequence[float]], wanted: int, provider: str) -> NDA
     """Remote answers are not trusted: one finite row a text, all of one length."""
     if len(rows) != wanted:
         raise EncoderError(f"{provider}: {len(rows)} vectors for {wanted} texts")
-    if len({len(row) for row in rows}) > 1:
-        raise EncoderError(f"{provider}: vectors of different lengths")
-    vectors = np.asarray(rows, dtype=np.float32)
+    try:
+        with np.errstate(over="ignore"):  # it becomes infinite, and is refused below
+            vectors = np.asarray(rows, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise EncoderError(f"{provider}: vectors of different lengths, or not numbers") from error
+    if vectors.ndim != 2 or vectors.shape[1] == 0:
+        raise EncoderError(f"{provider}: empty vectors")
     if not np.isfinite(vectors).all():
         raise EncoderError(f"{provider}: a vector holds a value that is not a number")
     return _unit(vectors)

@@ -1,7 +1,8 @@
 """Fusing the three sources into one score a skill.
 
-Two are cosines and BM25F is divided by the length of the request, as a cosine is, so a weighted sum keeps what rank fusion throws away: how much better the first is than the
-second. The weights were chosen by cross-validation over skills on labelled requests and rounded;
+Two are cosines, and BM25F is divided by the length of the request, as a cosine is, so a weighted
+sum keeps what rank fusion throws away: how much better the first is than the second. The weights
+were chosen by cross-validation over skills on labelled requests and rounded;
 ``benchmarks/skill_requests.py --ablate`` shows what each source adds.
 """
 

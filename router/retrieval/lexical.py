@@ -82,21 +82,13 @@ class LexicalIndex:
         weight: NDArray[np.float64] = self.idf[self.term] ** IDF_POWER
         return weight * self.frequency / (self.frequency + k1)
 
-    def term_numbers(self, stems: Sequence[str]) -> list[int]:
-        """The numbers of those stems that occur in any document."""
-        return [self.vocabulary[stem] for stem in stems if stem in self.vocabulary]
-
-    def scores(
-        self, terms: Sequence[int], weights: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
-        """BM25F of every document, shape (size,), for different terms, each optionally weighted."""
+    def scores(self, terms: Sequence[int]) -> NDArray[np.float64]:
+        """BM25F of every document, shape (size,), for different terms."""
         if not terms:
             return np.zeros(self.size)
         slices = [slice(self.start[t], self.start[t + 1]) for t in terms]
         documents = np.concatenate([self.document[s] for s in slices])
         values = np.concatenate([self._value[s] for s in slices])
-        if weights is not None:
-            values = values * np.repeat(weights, [s.stop - s.start for s in slices])
         return np.asarray(np.bincount(documents, values, self.size), dtype=np.float64)
 
     def contributions(

@@ -1,8 +1,9 @@
-"""An Ollama server: ``POST /api/chat``, not streaming, with a JSON schema as format."""
+"""An Ollama server: ``POST /api/chat``, not streaming, with a JSON schema as format, and
+``POST /api/embed``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from servers.loopback import LoopbackServer, Recorded, Reply, pieces
@@ -20,17 +21,18 @@ _OPTIONS: Final = {"temperature": (int, float), "num_predict": (int,), "num_ctx"
 
 
 class OllamaServer(LoopbackServer):
-    """Serves ``POST /api/chat``."""
+    """Serves ``POST /api/chat`` and ``POST /api/embed``."""
 
     @property
     def url(self) -> str:
         return self.address
 
     def respond(self, request: Recorded) -> Reply:
-        if (request.method, request.path) != ("POST", "/api/chat"):
+        check = _ENDPOINTS.get((request.method, request.path))
+        if check is None:
             self.violation(f"{request.method} {request.path}")
             return error(404, "not found")
-        faults = list(_faults(request.body))
+        faults = list(check(request.body))
         self.violations.extend(faults)
         return error(400, faults[0]) if faults else self.next_reply()
 
@@ -55,6 +57,11 @@ def chat(
     if probabilities is not None:
         response["logprobs"] = pieces(content, probabilities)
     return Reply.json(response)
+
+
+def embeddings(rows: Sequence[Sequence[float]]) -> Reply:
+    """Vectors in the order of their texts."""
+    return Reply.json({"model": "test-model", "embeddings": [list(row) for row in rows]})
 
 
 def error(status: int, message: str) -> Reply:
@@ -83,3 +90,22 @@ def _faults(body: object) -> Iterator[str]:
     for name, value in body.get("options", {}).items():
         if name not in _OPTIONS or not isinstance(value, _OPTIONS[name]):
             yield f"option {name}={value!r}"
+
+
+def _embedding_faults(body: object) -> Iterator[str]:
+    if not isinstance(body, dict):
+        yield "the body is not an object"
+        return
+    for name in body.keys() - {"model", "input"}:
+        yield f"unexpected field {name}"
+    if not isinstance(body.get("model"), str) or not body["model"]:
+        yield "model is required"
+    texts = body.get("input")
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        yield "input is not a list of texts"
+
+
+_ENDPOINTS: Final[Mapping[tuple[str, str], Callable[[object], Iterator[str]]]] = {
+    ("POST", "/api/chat"): _faults,
+    ("POST", "/api/embed"): _embedding_faults,
+}

@@ -1,4 +1,4 @@
-"""A chat-completions server, as strict about requests as OpenAI's own.
+"""A server of chat completions and embeddings, as strict about requests as OpenAI's own.
 
 Schemas are checked against the published rules of strict structured outputs. ``refuses`` names
 parameters that this server does not take; it answers them as real servers do.
@@ -7,7 +7,7 @@ parameters that this server does not take; it answers them as real servers do.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from servers.loopback import LoopbackServer, Recorded, Reply, pieces
@@ -31,7 +31,7 @@ _SCHEMA_KEYWORDS: Final = {
 
 
 class OpenAIServer(LoopbackServer):
-    """Serves ``POST /v1/chat/completions``."""
+    """Serves ``POST /v1/chat/completions`` and ``POST /v1/embeddings``."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,12 +49,13 @@ class OpenAIServer(LoopbackServer):
         self.refuses[feature] = reply
 
     def respond(self, request: Recorded) -> Reply:
-        if (request.method, request.path) != ("POST", "/v1/chat/completions"):
+        check = _ENDPOINTS.get((request.method, request.path))
+        if check is None:
             self.violation(f"{request.method} {request.path}")
             return error(404, "not found")
         if not request.headers.get("authorization", "").startswith("Bearer "):
             self.violation("no bearer token")
-        faults = list(_faults(request.body))
+        faults = list(check(request.body))
         self.violations.extend(faults)
         if faults:
             return error(400, faults[0])
@@ -94,6 +95,16 @@ def completion(
             "usage": {"prompt_tokens": 120, "completion_tokens": 40, "total_tokens": 160},
         }
     )
+
+
+def embeddings(rows: Mapping[int, Sequence[float]]) -> Reply:
+    """Vectors by the index of their text, sent in the order of the mapping."""
+    data = [
+        {"object": "embedding", "index": index, "embedding": list(row)}
+        for index, row in rows.items()
+    ]
+    usage = {"prompt_tokens": 8, "total_tokens": 8}
+    return Reply.json({"object": "list", "data": data, "model": "test-model", "usage": usage})
 
 
 def error(
@@ -150,6 +161,23 @@ def _faults(body: object) -> Iterator[str]:
         yield from _schema_faults(schema["schema"])
 
 
+def _embedding_faults(body: object) -> Iterator[str]:
+    if not isinstance(body, dict):
+        yield "the body is not an object"
+        return
+    for name in body.keys() - {"model", "input", "encoding_format"}:
+        yield f"Unrecognized request argument supplied: {name}"
+    if not isinstance(body.get("model"), str) or not body["model"]:
+        yield "you must provide a model parameter"
+    texts = body.get("input")
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        yield "input is not a list of texts"
+    elif not 1 <= len(texts) <= 2048 or not all(texts):
+        yield "input has an empty text, no text, or more than 2048"
+    if body.get("encoding_format") != "float":
+        yield "compatible servers know the format float only"
+
+
 def _schema_faults(schema: Mapping[str, Any]) -> Iterator[str]:
     kind = schema.get("type", "")
     for keyword in schema.keys() - _SCHEMA_KEYWORDS.get(kind, set()):
@@ -169,3 +197,9 @@ def _schema_faults(schema: Mapping[str, Any]) -> Iterator[str]:
         yield "Invalid schema: the enum is empty or has duplicates"
     if len(choices) > 1000 or (len(choices) > 250 and sum(map(len, choices)) > 15_000):
         yield "Invalid schema: the enum is too large"
+
+
+_ENDPOINTS: Final[Mapping[tuple[str, str], Callable[[object], Iterator[str]]]] = {
+    ("POST", "/v1/chat/completions"): _faults,
+    ("POST", "/v1/embeddings"): _embedding_faults,
+}

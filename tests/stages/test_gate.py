@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from router.stages.gate import Difference, compare, is_typo
+from router.stages.gate import Difference, compare
 
 SAME = [
     ("Fix bug", "Fix the bug"),
@@ -87,44 +87,6 @@ def test_a_verdict_says_what_each_side_has() -> None:
     verdict = compare("fix issue 12", "fix issue 21")
     assert (verdict.first, verdict.second) == ("12", "21")
     assert verdict.reason == "number differs: 12 against 21"
-
-
-@pytest.mark.parametrize(
-    ("right", "wrong"),
-    [
-        ("deployment", "deplyoment"),
-        ("repository", "repositoory"),
-        ("documentation", "documentaion"),
-        ("calendar", "calender"),
-        ("transfer", "transger"),
-        ("address", "adress"),
-    ],
-)
-def test_a_slip_in_a_long_word_is_a_typo(right: str, wrong: str) -> None:
-    assert is_typo(right, wrong)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("form", "from"),
-        ("import", "export"),
-        ("contact", "contract"),
-        ("public", "publish"),
-        ("affect", "effect"),
-        ("compile", "compiler"),
-        ("formal", "format"),
-        ("project", "protect"),
-        ("filing", "filling"),
-        ("striped", "stripped"),
-        ("message", "massage"),
-        ("connect", "reconnect"),
-        ("upload", "unload"),
-        ("version2", "version3"),
-    ],
-)
-def test_real_words_are_not_typos_of_each_other(one: str, other: str) -> None:
-    assert not is_typo(one, other)
 
 
 WORDS = """

@@ -1,0 +1,259 @@
+"""The encoders: the bundled one as it is, the remote ones through their SDKs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from servers.loopback import LoopbackServer, Reply
+from servers.ollama_server import OllamaServer
+from servers.ollama_server import embeddings as ollama_embeddings
+from servers.ollama_server import error as ollama_error
+from servers.openai_server import OpenAIServer
+from servers.openai_server import embeddings as openai_embeddings
+from servers.openai_server import error as openai_error
+
+from router.errors import ConfigurationError, EncoderError
+from router.retrieval.encoders import (
+    REMOTE_BATCH,
+    Encoder,
+    OllamaEncoder,
+    OpenAIEncoder,
+    WordLlamaEncoder,
+    build_encoder,
+)
+from router.settings import Settings
+
+WORDLLAMA = WordLlamaEncoder()
+
+# --- the bundled encoder
+
+
+@given(st.lists(st.text(max_size=50), min_size=1, max_size=5))
+def test_rows_have_length_one_or_zero(texts: list[str]) -> None:
+    vectors = WORDLLAMA.encode(texts)
+    assert vectors.shape == (len(texts), 256)
+    assert vectors.dtype == np.float32
+    lengths = np.linalg.norm(vectors, axis=1)
+    assert np.all((np.abs(lengths - 1) < 1e-5) | (lengths == 0))
+
+
+@pytest.mark.parametrize("text", ["", " "])
+def test_a_text_without_tokens_is_all_zeros(text: str) -> None:
+    vectors = WORDLLAMA.encode(["merge the branch", text])
+    assert np.linalg.norm(vectors[0]) == pytest.approx(1)
+    assert np.linalg.norm(WORDLLAMA.encode([""])) == 0
+
+
+def test_a_skill_without_any_text_is_all_zeros() -> None:
+    assert not WORDLLAMA.encode_documents([("", "")]).any()
+
+
+def test_a_text_has_the_same_vector_alone_and_in_a_batch() -> None:
+    texts = ["merge", "resolve the merge conflict in config.yaml", ""]
+    assert np.array_equal(WORDLLAMA.encode(texts), [WORDLLAMA.encode([t])[0] for t in texts])
+
+
+def test_like_texts_are_nearer_than_unlike_ones() -> None:
+    one, like, unlike = WORDLLAMA.encode(
+        ["resolve a merge conflict", "fix conflicts after merging", "bake a chocolate cake"]
+    )
+    assert one @ like > one @ unlike + 0.2
+
+
+def test_a_skill_lies_between_its_head_and_its_body() -> None:
+    head, body = "version control", "bake a cake"
+    (skill,) = WORDLLAMA.encode_documents([(head, body)])
+    (alone,) = WORDLLAMA.encode_documents([(head, "")])
+    towards_head, towards_body = WORDLLAMA.encode([head, body]) @ skill
+    assert towards_head > towards_body > 0
+    assert alone == pytest.approx(WORDLLAMA.encode([head])[0], abs=1e-6)
+
+
+def test_repetition_in_a_body_is_damped() -> None:
+    body = "cake " * 100 + "version control"
+    (damped,) = WORDLLAMA.encode_documents([("", body)])
+    plain, about = WORDLLAMA.encode([body, "version control"])
+    assert damped @ about > plain @ about
+
+
+def test_the_bundled_encoder_needs_no_network_and_no_cache(tmp_path: os.PathLike[str]) -> None:
+    """A process whose sockets all fail, with an empty home."""
+    script = (
+        "import socket\n"
+        "def refuse(*_): raise OSError('no network')\n"
+        "socket.socket.connect = socket.getaddrinfo = refuse\n"
+        "from router.retrieval.encoders import WordLlamaEncoder\n"
+        "print(WordLlamaEncoder().encode(['offline']).shape)\n"
+    )
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "(1, 256)\n"
+    assert os.listdir(tmp_path) == []
+
+
+# --- remote encoders
+
+
+@dataclass
+class Remote:
+    """One provider's encoder, its server, and its form of answers."""
+
+    name: str
+    server: LoopbackServer
+    encoder: OpenAIEncoder | OllamaEncoder
+    vectors: Callable[[list[list[float]]], Reply]
+    error: Callable[[int], Reply]
+
+
+@pytest.fixture(params=["openai", "ollama"])
+def remote(
+    request: pytest.FixtureRequest, openai_server: OpenAIServer, ollama_server: OllamaServer
+) -> Remote:
+    if request.param == "openai":
+        return Remote(
+            "openai",
+            openai_server,
+            OpenAIEncoder("test-model", base_url=openai_server.url, api_key="sk-test"),
+            lambda rows: openai_embeddings(dict(enumerate(rows))),
+            # The SDK tries again after a 5xx, when the server says so at once.
+            lambda status: openai_error(status, "fault", headers={"retry-after-ms": "1"}),
+        )
+    return Remote(
+        "ollama",
+        ollama_server,
+        OllamaEncoder("test-model", host=ollama_server.url),
+        ollama_embeddings,
+        lambda status: ollama_error(status, "fault"),
+    )
+
+
+def test_remote_rows_are_scaled_to_length_one(remote: Remote) -> None:
+    remote.server.queue(remote.vectors([[3, 4], [0, 0]]))
+    assert remote.encoder.encode(["a", "b"]).tolist() == [pytest.approx([0.6, 0.8]), [0, 0]]
+    assert remote.server.requests[0].body["model"] == "test-model"
+    assert remote.server.requests[0].body["input"] == ["a", "b"]
+
+
+def test_openai_rows_are_put_in_the_order_of_their_index(openai_server: OpenAIServer) -> None:
+    openai_server.queue(openai_embeddings({2: [0, 0, 1], 0: [1, 0, 0], 1: [0, 1, 0]}))
+    encoder = OpenAIEncoder("test-model", base_url=openai_server.url, api_key=None)
+    assert encoder.encode(["a", "b", "c"]).tolist() == np.eye(3).tolist()
+
+
+def test_many_texts_go_in_batches(remote: Remote) -> None:
+    remote.server.queue(
+        remote.vectors([[1, 0]] * REMOTE_BATCH), remote.vectors([[0, 1]] * (REMOTE_BATCH // 2))
+    )
+    texts = [f"text {number}" for number in range(REMOTE_BATCH + REMOTE_BATCH // 2)]
+    vectors = remote.encoder.encode(texts)
+    assert vectors.shape == (len(texts), 2)
+    assert vectors[:, 1].sum() == REMOTE_BATCH // 2
+    assert [text for call in remote.server.requests for text in call.body["input"]] == texts
+
+
+def test_only_the_heads_of_skills_are_sent(remote: Remote) -> None:
+    remote.server.queue(remote.vectors([[1, 0]]))
+    remote.encoder.encode_documents([("head", "body")])
+    assert remote.server.requests[0].body["input"] == ["head"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "fault"),
+    [
+        ([[1.0, 0.0]], "1 vectors for 2 texts"),
+        ([[1.0, 0.0]] * 3, "3 vectors for 2 texts"),
+        ([], "0 vectors for 2 texts"),
+        ([[1.0, 0.0], [1.0]], "vectors of different lengths"),
+        ([[], []], "empty vectors"),
+        ([[float("nan")], [1.0]], "not a number"),
+        ([[float("inf")], [1.0]], "not a number"),
+        ([[1e39], [1.0]], "not a number"),
+    ],
+)
+def test_unusable_vectors_are_an_error(
+    remote: Remote, rows: list[list[float]], fault: str
+) -> None:
+    remote.server.queue(remote.vectors(rows))
+    with pytest.raises(EncoderError, match=f"^{remote.name}: .*{fault}"):
+        remote.encoder.encode(["a", "b"])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html>",
+        b"[1]",
+        b"{}",
+        b'{"data": null, "embeddings": null}',
+        b'{"data": [{"index": 0, "embedding": "x"}], "embeddings": ["x"]}',
+        b'{"data": [{"index": 0}], "embeddings": [null]}',
+        b"\xff",
+    ],
+)
+def test_an_answer_of_another_protocol_is_an_error(remote: Remote, body: bytes) -> None:
+    remote.server.queue(Reply(body))
+    with pytest.raises(EncoderError, match=f"^{remote.name}"):
+        remote.encoder.encode(["a"])
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 500, 503])
+def test_a_refused_call_is_an_error(remote: Remote, status: int) -> None:
+    remote.server.always = remote.error(status)
+    with pytest.raises(EncoderError, match=f"^{remote.name} embeddings: .*fault"):
+        remote.encoder.encode(["a"])
+
+
+def test_an_answer_that_breaks_off_is_an_error(remote: Remote) -> None:
+    remote.server.always = Reply(remote.vectors([[1.0, 0.0]]).body, cut=True)
+    with pytest.raises(EncoderError, match=f"^{remote.name} embeddings"):
+        remote.encoder.encode(["a"])
+
+
+def test_a_server_that_is_not_there_is_an_error(remote: Remote) -> None:
+    remote.server.close()
+    with pytest.raises(EncoderError, match=f"^{remote.name} embeddings"):
+        remote.encoder.encode(["a"])
+
+
+def test_every_encoder_has_the_shape_of_the_protocol(remote: Remote) -> None:
+    assert isinstance(WORDLLAMA, Encoder)
+    assert isinstance(remote.encoder, Encoder)
+    assert remote.encoder.identity == f"{remote.name}/test-model"
+
+
+# --- choosing by setting
+
+
+def test_the_default_is_the_bundled_encoder() -> None:
+    assert isinstance(build_encoder(Settings()), WordLlamaEncoder)
+
+
+@pytest.mark.parametrize("kind", ["openai", "ollama", "sentence-transformers"])
+def test_a_kind_that_needs_a_model_says_so(kind: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"setting encoder\.model"):
+        build_encoder(Settings(encoder={"kind": kind}))
+
+
+def test_remote_encoders_use_the_addresses_of_the_llm_settings(
+    openai_server: OpenAIServer, ollama_server: OllamaServer
+) -> None:
+    openai_server.queue(openai_embeddings({0: [1.0]}))
+    ollama_server.queue(ollama_embeddings([[1.0]]))
+    llm = {
+        "openai": {"base_url": openai_server.url, "api_key": "sk-test"},
+        "ollama": {"host": ollama_server.url},
+    }
+    for kind in ("openai", "ollama"):
+        chosen = Settings(llm=llm, encoder={"kind": kind, "model": "test-model"})
+        assert build_encoder(chosen).encode(["a"]).tolist() == [[1.0]]
+    assert openai_server.requests[0].headers["authorization"] == "Bearer sk-test"

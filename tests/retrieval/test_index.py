@@ -1,0 +1,335 @@
+"""The index over a catalog: ranking, updates, and what it asks of the encoder."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from router.errors import EncoderError
+from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.fusion import DENSE_WEIGHT, LATENT_WEIGHT, LEXICAL_WEIGHT
+from router.retrieval.index import FIFTH, PROMOTED, SkillIndex
+from router.retrieval.vectors import VectorStore
+from router.skills.catalog import Catalog, load_catalog
+from router.skills.discovery import shipped_skills_root
+from router.skills.manifest import SkillManifest
+
+REQUEST = "resolve the merge conflict in config.yaml"
+
+
+class CountingEncoder:
+    """The bundled encoder, with a record of its calls and a fault that can be switched on."""
+
+    def __init__(self, *, static: bool = True) -> None:
+        self._encoder = WordLlamaEncoder()
+        self.identity = self._encoder.identity
+        self.static = static
+        self.requests: list[list[str]] = []
+        self.documents: list[str] = []
+        self.threads: set[int] = set()
+        self.fault: str | None = None
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if self.fault is not None:
+            raise EncoderError(self.fault)
+        self.requests.append(list(texts))
+        self.threads.add(threading.get_ident())
+        return self._encoder.encode(texts)
+
+    def encode_documents(self, documents: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        if self.fault is not None:
+            raise EncoderError(self.fault)
+        self.documents += [head.split(".")[0] for head, _ in documents]
+        return self._encoder.encode_documents(documents)
+
+
+def skill(name: str, description: str, body: str = "") -> SkillManifest:
+    digest = hashlib.sha256(f"{name}\0{description}\0{body}".encode()).hexdigest()
+    path = Path(f"/skills/{name}/SKILL.md")
+    return SkillManifest(name=name, description=description, body=body, path=path, digest=digest)
+
+
+def catalog_of(*skills: SkillManifest) -> Catalog:
+    return Catalog({skill.name: skill for skill in skills})
+
+
+GIT = skill("git", "Commits, branches and merge conflicts.", "Resolve a merge conflict.")
+CAKE = skill("cake", "Bakes chocolate cakes.", "Butter the tin.")
+TAX = skill("tax", "Files the tax return.", "Collect receipts.")
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillIndex]:
+    encoder = WordLlamaEncoder()
+    store = VectorStore.open(tmp_path_factory.mktemp("index"), identity=encoder.identity)
+    index = SkillIndex.build(load_catalog([shipped_skills_root()]), encoder=encoder, store=store)
+    yield index
+    index.close()
+
+
+@pytest.fixture
+def encoder() -> CountingEncoder:
+    return CountingEncoder()
+
+
+@pytest.fixture
+def store(tmp_path: Path, encoder: CountingEncoder) -> Iterator[VectorStore]:
+    store = VectorStore.open(tmp_path, identity=encoder.identity)
+    yield store
+    store.close()
+
+
+# --- ranking
+
+
+async def test_the_skill_that_is_meant_comes_first(shipped: SkillIndex) -> None:
+    ranking = await shipped.rank(REQUEST)
+    assert ranking.matches[0].name == "git"
+    assert {"merge", "conflict"} <= set(ranking.matches[0].terms)
+    assert ranking.size == 16
+
+
+async def test_a_misspelt_word_is_read_as_the_word_that_is_meant(shipped: SkillIndex) -> None:
+    ranking = await shipped.rank("resolve the merge conflcit")
+    assert {"merge", "conflcit"} <= set(ranking.matches[0].terms)
+
+
+async def test_ranking_is_deterministic(tmp_path: Path, shipped: SkillIndex) -> None:
+    encoder = WordLlamaEncoder()
+    store = VectorStore.open(tmp_path, identity=encoder.identity)
+    again = SkillIndex.build(shipped.catalog, encoder=encoder, store=store)
+    for request in (REQUEST, "write tests and document them", "zzz", "the of and"):
+        assert await again.rank(request) == await shipped.rank(request)
+    store.close()
+
+
+REQUESTS = st.one_of(
+    st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=60),
+    st.lists(
+        st.sampled_from("write tests commit merge debug crash plan report data the zzz".split()),
+        min_size=1,
+    ).map(" ".join),
+)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(REQUESTS)
+async def test_every_match_is_the_sum_of_its_parts_and_they_keep_their_ranges(
+    shipped: SkillIndex, request_: str
+) -> None:
+    ranking = await shipped.rank(request_, limit=16)
+    for match in ranking.matches:
+        parts = (
+            LEXICAL_WEIGHT * match.lexical
+            + LATENT_WEIGHT * match.latent
+            + DENSE_WEIGHT * match.cosine
+        )
+        assert match.score == pytest.approx(parts, abs=1e-6)
+        assert 0 <= match.lexical <= np.sqrt(max(len(match.terms), 0))
+        assert abs(match.latent) <= 1 + 1e-6
+        assert abs(match.cosine) <= 1 + 1e-6
+        assert bool(match.terms) == (match.lexical > 0)
+    assert len(ranking.matches) == ranking.size == 16
+    assert ranking.evidence >= 0
+    assert abs(ranking.latent_mass) <= 1 + 1e-6
+
+
+async def test_only_the_partner_leaves_the_order_of_the_scores(shipped: SkillIndex) -> None:
+    ranking = await shipped.rank("debug the crash and write a report about the data", limit=16)
+    scores = [match.score for match in ranking.matches if match is not ranking.second]
+    assert scores == sorted(scores, reverse=True)
+
+
+async def test_the_limit_bounds_the_matches(shipped: SkillIndex) -> None:
+    whole = await shipped.rank(REQUEST, limit=16)
+    for limit in (1, 3, 10):
+        assert (await shipped.rank(REQUEST, limit=limit)).matches == whole.matches[:limit]
+
+
+async def test_only_allowed_skills_are_ranked(shipped: SkillIndex) -> None:
+    ranking = await shipped.rank(REQUEST, among=["writer", "unknown", "testing", "writer"])
+    assert {match.name for match in ranking.matches} == {"writer", "testing"}
+    assert ranking.size == 2
+
+
+async def test_the_scores_of_the_allowed_do_not_depend_on_the_others(shipped: SkillIndex) -> None:
+    everyone = {match.name: match for match in (await shipped.rank(REQUEST, limit=16)).matches}
+    some = (await shipped.rank(REQUEST, among=["writer", "testing"])).matches
+    assert [match.score for match in some] == [
+        pytest.approx(everyone[match.name].score, abs=1e-6) for match in some
+    ]
+
+
+@pytest.mark.parametrize("among", [[], ["unknown"]])
+async def test_nobody_allowed_means_nothing_to_rank(
+    shipped: SkillIndex, among: list[str]
+) -> None:
+    assert (await shipped.rank(REQUEST, among=among)).matches == ()
+
+
+async def test_an_empty_catalog_has_nothing_to_rank(
+    encoder: CountingEncoder, store: VectorStore
+) -> None:
+    index = SkillIndex.build(Catalog(), encoder=encoder, store=store)
+    assert (await index.rank(REQUEST)).matches == ()
+    assert encoder.requests == []
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 21])
+async def test_catalogs_of_any_size_can_be_ranked(
+    encoder: CountingEncoder, store: VectorStore, size: int
+) -> None:
+    others = [skill(f"other-{number}", f"Makes thing {number}.") for number in range(size - 1)]
+    index = SkillIndex.build(catalog_of(GIT, *others), encoder=encoder, store=store)
+    ranking = await index.rank("resolve a merge conflict", limit=size)
+    assert len(ranking.matches) == size
+    assert ranking.matches[0].name == "git"
+    assert (ranking.second is None) == (size == 1)
+
+
+async def test_a_skill_that_models_may_not_invoke_is_never_ranked(
+    encoder: CountingEncoder, store: VectorStore
+) -> None:
+    hidden = replace(GIT, disable_model_invocation=True)
+    index = SkillIndex.build(catalog_of(hidden, CAKE), encoder=encoder, store=store)
+    for among in (None, ["git", "cake"]):
+        names = [match.name for match in (await index.rank(REQUEST, among=among)).matches]
+        assert names == ["cake"]
+    assert encoder.documents == ["cake"]
+
+
+async def test_a_likely_partner_is_promoted_to_fifth_place(
+    encoder: CountingEncoder, store: VectorStore
+) -> None:
+    # Six skills know all about one half of the request, one alone about the other half.
+    flowers = "orchid tulip daisy violet peony lily"
+    near = [skill(f"near-{number}", f"{flowers}.") for number in range(6)]
+    partner = skill("partner", "Copper bronze marble.")
+    others = [skill(f"other-{number}", f"Word{number}.") for number in range(30)]
+    index = SkillIndex.build(catalog_of(*near, partner, *others), encoder=encoder, store=store)
+    ranking = await index.rank(f"{flowers} copper bronze marble")
+    assert ranking.second is ranking.matches[FIFTH]
+    assert ranking.second.name == "partner"
+    assert ranking.second_log_odds >= PROMOTED
+    # By its score it would stand behind all six.
+    assert {match.name for match in ranking.matches[:7]} == {"partner", *(s.name for s in near)}
+    assert ranking.second.score < min(match.score for match in ranking.matches[:7][FIFTH + 1 :])
+
+
+# --- encoding requests
+
+
+async def test_requests_are_encoded_in_one_call_and_remembered(
+    encoder: CountingEncoder, store: VectorStore
+) -> None:
+    index = SkillIndex.build(catalog_of(GIT, CAKE), encoder=encoder, store=store)
+    requests = ["merge a branch", "bake a cake", "review the parser and commit the fix"]
+    await index.prepare([*requests, requests[0]])
+    assert encoder.requests == [
+        ["merge a branch", "bake a cake", "review the parser", "commit the fix"]
+    ]
+    for request in requests:
+        await index.rank(request)
+    await index.prepare(requests)
+    assert len(encoder.requests) == 1
+
+
+@pytest.mark.parametrize("static", [True, False])
+async def test_only_a_static_encoder_works_on_the_event_loop(tmp_path: Path, static: bool) -> None:
+    encoder = CountingEncoder(static=static)
+    store = VectorStore.open(tmp_path, identity=encoder.identity)
+    index = SkillIndex.build(catalog_of(GIT, CAKE), encoder=encoder, store=store)
+    await index.rank(REQUEST)
+    assert (threading.get_ident() in encoder.threads) is static
+    store.close()
+
+
+async def test_an_encoder_that_fails_can_be_asked_again(
+    encoder: CountingEncoder, store: VectorStore
+) -> None:
+    index = SkillIndex.build(catalog_of(GIT, CAKE), encoder=encoder, store=store)
+    encoder.fault = "unreachable"
+    with pytest.raises(EncoderError, match="unreachable"):
+        await index.rank(REQUEST)
+    encoder.fault = None
+    assert (await index.rank(REQUEST)).matches[0].name == "git"
+
+
+# --- later catalogs
+
+
+async def test_only_changed_skills_are_encoded_again(
+    encoder: CountingEncoder, store: VectorStore
+) -> None:
+    index = SkillIndex.build(catalog_of(GIT, CAKE), encoder=encoder, store=store)
+    assert encoder.documents == ["cake", "git"]
+    encoder.documents.clear()
+    muffins = skill("cake", "Bakes blueberry muffins.")
+    later = index.updated(catalog_of(GIT, muffins, TAX))
+    assert encoder.documents == ["cake", "tax"]
+    assert (await later.rank("blueberry muffins")).matches[0].name == "cake"
+    assert (await later.rank("the tax return")).matches[0].name == "tax"
+
+
+def test_a_change_that_retrieval_does_not_read_encodes_nothing(
+    encoder: CountingEncoder, store: VectorStore
+) -> None:
+    index = SkillIndex.build(catalog_of(GIT), encoder=encoder, store=store)
+    encoder.documents.clear()
+    index.updated(catalog_of(replace(GIT, digest="0" * 64, license="MIT")))
+    assert encoder.documents == []
+
+
+async def test_a_request_under_way_is_answered_from_its_own_catalog(
+    encoder: CountingEncoder, store: VectorStore
+) -> None:
+    old = SkillIndex.build(catalog_of(GIT, CAKE), encoder=encoder, store=store)
+    new = old.updated(catalog_of(CAKE, TAX))
+    assert {m.name for m in (await old.rank(REQUEST)).matches} == {"git", "cake"}
+    assert (await old.rank(REQUEST)).matches[0].name == "git"
+    assert {m.name for m in (await new.rank(REQUEST)).matches} == {"cake", "tax"}
+
+
+async def test_requests_are_answered_while_the_catalog_changes(
+    encoder: CountingEncoder, store: VectorStore
+) -> None:
+    index = SkillIndex.build(catalog_of(GIT, CAKE, TAX), encoder=encoder, store=store)
+    others = [skill("cake", f"Bakes cake number {number}.") for number in range(10)]
+
+    def change() -> None:
+        latest = index
+        for cake in others:
+            latest = latest.updated(catalog_of(GIT, cake))
+
+    changing = asyncio.create_task(asyncio.to_thread(change))
+    asked = 0
+    while not changing.done():
+        ranking = await index.rank(REQUEST, among=["git", "cake", "tax"])
+        assert ranking.matches[0].name == "git"
+        asked += 1
+        await asyncio.sleep(0)
+    await changing
+    assert asked > 0
+
+
+async def test_a_failed_update_leaves_the_old_index_in_use(
+    encoder: CountingEncoder, store: VectorStore
+) -> None:
+    index = SkillIndex.build(catalog_of(GIT, CAKE), encoder=encoder, store=store)
+    encoder.fault = "unreachable"
+    with pytest.raises(EncoderError):
+        index.updated(catalog_of(GIT, CAKE, TAX))
+    encoder.fault = None
+    assert (await index.rank(REQUEST)).matches[0].name == "git"
+    later = index.updated(catalog_of(GIT, CAKE, TAX))
+    assert (await later.rank("the tax return")).matches[0].name == "tax"

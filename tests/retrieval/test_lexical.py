@@ -1,0 +1,117 @@
+"""BM25F against a plain computation of its formula."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from router.retrieval.documents import FIELDS, SkillDocument
+from router.retrieval.lexical import (
+    FIELD_B,
+    FIELD_WEIGHT,
+    IDF_POWER,
+    K1,
+    MIN_LENGTH_NORM,
+    LexicalIndex,
+)
+
+Bags: TypeAlias = tuple[Counter[str], ...]
+
+TERMS = [f"t{number}" for number in range(8)]
+BAGS = st.dictionaries(st.sampled_from(TERMS), st.integers(1, 30), max_size=5).map(Counter)
+CORPORA = st.lists(st.tuples(*[BAGS] * len(FIELDS)), max_size=7)
+
+
+def index_of(corpus: list[Bags]) -> LexicalIndex:
+    return LexicalIndex(
+        [
+            SkillDocument(str(number), bags, frozenset(), "", "", "")
+            for number, bags in enumerate(corpus)
+        ]
+    )
+
+
+def bm25f(corpus: list[Bags], query: list[str], document: int) -> float:
+    """The formula of the paper, term by term, with the constants of the module."""
+    total = 0.0
+    for term in query:
+        holders = sum(any(term in bag for bag in bags) for bags in corpus)
+        if holders == 0:
+            continue
+        frequency = 0.0
+        for field, name in enumerate(FIELDS):
+            lengths = [sum(bags[field].values()) for bags in corpus]
+            having = [length for length in lengths if length > 0]
+            mean = sum(having) / len(having) if having else 1.0
+            norm = 1 - FIELD_B[name] + FIELD_B[name] * lengths[document] / mean
+            count = corpus[document][field][term]
+            frequency += FIELD_WEIGHT[name] * count / max(norm, MIN_LENGTH_NORM)
+        idf = math.log(1 + (len(corpus) - holders + 0.5) / (holders + 0.5))
+        damped = (idf / math.log(1 + (len(corpus) + 0.5) / 0.5)) ** IDF_POWER
+        total += damped * frequency / (frequency + K1)
+    return total
+
+
+def numbers(index: LexicalIndex, query: list[str]) -> list[int]:
+    return [index.vocabulary[term] for term in query if term in index.vocabulary]
+
+
+@settings(max_examples=150)
+@given(CORPORA, st.lists(st.sampled_from([*TERMS, "unknown"]), unique=True))
+def test_scores_are_those_of_the_formula(corpus: list[Bags], query: list[str]) -> None:
+    index = index_of(corpus)
+    expected = [bm25f(corpus, query, document) for document in range(len(corpus))]
+    assert index.scores(numbers(index, query)).tolist() == pytest.approx(expected)
+
+
+@given(CORPORA, st.lists(st.sampled_from(TERMS), unique=True))
+def test_contributions_sum_to_the_scores(corpus: list[Bags], query: list[str]) -> None:
+    index = index_of(corpus)
+    terms = numbers(index, query)
+    everyone = np.arange(len(corpus))[::-1]
+    table = index.contributions(terms, everyone)
+    assert table.shape == (len(terms), len(corpus))
+    assert table.sum(axis=0) == pytest.approx(index.scores(terms)[everyone])
+
+
+@given(CORPORA)
+def test_idf_and_saturation_lie_between_zero_and_one(corpus: list[Bags]) -> None:
+    index = index_of(corpus)
+    for values in (index.idf, index.saturated(K1)):
+        assert np.all((values > 0) & (values < 1))
+
+
+def test_a_rare_term_of_many_documents_comes_near_the_largest_idf() -> None:
+    empty = Counter[str]()
+    rare = (Counter(rare=10_000), *[empty] * 5)
+    index = index_of([rare, *[(Counter(common=10_000), *[empty] * 5)] * 999])
+    assert index.idf[index.vocabulary["rare"]] > 0.84
+    assert index.idf[index.vocabulary["common"]] < 0.001
+    # Saturation is complete, so the score is the damped IDF.
+    assert index.scores([index.vocabulary["rare"]])[0] == pytest.approx(
+        index.idf[index.vocabulary["rare"]] ** IDF_POWER, rel=1e-3
+    )
+
+
+@given(CORPORA)
+def test_postings_of_a_term_are_in_the_order_of_the_documents(corpus: list[Bags]) -> None:
+    index = index_of(corpus)
+    for term in index.vocabulary.values():
+        holders = index.document[index.start[term] : index.start[term + 1]]
+        assert np.all(np.diff(holders) > 0)
+        assert len(holders) == index.document_frequency[term]
+
+
+def test_no_terms_score_nothing() -> None:
+    assert index_of([(Counter(a=1),) * 6] * 3).scores([]).tolist() == [0, 0, 0]
+
+
+def test_an_index_of_nothing_is_empty() -> None:
+    index = index_of([])
+    assert (index.size, index.vocabulary, index.scores([]).shape) == (0, {}, (0,))

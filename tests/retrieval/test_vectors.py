@@ -1,0 +1,398 @@
+"""The vector index: what it encodes, what it survives, and who may use it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from router.errors import EncoderError, StoreError
+from router.retrieval.vectors import ENCODING_BATCH, VectorStore
+
+DIMENSIONS = 16
+
+
+def vector(name: str) -> NDArray[np.float32]:
+    """A unit vector that only this name has."""
+    drawn = np.random.default_rng(list(name.encode())).normal(size=DIMENSIONS)
+    return np.asarray(drawn / np.linalg.norm(drawn), dtype=np.float32)
+
+
+class Encode:
+    """Encodes names and keeps the batches in which they came."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+
+    def __call__(self, names: Sequence[str]) -> NDArray[np.float32]:
+        self.batches.append(list(names))
+        return np.array([vector(name) for name in names])
+
+    @property
+    def names(self) -> list[str]:
+        return [name for batch in self.batches for name in batch]
+
+
+@pytest.fixture
+def encode() -> Encode:
+    return Encode()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[VectorStore]:
+    store = VectorStore.open(tmp_path / "index", identity="test")
+    yield store
+    store.close()
+
+
+def names_in(store: VectorStore) -> set[str]:
+    return {name for name, _ in store.nearest(vector("any"), limit=10_000)}
+
+
+def wanted(*names: str, digest: str = "1") -> dict[str, str]:
+    return dict.fromkeys(names, digest)
+
+
+# --- searching
+
+
+def test_the_nearest_come_with_their_cosine_best_first(
+    store: VectorStore, encode: Encode
+) -> None:
+    names = [f"skill-{number}" for number in range(30)]
+    store.sync(wanted(*names), encode)
+    asked = vector("request")
+    cosines = {name: float(vector(name) @ asked) for name in names}
+    found = store.nearest(asked, limit=5)
+    assert [name for name, _ in found] == sorted(names, key=lambda n: -cosines[n])[:5]
+    assert [cosine for _, cosine in found] == pytest.approx(
+        [cosines[name] for name, _ in found], abs=1e-5
+    )
+
+
+def test_a_skill_is_nearest_to_its_own_vector(store: VectorStore, encode: Encode) -> None:
+    store.sync(wanted("a", "b", "c"), encode)
+    assert store.nearest(vector("b"), limit=1) == [("b", pytest.approx(1, abs=1e-5))]
+    assert store.nearest(-vector("b"), limit=3)[-1] == ("b", pytest.approx(-1, abs=1e-5))
+
+
+def test_a_restriction_counts_before_the_best_are_taken(
+    store: VectorStore, encode: Encode
+) -> None:
+    names = [f"skill-{number}" for number in range(200)]
+    store.sync(wanted(*names), encode)
+    asked = vector("request")
+    farthest = sorted(names, key=lambda n: float(vector(n) @ asked))[:3]
+    found = store.nearest(asked, limit=3, among=farthest)
+    assert {name for name, _ in found} == set(farthest)
+
+
+def test_names_that_are_not_stored_are_ignored(store: VectorStore, encode: Encode) -> None:
+    store.sync(wanted("a", "b"), encode)
+    assert [n for n, _ in store.nearest(vector("x"), limit=9, among=["b", "unknown"])] == ["b"]
+    assert store.nearest(vector("x"), limit=9, among=["unknown"]) == []
+    assert store.nearest(vector("x"), limit=9, among=[]) == []
+
+
+def test_an_empty_store_finds_nothing(store: VectorStore) -> None:
+    assert store.nearest(vector("x"), limit=9) == []
+
+
+def test_zero_vectors_are_like_nothing(store: VectorStore) -> None:
+    store.sync(wanted("a", "b"), lambda names: np.zeros((len(names), DIMENSIONS), np.float32))
+    zero = np.zeros(DIMENSIONS, np.float32)
+    for asked in (vector("x"), zero):
+        assert dict(store.nearest(asked, limit=9)) == {"a": 0, "b": 0}
+
+
+@pytest.mark.parametrize(
+    "name", ["日本語", "e\u0301", "\u202egit", "a\nb", "a\x00b", "🦄" * 50, "'; DROP TABLE x; --", ".."]
+)
+def test_any_name_is_kept_as_it_is(store: VectorStore, encode: Encode, name: str) -> None:
+    store.sync(wanted(name, "é"), encode)
+    assert store.nearest(vector(name), limit=1, among=[name]) == [(name, pytest.approx(1))]
+    assert names_in(store) == {name, "é"}
+
+
+# --- what is encoded
+
+
+def test_only_what_changed_is_encoded_again(store: VectorStore, encode: Encode) -> None:
+    assert store.sync(wanted("a", "b", "c"), encode) == 3
+    assert store.sync(wanted("a", "b", "c"), encode) == 0
+    assert store.sync({"a": "1", "b": "2", "d": "1"}, encode) == 2
+    assert encode.batches == [["a", "b", "c"], ["b", "d"]]
+    assert names_in(store) == {"a", "b", "d"}
+
+
+def test_a_warm_start_encodes_nothing(tmp_path: Path, encode: Encode) -> None:
+    for _ in range(2):
+        store = VectorStore.open(tmp_path, identity="test")
+        store.sync(wanted("a", "b"), encode)
+        assert names_in(store) == {"a", "b"}
+        store.close()
+    assert encode.batches == [["a", "b"]]
+
+
+def test_another_encoder_starts_afresh(tmp_path: Path, encode: Encode) -> None:
+    store = VectorStore.open(tmp_path, identity="one")
+    store.sync(wanted("a", "b"), encode)
+    store.close()
+    store = VectorStore.open(tmp_path, identity="other")
+    assert names_in(store) == set()
+    # Its vectors may have other dimensions.
+    store.sync(wanted("a"), lambda names: np.ones((len(names), 3), np.float32))
+    assert [name for name, _ in store.nearest(np.ones(3, np.float32), limit=1)] == ["a"]
+    store.close()
+
+
+def test_progress_is_told_after_each_batch(store: VectorStore, encode: Encode) -> None:
+    told: list[tuple[int, int]] = []
+    total = 2 * ENCODING_BATCH + 1
+    names = [f"skill-{number}" for number in range(total)]
+    store.sync(wanted(*names), encode, lambda done, of: told.append((done, of)))
+    assert told == [(ENCODING_BATCH, total), (2 * ENCODING_BATCH, total), (total, total)]
+    assert encode.names == names
+
+
+def test_an_encoder_that_fails_loses_its_batch_and_no_other(
+    store: VectorStore, encode: Encode
+) -> None:
+    names = [f"skill-{number}" for number in range(ENCODING_BATCH + 5)]
+
+    def failing(batch: Sequence[str]) -> NDArray[np.float32]:
+        if encode.batches:
+            raise EncoderError("unreachable")
+        return encode(batch)
+
+    with pytest.raises(EncoderError, match="unreachable"):
+        store.sync(wanted(*names), failing)
+    assert names_in(store) == set(names[:ENCODING_BATCH])
+    assert store.sync(wanted(*names), encode) == 5
+
+
+def test_others_may_search_while_one_thread_updates(store: VectorStore, encode: Encode) -> None:
+    names = [f"skill-{number}" for number in range(100)]
+    store.sync(wanted(*names), encode)
+    done = threading.Event()
+
+    def search(among: list[str] | None) -> int:
+        searches = 0
+        while not done.is_set():
+            found = store.nearest(vector("x"), limit=50, among=among)
+            assert len(found) == 50
+            searches += 1
+        return searches
+
+    with ThreadPoolExecutor() as threads:
+        running = [threads.submit(search, among) for among in (None, names)]
+        try:
+            for round_ in range(10):
+                kept = names[: 60 if round_ % 2 else 100]
+                store.sync(wanted(*kept, digest=str(round_)), encode)
+        finally:
+            done.set()
+        assert min(future.result() for future in running) > 0
+
+
+# --- crashes and damage
+
+CHILD = """
+import sys
+from pathlib import Path
+import numpy as np
+from router.retrieval.vectors import VectorStore
+store = VectorStore.open(Path(sys.argv[1]), identity="test")
+names = [f"skill-{number}" for number in range(int(sys.argv[2]))]
+store.sync(
+    dict.fromkeys(names, "1"),
+    lambda names: np.ones((len(names), 16), np.float32),
+    lambda done, total: print(done, flush=True),
+)
+print("complete", flush=True)
+sys.stdin.read()
+"""
+
+
+def child(folder: Path, rows: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(folder), str(rows)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_kill_in_the_middle_loses_at_most_a_batch(tmp_path: Path, encode: Encode) -> None:
+    total = 40 * ENCODING_BATCH
+    with child(tmp_path, total) as process:
+        assert process.stdout is not None
+        stored = [int(process.stdout.readline()) for _ in range(3)][-1]
+        process.send_signal(signal.SIGKILL)
+        stored = max([stored, *map(int, process.stdout)])
+    assert stored < total
+    store = VectorStore.open(tmp_path, identity="test")
+    names = [f"skill-{number}" for number in range(total)]
+    kept = total - store.sync(wanted(*names), encode)
+    # A batch may have been stored just before its progress could be told.
+    assert kept in (stored, stored + ENCODING_BATCH)
+    assert encode.names == names[kept:]
+    for name in (names[0], names[kept - 1], names[kept], names[-1]):
+        assert [found for found, _ in store.nearest(vector("x"), limit=1, among=[name])] == [name]
+    store.close()
+
+
+def test_a_second_process_works_on_an_index_of_its_own(tmp_path: Path, encode: Encode) -> None:
+    with child(tmp_path, 2) as process:
+        assert process.stdout is not None
+        assert "complete\n" in iter(process.stdout.readline, "")
+        store = VectorStore.open(tmp_path, identity="test")
+        assert names_in(store) == set()
+        store.sync(wanted("mine"), encode)
+        assert names_in(store) == {"mine"}
+        store.close()
+        process.communicate()
+    store = VectorStore.open(tmp_path, identity="test")
+    assert names_in(store) == {"skill-0", "skill-1"}
+    store.close()
+
+
+def _garbage(database: Path) -> None:
+    database.write_bytes(b"\xffgarbage" * 1000)
+
+
+def _cut(database: Path) -> None:
+    database.write_bytes(database.read_bytes()[:5000])
+
+
+def _overwritten(database: Path) -> None:
+    content = database.read_bytes()
+    database.write_bytes(content[:8192] + bytes(50_000) + content[58_192:])
+
+
+def _without_table(table: str) -> Callable[[Path], None]:
+    def drop(database: Path) -> None:
+        connection = sqlite3.connect(database)
+        connection.execute(f"DROP TABLE {table}")
+        connection.close()
+
+    return drop
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        _garbage,
+        _cut,
+        _overwritten,
+        _without_table("collections"),
+        _without_table("embeddings_queue"),
+        _without_table("embedding_metadata"),
+    ],
+)
+def test_a_damaged_database_is_rebuilt_with_a_warning(
+    tmp_path: Path,
+    encode: Encode,
+    caplog: pytest.LogCaptureFixture,
+    damage: Callable[[Path], None],
+) -> None:
+    store = VectorStore.open(tmp_path, identity="test")
+    store.sync(wanted("a", "b"), encode)
+    store.close()
+    damage(tmp_path / "chroma" / "chroma.sqlite3")
+    store = VectorStore.open(tmp_path, identity="test")
+    assert [(r.levelno, r.msg) for r in caplog.records if r.name == "router.retrieval.vectors"] == [
+        (logging.WARNING, "rebuilding the vector index in %s: %s")
+    ]
+    assert store.sync(wanted("a", "b"), encode) == 2
+    assert names_in(store) == {"a", "b"}
+    store.close()
+    store = VectorStore.open(tmp_path, identity="test")
+    assert names_in(store) == {"a", "b"}
+    store.close()
+
+
+def test_a_place_that_cannot_be_used_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot use the index folder"):
+        VectorStore.open(tmp_path / "file" / "index", identity="test")
+
+
+def test_an_error_lets_the_folder_go(tmp_path: Path) -> None:
+    (tmp_path / "chroma").write_text("a file where the folder belongs")
+    with pytest.raises(StoreError, match="cannot create the vector index"):
+        VectorStore.open(tmp_path, identity="test")
+    (tmp_path / "chroma").unlink()
+    store = VectorStore.open(tmp_path, identity="test")
+    store.close()
+    assert (tmp_path / "chroma").is_dir()
+
+
+# --- sharing a folder
+
+
+def test_a_second_store_is_temporary_and_cleaned_up(
+    tmp_path: Path, encode: Encode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    first = VectorStore.open(tmp_path / "index", identity="test")
+    first.sync(wanted("a"), encode)
+    second = VectorStore.open(tmp_path / "index", identity="test")
+    assert len(list(temporary.iterdir())) == 1
+    second.sync(wanted("b"), encode)
+    assert (names_in(first), names_in(second)) == ({"a"}, {"b"})
+    second.close()
+    assert list(temporary.iterdir()) == []
+    assert names_in(first) == {"a"}
+    first.close()
+
+
+def test_closing_lets_another_store_have_the_folder(tmp_path: Path, encode: Encode) -> None:
+    first = VectorStore.open(tmp_path, identity="test")
+    first.sync(wanted("a"), encode)
+    first.close()
+    second = VectorStore.open(tmp_path, identity="test")
+    assert names_in(second) == {"a"}
+    second.close()
+
+
+def test_any_thread_may_close_what_another_opened(tmp_path: Path, encode: Encode) -> None:
+    with ThreadPoolExecutor(1) as thread:
+        first = thread.submit(VectorStore.open, tmp_path, identity="test").result()
+    first.sync(wanted("a"), encode)
+    first.close()
+    second = VectorStore.open(tmp_path, identity="test")
+    assert names_in(second) == {"a"}
+    second.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs a /proc file system")
+def test_closing_releases_the_files(tmp_path: Path, encode: Encode) -> None:
+    def open_files() -> list[str]:
+        places = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
+        targets = [os.readlink(place) for place in places if os.path.lexists(place)]
+        return [target for target in targets if target.startswith(str(tmp_path))]
+
+    store = VectorStore.open(tmp_path, identity="test")
+    store.sync(wanted("a"), encode)
+    assert open_files() != []
+    store.close()
+    deadline = time.monotonic() + 10  # Chroma closes its files in threads of its own
+    while open_files():
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.01)

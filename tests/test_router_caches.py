@@ -1,0 +1,254 @@
+"""The two caches inside the cascade: what answers, what is learnt, and what never crosses over."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cascade import (
+    NONSENSE,
+    SQUASH,
+    SQUASH_PARAPHRASED,
+    answer,
+    router_over,
+    shipped_router,
+    some_skills,
+    summary,
+    write_skill,
+)
+from servers.loopback import Reply
+from servers.openai_server import OpenAIServer, completion
+from servers.openai_server import error as openai_error
+
+from router import Decision, Outcome, Stage, Turn
+
+
+async def test_an_identical_request_is_answered_by_its_own_entry_and_never_by_a_neighbours(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    openai_server.queue(completion(answer("debugging")), completion(answer("testing")))
+    async with shipped_router(tmp_path, openai_server) as router:
+        await router.route("fix the bug", use_semantic_cache=False)
+        await router.route("fix bug")
+        # The fuzzy cache holds nothing but the neighbour, and would answer with it.
+        assert (await router.route("please fix the bug")).selected_skills == ("testing",)
+        own = await router.route("fix the bug")
+        spelled_otherwise = await router.route("  Fix   the BUG ")
+    assert (own.stage, own.selected_skills) == (Stage.EXACT, ("debugging",))
+    assert (spelled_otherwise.stage, spelled_otherwise.selected_skills) == (
+        Stage.EXACT,
+        ("debugging",),
+    )
+
+
+CONTEXTS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "one skill": {"available_skills": ["git"]},
+    "two skills": {"available_skills": ["git", "testing"]},
+    "scope": {"scope": "me"},
+    "another scope": {"scope": "you"},
+    "history": {"history": ["which branch?"]},
+    "history of the other side": {"history": [Turn("assistant", "which branch?")]},
+    "longer history": {"history": ["which", "branch?"]},
+}
+
+
+async def test_answers_do_not_cross_skills_scopes_or_histories(tmp_path: Path) -> None:
+    async with shipped_router(tmp_path) as router:
+        for context in CONTEXTS.values():
+            assert (await router.route(SQUASH, **context)).stage is Stage.VECTOR
+        for context in CONTEXTS.values():
+            assert (await router.route(SQUASH, **context)).stage is Stage.EXACT
+            # Here the neighbours of all contexts are in the fuzzy cache.
+            close = await router.route(SQUASH_PARAPHRASED, **context)
+            assert close.stage is Stage.FUZZY
+        elsewhere = await router.route(SQUASH_PARAPHRASED, scope="somebody else")
+    assert elsewhere.stage is Stage.VECTOR
+
+
+async def test_the_order_and_repetition_of_available_skills_do_not_matter(tmp_path: Path) -> None:
+    async with shipped_router(tmp_path) as router:
+        await router.route(SQUASH, ["git", "testing"])
+        same = await router.route(SQUASH, iter(["testing", "git", "git"]))
+    assert same.stage is Stage.EXACT
+
+
+async def test_a_left_out_fuzzy_cache_is_not_taught(tmp_path: Path) -> None:
+    async with shipped_router(tmp_path) as router:
+        result = await router.route(SQUASH, use_semantic_cache=False)
+        assert len(router.fuzzy) == 0
+        assert (await router.route(SQUASH)).stage is Stage.EXACT
+    assert result.trace[0].outcome is Outcome.SKIPPED
+    assert result.trace[0].reason == "the caller left the fuzzy cache out"
+
+
+async def test_a_left_out_fuzzy_cache_is_not_asked(tmp_path: Path) -> None:
+    async with shipped_router(tmp_path) as router:
+        await router.route(SQUASH)
+        result = await router.route(SQUASH_PARAPHRASED, use_semantic_cache=False)
+    assert result.stage is Stage.VECTOR
+
+
+# --- what is learnt
+
+
+async def test_a_strong_llm_answer_is_learnt_and_asked_for_only_once(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    openai_server.queue(completion(answer("git")))
+    async with shipped_router(tmp_path, openai_server) as router:
+        first = await router.route(SQUASH)
+        again = await router.route(SQUASH)
+        close = await router.route(SQUASH_PARAPHRASED)
+    assert [first.stage, again.stage, close.stage] == [Stage.LLM, Stage.EXACT, Stage.FUZZY]
+    assert {result.selected_skills for result in (first, again, close)} == {("git",)}
+    assert again.mission_brief == "Do what is asked."
+    assert again.memory_layers == first.memory_layers
+    assert len(openai_server.requests) == 1
+
+
+WEAK = {
+    "weak": completion(answer("git", confidence=0.2)),
+    "weak and supported": completion(answer("git", confidence=0.45)),
+    "generic": completion(answer("writer")),
+    "none": completion(answer("none")),
+    "malformed": completion("no idea"),
+    "refused": completion(None, refusal="I cannot help with that."),
+    "failed": openai_error(500, "broken"),
+}
+
+
+@pytest.mark.parametrize("reply", WEAK.values(), ids=WEAK.keys())
+async def test_an_answer_that_is_not_strong_is_never_learnt(
+    tmp_path: Path, openai_server: OpenAIServer, reply: Reply
+) -> None:
+    openai_server.always = reply
+    async with shipped_router(tmp_path, openai_server) as router:
+        first = await router.route(SQUASH)
+        calls = len(openai_server.requests)
+        again = await router.route(SQUASH)
+        assert (len(router.fuzzy), len(router.exact)) == (0, 0)
+    assert calls > 0
+    assert len(openai_server.requests) == 2 * calls
+    assert summary(again) == summary(first)
+    assert (first.from_cache, again.from_cache) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("request_", "decision"),
+    [
+        (NONSENSE, Decision.ABSTAIN),
+        ("improve the docs", Decision.CLARIFY),
+        ("write an email to my boss", Decision.ROUTE),  # to writer alone, a generic skill
+    ],
+)
+async def test_a_local_answer_that_is_not_strong_is_never_learnt(
+    tmp_path: Path, request_: str, decision: Decision
+) -> None:
+    async with shipped_router(tmp_path) as router:
+        for _ in range(2):
+            result = await router.route(request_)
+            assert (result.decision, result.stage) == (decision, Stage.VECTOR)
+        assert (len(router.fuzzy), len(router.exact)) == (0, 0)
+
+
+# --- restarts and changes
+
+
+async def test_a_new_router_on_the_same_state_answers_the_paraphrase(tmp_path: Path) -> None:
+    async with shipped_router(tmp_path) as router:
+        first = await router.route(SQUASH)
+    async with shipped_router(tmp_path) as router:
+        close = await router.route(SQUASH_PARAPHRASED)
+    assert (close.stage, close.from_cache) == (Stage.FUZZY, True)
+    assert close.selected_skills == first.selected_skills
+    assert close.id != first.id
+
+
+async def test_settings_that_change_answers_leave_earlier_answers_behind(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    async def stage(**settings: Any) -> Stage:
+        async with shipped_router(tmp_path, **settings) as router:
+            return (await router.route(SQUASH)).stage
+
+    assert await stage() is Stage.VECTOR
+    assert await stage(max_concurrency=3) is Stage.FUZZY
+    assert await stage(vector={"max_suggestions": 1}) is Stage.VECTOR
+    openai_server.queue(completion(answer("git")))
+    assert await stage(server=openai_server) is Stage.LLM
+
+
+def _change(skills: Path) -> None:
+    file = skills / "git" / "SKILL.md"
+    file.write_text(file.read_text(encoding="utf-8") + "\nOne more line.\n", encoding="utf-8")
+
+
+def _remove(skills: Path) -> None:
+    (skills / "git" / "SKILL.md").unlink()
+
+
+def _add(skills: Path) -> None:
+    write_skill(
+        skills,
+        "squash-commits",
+        "Squashes the last commits on this branch into one. Use to squash commits.",
+    )
+
+
+WINNERS: dict[Callable[[Path], None], tuple[str, ...]] = {
+    _change: ("git",),
+    _remove: (),
+    _add: ("squash-commits",),
+}
+
+
+@pytest.mark.parametrize("change", WINNERS)
+async def test_a_stale_route_is_never_served_after_a_reload_or_a_restart(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    skills = some_skills(tmp_path / "skills", "git", "testing", "debugging", "writer")
+    async with router_over(skills, tmp_path / "state") as router:
+        before = await router.route(SQUASH)
+        assert before.selected_skills == ("git",)
+        change(skills)
+        await router.reload()
+        after = await router.route(SQUASH)
+    async with router_over(skills, tmp_path / "state") as router:
+        restarted = await router.route(SQUASH_PARAPHRASED)
+    assert after.stage is Stage.VECTOR
+    assert after.selected_skills[:1] == restarted.selected_skills[:1] == WINNERS[change]
+    assert after.catalog_version == restarted.catalog_version != before.catalog_version
+
+
+@pytest.mark.parametrize("change", WINNERS)
+async def test_a_change_while_no_router_runs_is_as_good_as_a_reload(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    skills = some_skills(tmp_path / "skills", "git", "testing", "debugging", "writer")
+    async with router_over(skills, tmp_path / "state") as router:
+        await router.route(SQUASH)
+    change(skills)
+    async with router_over(skills, tmp_path / "state") as router:
+        result = await router.route(SQUASH)
+    assert result.stage is Stage.VECTOR
+    assert result.selected_skills[:1] == WINNERS[change]
+
+
+async def test_what_a_caller_does_to_a_result_does_not_reach_the_caches(tmp_path: Path) -> None:
+    async with shipped_router(tmp_path) as router:
+        first = await router.route(SQUASH)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            first.selected_skills = ("writer",)  # type: ignore[misc]
+        evidence: Any = first.trace[-1].evidence
+        with pytest.raises(TypeError):
+            evidence["fits"] = 0.0
+        first.to_dict()["selected_skills"].append("writer")
+        first.copy_with(selected_skills=("writer",))
+        again = await router.route(SQUASH)
+        close = await router.route(SQUASH_PARAPHRASED)
+    assert (again.stage, close.stage) == (Stage.EXACT, Stage.FUZZY)
+    assert again.selected_skills == close.selected_skills == ("git",)

@@ -1,0 +1,97 @@
+"""Single flight through the router: who asks the same at the same time shares one LLM call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cascade import (
+    SHIPPED,
+    SQUASH,
+    HeldModel,
+    HeldServer,
+    answer,
+    happened,
+    router_over,
+    shipped_router,
+)
+from servers.openai_server import completion
+
+
+@pytest.fixture
+def held_server() -> Iterator[HeldServer]:
+    server = HeldServer()
+    yield server
+    server.close()
+    assert server.violations == []
+
+
+async def test_identical_requests_at_the_same_time_make_one_call(
+    tmp_path: Path, held_server: HeldServer
+) -> None:
+    held_server.queue(completion(answer("git", confidence=0.4)))  # weak, so that no cache helps
+    async with shipped_router(tmp_path, held_server) as router:
+        callers = [asyncio.create_task(router.route(SQUASH)) for _ in range(4)]
+        await happened(held_server.arrived)
+        held_server.release.set()
+        results = await asyncio.gather(*callers)
+    assert len(held_server.requests) == 1
+    assert {result.selected_skills for result in results} == {("git",)}
+    assert len({result.id for result in results}) == 4
+
+
+async def test_different_requests_and_contexts_do_not_share_a_call(
+    tmp_path: Path, held_server: HeldServer
+) -> None:
+    held_server.always = completion(answer("git"))
+    async with shipped_router(tmp_path, held_server) as router:
+        contexts: list[dict[str, Any]] = [
+            {},
+            {"scope": "me"},
+            {"available_skills": ["git"]},
+            {"history": ["before"]},
+            {"use_semantic_cache": False},
+        ]
+        callers = [asyncio.create_task(router.route(SQUASH, **context)) for context in contexts]
+        await happened(held_server.arrived)
+        held_server.release.set()
+        await asyncio.gather(*callers)
+        assert len(router.fuzzy) == 4
+    assert len(held_server.requests) == 5
+
+
+async def test_one_cancelled_caller_does_not_fail_the_others(
+    tmp_path: Path, held_server: HeldServer
+) -> None:
+    held_server.queue(completion(answer("git")))
+    async with shipped_router(tmp_path, held_server) as router:
+        first = asyncio.create_task(router.route(SQUASH))
+        second = asyncio.create_task(router.route(SQUASH))
+        await happened(held_server.arrived)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        held_server.release.set()
+        assert (await second).selected_skills == ("git",)
+    assert len(held_server.requests) == 1
+
+
+async def test_work_that_every_caller_has_given_up_stops_and_can_be_asked_for_again(
+    tmp_path: Path,
+) -> None:
+    model = HeldModel(answer("git"))
+    async with router_over(SHIPPED, tmp_path, models=[model]) as router:
+        callers = [asyncio.create_task(router.route(SQUASH)) for _ in range(2)]
+        await happened(model.asked)
+        for caller in callers:
+            caller.cancel()
+        await asyncio.gather(*callers, return_exceptions=True)
+        await happened(model.stopped)
+        assert model.running == 0
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        model.release()
+        assert (await router.route(SQUASH)).selected_skills == ("git",)
+    assert model.calls == 2

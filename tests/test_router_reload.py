@@ -1,0 +1,253 @@
+"""Reloading: what changes between two requests, and what stays for those under way."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cascade import (
+    SQUASH,
+    CountingEncoder,
+    HeldServer,
+    answer,
+    happened,
+    offered_names,
+    router_over,
+    some_skills,
+    summary,
+    write_skill,
+)
+from numpy.typing import NDArray
+from servers.openai_server import completion
+
+from router import ConfigurationError, Decision, EncoderError, Stage
+
+QUILTS = "sew a patchwork quilt from old shirts"
+
+
+@pytest.fixture
+def skills(tmp_path: Path) -> Path:
+    return some_skills(tmp_path / "skills", "git", "testing", "debugging")
+
+
+@pytest.fixture
+def held_server() -> Iterator[HeldServer]:
+    server = HeldServer()
+    yield server
+    server.close()
+    assert server.violations == []
+
+
+def write_quilting(skills: Path) -> None:
+    write_skill(
+        skills,
+        "quilting",
+        "Sews patchwork quilts from old shirts. Use to sew a quilt.",
+        "metadata:",
+        '  routing-keywords: "quilt, patchwork, sew"',
+    )
+
+
+async def test_an_added_a_changed_and_a_removed_skill_show_in_the_diff_and_the_next_route(
+    skills: Path, tmp_path: Path
+) -> None:
+    async with router_over(skills, tmp_path / "state") as router:
+        before = router.catalog
+        assert summary(await router.route(QUILTS)) == (Decision.ABSTAIN, ())
+
+        write_quilting(skills)
+        write_skill(skills, "testing", "Tastes soups.")
+        shutil.rmtree(skills / "git")
+        diff = await router.reload()
+        assert (diff.added, diff.changed, diff.removed) == (("quilting",), ("testing",), ("git",))
+        assert diff.before is before
+        assert diff.after is router.catalog
+        assert list(router.catalog.skills) == ["debugging", "quilting", "testing"]
+
+        quilts = await router.route(QUILTS)
+        assert summary(quilts) == (Decision.ROUTE, ("quilting",))
+        assert quilts.catalog_version == diff.after.version
+        everything = await router.route(SQUASH, use_semantic_cache=False)
+        assert "git" not in {candidate.name for candidate in everything.trace[-1].candidates}
+        soup = await router.route("taste the soups", ["testing", "debugging"])
+        assert soup.trace[-1].candidates[0].name == "testing"
+
+
+async def test_a_reload_without_changes_keeps_the_snapshot_and_the_caches(
+    skills: Path, tmp_path: Path
+) -> None:
+    encoder = CountingEncoder()
+    async with router_over(skills, tmp_path / "state", encoder=encoder) as router:
+        version = router.catalog.version
+        await router.route(SQUASH)
+        diff = await router.reload()
+        assert (diff.added, diff.changed, diff.removed) == ((), (), ())
+        assert router.catalog.version == version
+        assert (await router.route(SQUASH)).stage is Stage.EXACT
+    assert encoder.documents == [3]
+
+
+async def test_only_what_changed_is_encoded_again(skills: Path, tmp_path: Path) -> None:
+    encoder = CountingEncoder()
+    async with router_over(skills, tmp_path / "state", encoder=encoder) as router:
+        write_quilting(skills)
+        await router.reload()
+    async with router_over(skills, tmp_path / "state", encoder=encoder) as router:
+        await router.open()
+    assert encoder.documents == [3, 1]
+
+
+async def test_skills_that_come_back_route_as_before(skills: Path, tmp_path: Path) -> None:
+    async with router_over(skills, tmp_path / "state") as router:
+        first = await router.route(SQUASH)
+        (skills / "git").rename(tmp_path / "git")
+        await router.reload()
+        assert "git" not in (await router.route(SQUASH)).selected_skills
+        (tmp_path / "git").rename(skills / "git")
+        await router.reload()
+        back = await router.route(SQUASH)
+    assert (back.stage, back.selected_skills) == (Stage.EXACT, ("git",))
+    assert back.catalog_version == first.catalog_version
+
+
+async def test_a_skill_that_moved_is_found_in_its_new_place(skills: Path, tmp_path: Path) -> None:
+    async with router_over(skills, tmp_path / "state") as router:
+        (skills / "bundle").mkdir()
+        (skills / "git").rename(skills / "bundle" / "git")
+        diff = await router.reload()
+        assert (diff.added, diff.changed, diff.removed) == ((), (), ())
+        assert router.catalog.skills["git"].path == skills / "bundle" / "git" / "SKILL.md"
+
+
+async def test_a_reload_of_a_router_that_is_not_open_opens_it(skills: Path, tmp_path: Path) -> None:
+    router = router_over(skills, tmp_path / "state")
+    diff = await router.reload()
+    assert (diff.added, diff.changed, diff.removed) == ((), (), ())
+    assert list(router.catalog.skills) == ["debugging", "git", "testing"]
+    await router.aclose()
+
+
+async def test_a_request_under_way_finishes_on_the_snapshot_that_it_started_with(
+    skills: Path, tmp_path: Path, held_server: HeldServer
+) -> None:
+    # Weak, so that the answer is weighed by retrieval after the reload.
+    held_server.always = completion(answer("git", confidence=0.4))
+    async with router_over(skills, tmp_path / "state", held_server) as router:
+        old = router.catalog.version
+        under_way = asyncio.create_task(router.route(SQUASH))
+        restricted = asyncio.create_task(router.route(SQUASH, ["git", "testing"]))
+        await happened(held_server.arrived)
+        shutil.rmtree(skills / "git")
+        write_quilting(skills)
+        diff = await router.reload()
+        assert (diff.added, diff.removed) == (("quilting",), ("git",))
+        held_server.release.set()
+        for result in (await under_way, await restricted):
+            assert summary(result) == (Decision.ROUTE, ("git",))
+            assert result.catalog_version == old
+            named = {candidate.name for candidate in result.trace[-1].candidates}
+            assert named <= {"debugging", "git", "testing"}
+        later = await router.route(SQUASH)
+    assert later.catalog_version == diff.after.version
+    assert "git" not in (*later.selected_skills, *later.suggested_skills)
+    assert offered_names(held_server)[-1] == ["debugging", "quilting", "testing"]
+
+
+async def test_what_a_request_under_way_learns_is_not_served_after_the_reload(
+    skills: Path, tmp_path: Path, held_server: HeldServer
+) -> None:
+    held_server.queue(completion(answer("git")), completion(answer("debugging")))
+    async with router_over(skills, tmp_path / "state", held_server) as router:
+        under_way = asyncio.create_task(router.route(SQUASH))
+        await happened(held_server.arrived)
+        shutil.rmtree(skills / "git")
+        await router.reload()
+        held_server.release.set()
+        assert (await under_way).selected_skills == ("git",)
+        later = await router.route(SQUASH)
+    assert (later.stage, later.selected_skills) == (Stage.LLM, ("debugging",))
+
+
+async def test_a_reload_that_fails_keeps_the_snapshot(skills: Path, tmp_path: Path) -> None:
+    async with router_over(skills, tmp_path / "state") as router:
+        version = router.catalog.version
+        await router.route(SQUASH)
+        shutil.move(skills, tmp_path / "away")
+        with pytest.raises(ConfigurationError, match="does not exist"):
+            await router.reload()
+        assert router.catalog.version == version
+        assert (await router.route(SQUASH)).stage is Stage.EXACT
+        assert (await router.route(SQUASH, scope="me")).selected_skills == ("git",)
+        shutil.move(tmp_path / "away", skills)
+        write_quilting(skills)
+        assert (await router.reload()).added == ("quilting",)
+
+
+class FailingEncoder(CountingEncoder):
+    """Fails to encode skills while told to."""
+
+    failing = False
+
+    def encode_documents(self, documents: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        if self.failing:
+            raise EncoderError("out of order")
+        return super().encode_documents(documents)
+
+
+async def test_what_a_failed_encoding_left_out_is_in_the_next_diff_and_index(
+    skills: Path, tmp_path: Path
+) -> None:
+    encoder = FailingEncoder()
+    async with router_over(skills, tmp_path / "state", encoder=encoder) as router:
+        version = router.catalog.version
+        write_quilting(skills)
+        encoder.failing = True
+        with pytest.raises(EncoderError, match="out of order"):
+            await router.reload()
+        assert router.catalog.version == version
+        assert (await router.route(SQUASH)).selected_skills == ("git",)
+        encoder.failing = False
+        assert (await router.reload()).added == ("quilting",)
+        assert (await router.route(QUILTS)).selected_skills == ("quilting",)
+
+
+async def test_reloads_at_the_same_time_run_one_after_the_other(
+    skills: Path, tmp_path: Path
+) -> None:
+    encoder = CountingEncoder()
+    async with router_over(skills, tmp_path / "state", encoder=encoder) as router:
+        encoder.release.clear()
+        encoder.encoding.clear()
+        write_quilting(skills)
+        first = asyncio.create_task(router.reload())
+        await happened(encoder.encoding)
+        shutil.rmtree(skills / "quilting")
+        second = asyncio.create_task(router.reload())
+        encoder.release.set()
+        assert (await first).added == ("quilting",)
+        assert (await second).removed == ("quilting",)
+        assert list(router.catalog.skills) == ["debugging", "git", "testing"]
+
+
+async def test_a_cancelled_reload_leaves_no_thread_behind_that_writes_to_the_index(
+    skills: Path, tmp_path: Path
+) -> None:
+    encoder = CountingEncoder()
+    async with router_over(skills, tmp_path / "state", encoder=encoder) as router:
+        encoder.release.clear()
+        encoder.encoding.clear()
+        write_quilting(skills)
+        reloading = asyncio.create_task(router.reload())
+        await happened(encoder.encoding)
+        reloading.cancel()
+        again = asyncio.create_task(router.reload())
+        encoder.release.set()
+        with pytest.raises(asyncio.CancelledError):
+            await reloading
+        await again
+        assert (await router.route(QUILTS)).selected_skills == ("quilting",)
+    assert encoder.documents == [3, 1]

@@ -1,0 +1,229 @@
+"""Settings: the documents' defaults, every source, and errors that name the setting only."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from router import ConfigurationError, RouterError, Settings
+
+SECRET = "sk-very-secret"  # noqa: S105 - it opens nothing
+
+
+@pytest.fixture(autouse=True)
+def _empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A working directory without files, and an environment without settings."""
+    for name in list(os.environ):
+        if name.upper().startswith("ROUTER_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+
+def write(file: str, text: str) -> None:
+    Path(file).write_text(text, encoding="utf-8")
+
+
+def test_the_documents_defaults_are_the_defaults() -> None:
+    settings = Settings()
+    assert settings.fuzzy.model_dump() == {
+        "similarity_threshold": 0.75,
+        "ttl_seconds": 7 * 24 * 3600,
+        "max_entries": 500,
+    }
+    assert settings.exact.model_dump() == {"ttl_seconds": 7 * 24 * 3600, "max_entries": 1000}
+    assert settings.vector.model_dump() == {
+        "confidence_threshold": 0.5,
+        "confidence_boost": 0.15,
+        "confidence_cap": 0.95,
+        "generic_skills": ("writer", "knowledge"),
+        "max_suggestions": 3,
+    }
+    assert (settings.llm.enabled, settings.llm.providers, settings.llm.max_offered) == (
+        True,
+        None,
+        40,
+    )
+    assert settings.encoder.kind == "wordllama"
+    assert (settings.skills, settings.shipped_skills, settings.pinned_skills) == (None, True, ())
+
+
+def test_a_stronger_source_wins_and_the_others_fill_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    write(
+        "pyproject.toml",
+        "[tool.router.fuzzy]\nmax_entries = 1\nttl_seconds = 1\nsimilarity_threshold = 0.1\n"
+        "[tool.router]\nmax_concurrency = 1\n[tool.other]\nmax_concurrency = 9\n",
+    )
+    assert Settings().fuzzy.model_dump() == {
+        "similarity_threshold": 0.1,
+        "ttl_seconds": 1,
+        "max_entries": 1,
+    }
+    write("router.toml", "[fuzzy]\nmax_entries = 2\nttl_seconds = 2\n")
+    monkeypatch.setenv("ROUTER_FUZZY__MAX_ENTRIES", "3")
+    settings = Settings()
+    assert settings.fuzzy.model_dump() == {
+        "similarity_threshold": 0.1,
+        "ttl_seconds": 2,
+        "max_entries": 3,
+    }
+    assert settings.max_concurrency == 1
+    given = Settings(fuzzy={"max_entries": 4})
+    assert given.fuzzy.model_dump() == {
+        "similarity_threshold": 0.1,
+        "ttl_seconds": 2,
+        "max_entries": 4,
+    }
+
+
+def test_deeply_nested_names_are_reached_from_every_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    write("router.toml", '[llm.openai]\nbase_url = "http://127.0.0.1:1/v1"\n')
+    monkeypatch.setenv("ROUTER_LLM__OPENAI__MODEL", "small")
+    monkeypatch.setenv("ROUTER_LLM__OLLAMA__HOST", "http://127.0.0.1:2")
+    llm = Settings().llm
+    assert (llm.openai.base_url, llm.openai.model) == ("http://127.0.0.1:1/v1", "small")
+    assert llm.ollama.host == "http://127.0.0.1:2"
+
+
+@pytest.mark.parametrize(
+    ("written", "names"),
+    [
+        ("a,b", ("a", "b")),
+        (" a , b ,", ("a", "b")),
+        ('["a", "b, c"]', ("a", "b, c")),
+        ("a", ("a",)),
+        ("", ()),
+        ("[]", ()),
+    ],
+)
+def test_a_variable_gives_a_list_with_commas_or_as_json(
+    monkeypatch: pytest.MonkeyPatch, written: str, names: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("ROUTER_PINNED_SKILLS", written)
+    monkeypatch.setenv("ROUTER_SKILLS", written)
+    monkeypatch.setenv("ROUTER_VECTOR__GENERIC_SKILLS", written)
+    settings = Settings()
+    assert settings.pinned_skills == names
+    assert settings.vector.generic_skills == names
+    assert settings.skills == tuple(Path(name) for name in names)
+
+
+def test_files_and_arguments_give_real_lists() -> None:
+    write("router.toml", 'skills = ["a", "b"]\n[llm]\nproviders = ["ollama", "openai"]\n')
+    settings = Settings(pinned_skills=["git"])
+    assert settings.skills == (Path("a"), Path("b"))
+    assert settings.llm.providers == ("ollama", "openai")
+    assert settings.pinned_skills == ("git",)
+
+
+def test_settings_do_not_change_once_they_are_read() -> None:
+    settings = Settings()
+    with pytest.raises(ValidationError, match="frozen"):
+        settings.max_concurrency = 2  # type: ignore[misc]
+    with pytest.raises(ValidationError, match="frozen"):
+        settings.fuzzy.max_entries = 2  # type: ignore[misc]
+
+
+# --- errors
+
+
+@pytest.mark.parametrize("file", ["router.toml", "pyproject.toml"])
+def test_every_unknown_key_of_a_file_is_named(file: str) -> None:
+    header = "tool.router" if file == "pyproject.toml" else ""
+    top = f"[{header}]\n" if header else ""
+    section = f"{header}.fuzzy" if header else "fuzzy"
+    write(file, f"{top}tresholds = 1\n[{section}]\nttl = 5\n")
+    with pytest.raises(ConfigurationError) as caught:
+        Settings()
+    assert "setting fuzzy.ttl: Extra inputs are not permitted" in str(caught.value)
+    assert "setting tresholds: Extra inputs are not permitted" in str(caught.value)
+    assert isinstance(caught.value, RouterError)
+
+
+def test_an_unknown_argument_or_nested_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigurationError, match="setting tresholds: Extra"):
+        Settings(tresholds=1)
+    monkeypatch.setenv("ROUTER_EXACT__SIZE", "5")
+    with pytest.raises(ConfigurationError, match=r"setting exact\.size: Extra"):
+        Settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("fuzzy.similarity_threshold", "1.5"),
+        ("fuzzy.similarity_threshold", "nan"),
+        ("fuzzy.ttl_seconds", "0"),
+        ("exact.max_entries", "0"),
+        ("max_concurrency", "many"),
+        ("vector.confidence_threshold", "-0.1"),
+        ("llm.timeout_seconds", "0"),
+        ("encoder.kind", "guess"),
+        ("pinned_skills", "[a"),
+    ],
+)
+def test_a_malformed_value_is_an_error_that_names_its_setting(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(f"ROUTER_{name.replace('.', '__')}".upper(), value)
+    with pytest.raises(ConfigurationError, match=f"^setting {name}: "):
+        Settings()
+
+
+def test_all_faults_are_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROUTER_MAX_CONCURRENCY", "0")
+    monkeypatch.setenv("ROUTER_EXACT__MAX_ENTRIES", "0")
+    with pytest.raises(ConfigurationError, match=r"max_concurrency: .*; .*exact\.max_entries: "):
+        Settings()
+
+
+@pytest.mark.parametrize("file", ["router.toml", "pyproject.toml"])
+@pytest.mark.parametrize("text", [b"fuzzy = = 1", b"\xff\xfe"])
+def test_a_file_that_is_not_toml_is_named(file: str, text: bytes) -> None:
+    Path(file).write_bytes(text)
+    with pytest.raises(ConfigurationError, match=f"^{file}: "):
+        Settings()
+
+
+@pytest.mark.parametrize("text", ["tool = 5", '[tool]\nrouter = "x"'])
+def test_a_table_that_is_none_is_an_error_of_its_file(text: str) -> None:
+    write("pyproject.toml", text)
+    with pytest.raises(
+        ConfigurationError, match=r"^pyproject.toml: \[tool.router\] is not a table"
+    ):
+        Settings()
+
+
+# --- secrets
+
+
+def test_a_key_is_read_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROUTER_LLM__OPENAI__API_KEY", SECRET)
+    settings = Settings()
+    key = settings.llm.openai.api_key
+    assert key is not None
+    assert key.get_secret_value() == SECRET
+    shown = (repr(settings), str(settings), settings.model_dump_json(), str(settings.model_dump()))
+    assert [SECRET in text for text in shown] == [False] * 4
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        ("ROUTER_LLM__OPENAI__API_KYE", SECRET),  # misspelt
+        ("ROUTER_LLM__OPENAI__API_KEY", f'["{SECRET}"]'),  # of the wrong type
+        ("ROUTER_LLM", f'{{"openai": {{"api_key": {{"value": "{SECRET}"}}}}}}'),
+        ("ROUTER_LLM", f'{{"openai": "{SECRET}"'),  # not JSON
+    ],
+)
+def test_a_key_is_not_shown_by_errors_nor_their_tracebacks(
+    monkeypatch: pytest.MonkeyPatch, variable: tuple[str, str]
+) -> None:
+    monkeypatch.setenv(*variable)
+    monkeypatch.setenv("ROUTER_MAX_CONCURRENCY", "0")  # some error there is in any case
+    with pytest.raises(ConfigurationError) as caught:
+        Settings()
+    assert SECRET not in "".join(traceback.format_exception(caught.value))

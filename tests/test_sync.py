@@ -1,0 +1,178 @@
+"""The synchronous face: in plain code, inside a running loop, and from several threads."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from cascade import (
+    SHIPPED,
+    SQUASH,
+    WAIT_SECONDS,
+    HeldModel,
+    answer,
+    settings_for,
+    some_skills,
+    write_skill,
+)
+
+from router import (
+    ConfigurationError,
+    Decision,
+    InvalidRequest,
+    RoutingResult,
+    Stage,
+    SyncSemanticRouter,
+)
+
+EMAIL = "write an email to my boss"
+
+
+@pytest.fixture(scope="module")
+def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncSemanticRouter]:
+    settings = settings_for(tmp_path_factory.mktemp("state"))
+    with SyncSemanticRouter.from_skills(SHIPPED, settings=settings) as router:
+        yield router
+
+
+def held_router(state: Path, model: HeldModel) -> SyncSemanticRouter:
+    return SyncSemanticRouter(settings_for(state), roots=[SHIPPED], models=[model])
+
+
+def test_plain_code_routes_without_a_loop(router: SyncSemanticRouter) -> None:
+    result = router.route(SQUASH, ["git", "testing"], history=["hello"], scope="me")
+    assert (result.decision, result.selected_skills) == (Decision.ROUTE, ("git",))
+    again = router.route(SQUASH, ["git", "testing"], history=["hello"], scope="me")
+    assert again.stage is Stage.EXACT
+    left_out = router.route(SQUASH, use_semantic_cache=False)
+    assert left_out.trace[0].reason == "the caller left the fuzzy cache out"
+
+
+def test_many_are_answered_in_order(router: SyncSemanticRouter) -> None:
+    results = router.route_many([EMAIL, SQUASH], ["git", "writer"], scope="many")
+    assert [result.selected_skills for result in results] == [("writer",), ("git",)]
+    assert router.route(SQUASH, ["git", "writer"], scope="many").stage is Stage.EXACT
+
+
+def test_the_catalog_is_the_one_that_is_routed_over(router: SyncSemanticRouter) -> None:
+    assert router.catalog.version == router.route(SQUASH).catalog_version
+
+
+async def test_it_works_inside_a_running_loop(router: SyncSemanticRouter) -> None:
+    assert router.route(SQUASH, scope="notebook").selected_skills == ("git",)
+
+
+def test_several_threads_share_one_router(router: SyncSemanticRouter) -> None:
+    start = threading.Barrier(4)
+
+    def ask(number: int) -> RoutingResult:
+        start.wait(WAIT_SECONDS)
+        return router.route(SQUASH, scope=f"thread {number}")
+
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(ask, range(4)))
+    assert [result.selected_skills for result in results] == [("git",)] * 4
+    assert len({result.id for result in results}) == 4
+
+
+def test_errors_come_as_they_are(router: SyncSemanticRouter) -> None:
+    with pytest.raises(InvalidRequest, match="request: empty"):
+        router.route(" ")
+
+
+def test_a_reload_shows_what_changed(tmp_path: Path) -> None:
+    skills = some_skills(tmp_path / "skills", "git")
+    settings = settings_for(tmp_path / "state")
+    with SyncSemanticRouter.from_skills(skills, settings=settings) as router:
+        write_skill(skills, "quilting", "Sews patchwork quilts.")
+        assert router.reload().added == ("quilting",)
+        assert list(router.catalog.skills) == ["git", "quilting"]
+
+
+# --- ending
+
+
+def test_ctrl_c_stops_the_work_and_leaves_the_router_usable(tmp_path: Path) -> None:
+    model = HeldModel(answer("git"))
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def press_ctrl_c() -> None:
+        model.asked.wait(WAIT_SECONDS)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    with held_router(tmp_path, model) as router:
+        finger = threading.Thread(target=press_ctrl_c)
+        finger.start()
+        with pytest.raises(KeyboardInterrupt):
+            router.route(SQUASH)
+        finger.join()
+        assert model.stopped.wait(WAIT_SECONDS)
+        assert model.running == 0
+        model.release()
+        assert router.route(SQUASH).selected_skills == ("git",)
+
+
+def test_closing_gives_other_threads_their_answers(tmp_path: Path) -> None:
+    model = HeldModel(answer("git", confidence=0.1))
+    router = held_router(tmp_path, model)
+    with ThreadPoolExecutor(2) as pool:
+        under_way = pool.submit(router.route, SQUASH)
+        assert model.asked.wait(WAIT_SECONDS)
+        closing = pool.submit(router.close)
+        model.release()
+        closing.result(WAIT_SECONDS)
+        assert under_way.result(WAIT_SECONDS).suggested_skills[0] == "git"
+
+
+def test_closing_twice_is_fine_from_any_thread(tmp_path: Path) -> None:
+    router = SyncSemanticRouter.from_skills(SHIPPED, settings=settings_for(tmp_path))
+    router.route(SQUASH)
+    with ThreadPoolExecutor(3) as pool:
+        for closing in [pool.submit(router.close) for _ in range(3)]:
+            closing.result(WAIT_SECONDS)
+    router.close()
+
+
+def test_use_after_close_is_a_clear_error(tmp_path: Path) -> None:
+    router = SyncSemanticRouter.from_skills(SHIPPED, settings=settings_for(tmp_path))
+    router.close()
+    uses = [
+        lambda: router.route(SQUASH),
+        lambda: router.route_many([SQUASH]),
+        router.reload,
+        lambda: router.catalog,
+        router.__enter__,
+    ]
+    for use in uses:
+        with pytest.raises(RuntimeError, match="this router is closed"):
+            use()
+
+
+def test_no_thread_is_left_of_a_closed_router(tmp_path: Path) -> None:
+    def live(state: Path) -> None:
+        with SyncSemanticRouter.from_skills(SHIPPED, settings=settings_for(state)) as router:
+            router.route(SQUASH)
+        gone = SyncSemanticRouter.from_skills(tmp_path / "gone", settings=settings_for(state))
+        with pytest.raises(ConfigurationError), gone:
+            pytest.fail("it was opened")
+
+    live(tmp_path / "warm")  # libraries keep a few threads of their own
+    gc.collect()
+    threads = set(threading.enumerate())
+    live(tmp_path / "state")
+    assert set(threading.enumerate()) == threads
+
+
+def test_it_serves_a_script_that_runs_a_loop_of_its_own(tmp_path: Path) -> None:
+    async def notebook() -> tuple[str, ...]:
+        with SyncSemanticRouter.from_skills(SHIPPED, settings=settings_for(tmp_path)) as router:
+            return router.route(SQUASH).selected_skills
+
+    assert asyncio.run(notebook()) == ("git",)
