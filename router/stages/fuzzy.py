@@ -216,14 +216,15 @@ class FuzzyCache:
         near = self._index.near(context, wanted) if len(wanted.core) <= _MAX_EXPLAINED else []
         nearest = process.extractOne(
             wanted.core,
-            {entry: entry.core for entry in near},
+            [entry.core for entry in near],
             scorer=Levenshtein.normalized_similarity,
             score_cutoff=self._threshold,
         )
         compared += len(near)
         if nearest is None:
             return Recall(compared=compared)
-        _, similarity, entry = nearest
+        _, similarity, place = nearest
+        entry = near[place]
         verdict = judge(wanted, signature(entry.text))
         blocked = "both spellings are in use" if verdict.passes else verdict.reason
         age = max(0.0, now - entry.learned)

@@ -153,7 +153,7 @@ def _signature(text: str) -> Signature:
         if word in plain_relations:
             relation += " " + word
             continue
-        items.append(SAME.get(word) or (stem(word) if word.isalpha() else word))
+        items.append(SAME[word] if word in SAME else stem(word) if word.isalpha() else word)
         written.append(word)
         relations.append(relation)
         relation = ""

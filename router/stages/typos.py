@@ -78,7 +78,9 @@ def is_typo(one: str, other: str, *, english: bool = True) -> bool:
         or frozenset((one, other)) in _REAL_PAIRS
     ):
         return False
-    at = next(i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    at = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
+    if at is None:  # only the last letter is doubled: princes and princess
+        return False
     if len(one) == len(other):
         if one[at + 1 :] != other[at + 1 :]:
             return True  # swapped

@@ -74,7 +74,7 @@ def without_courtesies(words: list[str]) -> list[str]:
 
 def _opening(words: list[str]) -> int:
     """How many words of courtesy the words begin with."""
-    if words[0] == "show" and not QUESTIONS.isdisjoint(words[2:3]):
+    if words[:2] in (["show", "me"], ["show", "us"]) and not QUESTIONS.isdisjoint(words[2:3]):
         return 2  # show me how
     return _matching(OPENINGS, words)
 

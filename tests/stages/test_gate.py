@@ -48,6 +48,7 @@ DIFFERENT = [
     ("write to ann not bob", "write to bob not ann", Difference.ORDER),
     ("delete it", "do not delete it", Difference.NEGATION),
     ("deploy", "never deploy", Difference.NEGATION),
+    ("show customers who left", "show employees who left", Difference.WORD),
     ("run with tests", "run without tests", Difference.NEGATION),
     ("who broke the build", "why broke the build", Difference.QUESTION),
     ("is the server up", "the server is up", Difference.QUESTION),

@@ -39,6 +39,8 @@ def test_a_slip_in_a_long_word_is_a_typo(right: str, wrong: str) -> None:
         ("connect", "reconnect"),
         ("upload", "unload"),
         ("version2", "version3"),
+        ("address", "addresss"),
+        ("princes", "princess"),
     ],
 )
 def test_real_words_are_not_typos_of_each_other(one: str, other: str) -> None:
