@@ -6,9 +6,11 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeVar
 
 from router.errors import InvalidRequest
+
+T = TypeVar("T")
 
 MAX_REQUEST_CHARACTERS: Final = 20_000
 MAX_HISTORY_TURNS: Final = 100
@@ -67,10 +69,10 @@ class Request:
             raise InvalidRequest("available_skills: expected a list of names, not one string")
         names = None
         if available is not None:
-            unique = set(available)
-            if not all(isinstance(name, str) for name in unique):
+            given = _listed("available_skills", available)
+            if not all(isinstance(name, str) for name in given):
                 raise InvalidRequest("available_skills: every name must be a string")
-            names = tuple(sorted(unique))
+            names = tuple(sorted(set(given)))
         if scope is not None:
             _check_text("scope", scope, MAX_SCOPE_CHARACTERS)
         return cls(text, names, _parse_history(history) if history else (), scope)
@@ -87,7 +89,8 @@ def _parse_text(text: str) -> Request:
 def _parse_history(history: Sequence[Turn | str]) -> tuple[Turn, ...]:
     if isinstance(history, str):
         raise InvalidRequest("history: expected a list of turns, not one string")
-    turns = tuple(Turn("user", turn) if isinstance(turn, str) else turn for turn in history)
+    given = _listed("history", history)
+    turns = tuple(Turn("user", turn) if isinstance(turn, str) else turn for turn in given)
     if len(turns) > MAX_HISTORY_TURNS:
         raise InvalidRequest(f"history: {len(turns)} turns; at most {MAX_HISTORY_TURNS}")
     for turn in turns:
@@ -97,6 +100,14 @@ def _parse_history(history: Sequence[Turn | str]) -> tuple[Turn, ...]:
     if sum(len(turn.text) for turn in turns) > MAX_HISTORY_CHARACTERS:
         raise InvalidRequest(f"history: over {MAX_HISTORY_CHARACTERS:,} characters in all")
     return turns
+
+
+def _listed(part: str, items: Iterable[T]) -> list[T]:
+    try:
+        return list(items)
+    except TypeError:
+        kind = type(items).__name__
+        raise InvalidRequest(f"{part}: expected a list, not {kind}") from None
 
 
 def _check_text(part: str, text: object, limit: int) -> None:

@@ -131,8 +131,10 @@ async def test_a_vague_request_is_answered_with_a_question(open_router: Semantic
 async def test_results_survive_json_and_name_only_skills_of_their_catalog(
     open_router: SemanticRouter,
 ) -> None:
-    requests = [EMAIL, EMAIL, EMAIL + "!", NONSENSE, VAGUE, "write a unit test for this function"]
+    undo = "undo my last commit but keep the changes"
+    requests = [undo, undo, f"please {undo}!", EMAIL, NONSENSE, VAGUE]
     results = [await open_router.route(request) for request in requests]
+    assert [result.stage for result in results[:3]] == [Stage.VECTOR, Stage.EXACT, Stage.FUZZY]
     for result in results:
         assert RoutingResult.from_json(result.to_json()) == result
         assert result.catalog_version == open_router.catalog.version
@@ -186,6 +188,9 @@ async def test_a_skill_that_models_may_not_invoke_is_never_chosen(tmp_path: Path
         ({"request": "a\x00b"}, "request: control character U+0000 at position 1"),
         ({"request": 5}, "request: expected a string, not int"),
         ({"request": "a", "available_skills": "git"}, "available_skills: expected a list"),
+        ({"request": "a", "available_skills": 5}, "available_skills: expected a list, not int"),
+        ({"request": "a", "available_skills": [["git"]]}, "available_skills: every name must be"),
+        ({"request": "a", "history": 5}, "history: expected a list, not int"),
         ({"request": "a", "history": ["b\x1b"]}, "history: control character U+001B"),
         ({"request": "a", "scope": ""}, "scope: empty"),
     ],
@@ -329,6 +334,8 @@ async def test_closing_answers_what_is_under_way_and_refuses_what_comes_later(
 
 
 def test_nothing_is_left_of_a_closed_router(tmp_path: Path) -> None:
+    kept = []  # so that nothing is closed because it is forgotten
+
     async def live(state: Path) -> set[str]:
         async with shipped_router(state) as router:
             await router.route_many([SQUASH, EMAIL])
@@ -336,6 +343,7 @@ def test_nothing_is_left_of_a_closed_router(tmp_path: Path) -> None:
         gone = router_over(tmp_path / "gone", state)
         with pytest.raises(ConfigurationError):
             await gone.__aenter__()
+        kept.extend([router, gone])
         return {
             task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()
         }

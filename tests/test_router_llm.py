@@ -368,6 +368,18 @@ async def test_only_available_skills_are_offered_and_accepted(
     assert nothing.decision is Decision.ABSTAIN
 
 
+async def test_a_skill_that_models_may_not_invoke_is_not_offered(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    write_skill(tmp_path / "skills", "open", "May be chosen.")
+    write_skill(tmp_path / "skills", "shut", "May not.", "disable-model-invocation: true")
+    openai_server.always = completion(answer("none"))
+    async with router_over(tmp_path / "skills", tmp_path / "state", openai_server) as router:
+        await router.route(SQUASH)
+        await router.route(SQUASH, ["open", "shut"])
+    assert offered_names(openai_server) == [["open"], ["open"]]
+
+
 async def test_the_earlier_turns_are_sent_along(
     tmp_path: Path, openai_server: OpenAIServer
 ) -> None:

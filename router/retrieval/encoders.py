@@ -147,7 +147,7 @@ class SentenceTransformerEncoder(_HeadEncoder):
                 "the sentence-transformers encoder needs its package: "
                 "pip install 'cascade-router[sentence-transformers]'"
             ) from error
-        self.identity = f"sentence-transformers/{Path(model).name}"
+        self.identity = f"sentence-transformers/{model}"
         try:
             self._model: SentenceTransformer = SentenceTransformer(model)
         except (OSError, ValueError) as error:
@@ -165,12 +165,12 @@ class OpenAIEncoder(_HeadEncoder):
     def __init__(self, model: str, *, base_url: str | None, api_key: str | None) -> None:
         import openai
 
-        self.identity = f"openai/{model}"
+        self.identity = f"openai/{base_url or 'default'}/{model}"
         self._name = model
         # Local servers need no key, but the SDK refuses to start without one.
         key = api_key or os.environ.get("OPENAI_API_KEY") or "none"
         self._client: openai.OpenAI = openai.OpenAI(
-            base_url=base_url, api_key=key, timeout=REMOTE_TIMEOUT_SECONDS
+            base_url=base_url, api_key=key, timeout=REMOTE_TIMEOUT_SECONDS, max_retries=1
         )
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -199,7 +199,7 @@ class OllamaEncoder(_HeadEncoder):
     def __init__(self, model: str, *, host: str | None) -> None:
         import ollama
 
-        self.identity = f"ollama/{model}"
+        self.identity = f"ollama/{host or 'default'}/{model}"
         self._name = model
         self._client: ollama.Client = ollama.Client(host=host, timeout=REMOTE_TIMEOUT_SECONDS)
 

@@ -25,6 +25,8 @@ SURE: Final = 0.7
 """Below it the best match must also lead ..."""
 LEAD: Final = 0.02
 """... by this much, in fused score."""
+TWINS: Final = 0.002
+"""A smaller lead is none, however sure it is that something fits."""
 CLARIFY: Final = 0.3
 """Least probability at which the best matches are offered; below it nothing fits."""
 
@@ -44,15 +46,18 @@ MAX_CANDIDATES: Final = 10
 MAX_SHOWN_TERMS: Final = 8
 
 _SPEAKS_TO_THE_ROUTER: Final = re.compile(
-    r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}"
+    r"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,20}"
+    r"\b(?:your|previous|prior|above|earlier|preceding)\b[^.\n]{0,20}"
     r"\b(?:instructions?|rules?|prompts?|guidelines?|polic(?:y|ies)|restrictions?)\b"
-    r"|\byou are now\b"
-    r"|</?(?:system|user|assistant|request|skills?|instructions?|tools?)\b[^>]*>"
-    r"|^[^\S\n]*(?:system|assistant)\s*:",
+    r"|\byou are now (?:an? |the )?(?:\w*gpt|unrestricted|jailbroken)\b"
+    r"|</(?:system|request|skills?|instructions?)>[^<\n]{0,20}<"
+    r"|^[^\S\n]*assistant\s*:",
     re.IGNORECASE | re.MULTILINE,
 )
 """Attempts to instruct whoever reads the request. Loading a skill because such a text names it is
-what its author wants."""
+what its author wants. Developers quote logs, markup and prompts, so few forms count."""
+NOT_SPOKEN_TO: Final = 0.9
+"""Confidence of abstaining from such a request."""
 
 _ASKS_A_FACT: Final = re.compile(
     r"\s*(?:who|what|when|where|which|why|how (?:much|many|long|old|far|tall|do i|do you))\b",
@@ -129,7 +134,7 @@ def _judge(
     if not ranking.matches:
         return Decision.ABSTAIN, (), 1.0, "there is no skill to choose from", {}
     if _SPEAKS_TO_THE_ROUTER.search(request):
-        return Decision.ABSTAIN, (), 1.0, "the request tries to instruct the router", {}
+        return Decision.ABSTAIN, (), NOT_SPOKEN_TO, "the request tries to instruct the router", {}
     best = ranking.matches[0]
     second = ranking.second if ranking.second_log_odds > 0 else None
     lead = _lead(ranking.matches, second)
@@ -150,7 +155,8 @@ def _judge(
     if fits < ROUTE:
         reason = f"{best.name} may fit ({shown}), but not surely enough to load it"
         return Decision.CLARIFY, (), 1 - fits, reason, evidence
-    if fits < SURE and lead < LEAD and second is None:
+    rivals = len(ranking.matches) > 1 and second is None
+    if rivals and lead < (LEAD if fits < SURE else TWINS):
         reason = f"{best.name} and {ranking.matches[1].name} fit equally well"
         return Decision.CLARIFY, (), fits, reason, evidence
     selected = (best.name,) if second is None else (best.name, second.name)

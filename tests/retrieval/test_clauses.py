@@ -57,7 +57,9 @@ def test_a_request_for_two_things_has_two_clauses(request_: str) -> None:
     assert (words(first), words(second)) == (["review", "parser"], ["commit", "fix"])
 
 
-@pytest.mark.parametrize("request_", ["search and replace", "open config.yaml, please", "well-known"])
+@pytest.mark.parametrize(
+    "request_", ["search and replace", "open config.yaml, please", "well-known"]
+)
 def test_a_part_that_says_nothing_by_itself_stays_with_its_neighbour(request_: str) -> None:
     assert len(clauses(request_)) == 1
 

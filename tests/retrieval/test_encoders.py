@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -84,7 +85,7 @@ def test_repetition_in_a_body_is_damped() -> None:
     assert damped @ about > plain @ about
 
 
-def test_the_bundled_encoder_needs_no_network_and_no_cache(tmp_path: os.PathLike[str]) -> None:
+def test_the_bundled_encoder_needs_no_network_and_no_cache(tmp_path: Path) -> None:
     """A process whose sockets all fail, with an empty home."""
     script = (
         "import socket\n"
@@ -98,7 +99,7 @@ def test_the_bundled_encoder_needs_no_network_and_no_cache(tmp_path: os.PathLike
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout == "(1, 256)\n"
-    assert os.listdir(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 # --- remote encoders
@@ -180,9 +181,7 @@ def test_only_the_heads_of_skills_are_sent(remote: Remote) -> None:
         ([[1e39], [1.0]], "not a number"),
     ],
 )
-def test_unusable_vectors_are_an_error(
-    remote: Remote, rows: list[list[float]], fault: str
-) -> None:
+def test_unusable_vectors_are_an_error(remote: Remote, rows: list[list[float]], fault: str) -> None:
     remote.server.queue(remote.vectors(rows))
     with pytest.raises(EncoderError, match=f"^{remote.name}: .*{fault}"):
         remote.encoder.encode(["a", "b"])
@@ -228,7 +227,7 @@ def test_a_server_that_is_not_there_is_an_error(remote: Remote) -> None:
 def test_every_encoder_has_the_shape_of_the_protocol(remote: Remote) -> None:
     assert isinstance(WORDLLAMA, Encoder)
     assert isinstance(remote.encoder, Encoder)
-    assert remote.encoder.identity == f"{remote.name}/test-model"
+    assert remote.encoder.identity == f"{remote.name}/{remote.server.url}/test-model"
 
 
 # --- choosing by setting

@@ -171,9 +171,7 @@ async def test_the_scores_of_the_allowed_do_not_depend_on_the_others(shipped: Sk
 
 
 @pytest.mark.parametrize("among", [[], ["unknown"]])
-async def test_nobody_allowed_means_nothing_to_rank(
-    shipped: SkillIndex, among: list[str]
-) -> None:
+async def test_nobody_allowed_means_nothing_to_rank(shipped: SkillIndex, among: list[str]) -> None:
     assert (await shipped.rank(REQUEST, among=among)).matches == ()
 
 

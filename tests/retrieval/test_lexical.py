@@ -62,7 +62,7 @@ def numbers(index: LexicalIndex, query: list[str]) -> list[int]:
     return [index.vocabulary[term] for term in query if term in index.vocabulary]
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(CORPORA, st.lists(st.sampled_from([*TERMS, "unknown"]), unique=True))
 def test_scores_are_those_of_the_formula(corpus: list[Bags], query: list[str]) -> None:
     index = index_of(corpus)
@@ -70,6 +70,7 @@ def test_scores_are_those_of_the_formula(corpus: list[Bags], query: list[str]) -
     assert index.scores(numbers(index, query)).tolist() == pytest.approx(expected)
 
 
+@settings(max_examples=40)
 @given(CORPORA, st.lists(st.sampled_from(TERMS), unique=True))
 def test_contributions_sum_to_the_scores(corpus: list[Bags], query: list[str]) -> None:
     index = index_of(corpus)
@@ -80,6 +81,7 @@ def test_contributions_sum_to_the_scores(corpus: list[Bags], query: list[str]) -
     assert table.sum(axis=0) == pytest.approx(index.scores(terms)[everyone])
 
 
+@settings(max_examples=40)
 @given(CORPORA)
 def test_idf_and_saturation_lie_between_zero_and_one(corpus: list[Bags]) -> None:
     index = index_of(corpus)
@@ -99,6 +101,7 @@ def test_a_rare_term_of_many_documents_comes_near_the_largest_idf() -> None:
     )
 
 
+@settings(max_examples=40)
 @given(CORPORA)
 def test_postings_of_a_term_are_in_the_order_of_the_documents(corpus: list[Bags]) -> None:
     index = index_of(corpus)

@@ -56,7 +56,9 @@ def test_a_known_word_is_left_alone(known: list[str]) -> None:
     assert [index.correct(word) for word in known] == [None] * len(known)
 
 
-@pytest.mark.parametrize("word", ["", "tst", "test", "v1rtual", "c++", "deploymentsss", "kubernets2"])
+@pytest.mark.parametrize(
+    "word", ["", "tst", "test", "v1rtual", "c++", "deploymentsss", "kubernets2"]
+)
 def test_short_words_numbers_and_what_is_like_no_other_stay(word: str) -> None:
     assert index_of("tests virtual deployment kubernetes").correct(word) is None
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-import os
 import signal
 import sqlite3
 import subprocess
@@ -69,9 +69,7 @@ def wanted(*names: str, digest: str = "1") -> dict[str, str]:
 # --- searching
 
 
-def test_the_nearest_come_with_their_cosine_best_first(
-    store: VectorStore, encode: Encode
-) -> None:
+def test_the_nearest_come_with_their_cosine_best_first(store: VectorStore, encode: Encode) -> None:
     names = [f"skill-{number}" for number in range(30)]
     store.sync(wanted(*names), encode)
     asked = vector("request")
@@ -85,13 +83,12 @@ def test_the_nearest_come_with_their_cosine_best_first(
 
 def test_a_skill_is_nearest_to_its_own_vector(store: VectorStore, encode: Encode) -> None:
     store.sync(wanted("a", "b", "c"), encode)
-    assert store.nearest(vector("b"), limit=1) == [("b", pytest.approx(1, abs=1e-5))]
-    assert store.nearest(-vector("b"), limit=3)[-1] == ("b", pytest.approx(-1, abs=1e-5))
+    assert dict(store.nearest(vector("b"), limit=1)) == pytest.approx({"b": 1}, abs=1e-5)
+    *_, last = store.nearest(-vector("b"), limit=3)
+    assert dict([last]) == pytest.approx({"b": -1}, abs=1e-5)
 
 
-def test_a_restriction_counts_before_the_best_are_taken(
-    store: VectorStore, encode: Encode
-) -> None:
+def test_a_restriction_counts_before_the_best_are_taken(store: VectorStore, encode: Encode) -> None:
     names = [f"skill-{number}" for number in range(200)]
     store.sync(wanted(*names), encode)
     asked = vector("request")
@@ -119,11 +116,13 @@ def test_zero_vectors_are_like_nothing(store: VectorStore) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["日本語", "e\u0301", "\u202egit", "a\nb", "a\x00b", "🦄" * 50, "'; DROP TABLE x; --", ".."]
+    "name",
+    ["日本語", "e\u0301", "\u202egit", "a\nb", "a\x00b", "🦄" * 50, "'; DROP TABLE x; --", ".."],
 )
 def test_any_name_is_kept_as_it_is(store: VectorStore, encode: Encode, name: str) -> None:
     store.sync(wanted(name, "é"), encode)
-    assert store.nearest(vector(name), limit=1, among=[name]) == [(name, pytest.approx(1))]
+    found = store.nearest(vector(name), limit=1, among=[name])
+    assert dict(found) == pytest.approx({name: 1}, abs=1e-5)
     assert names_in(store) == {name, "é"}
 
 
@@ -383,10 +382,12 @@ def test_any_thread_may_close_what_another_opened(tmp_path: Path, encode: Encode
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs a /proc file system")
 def test_closing_releases_the_files(tmp_path: Path, encode: Encode) -> None:
-    def open_files() -> list[str]:
-        places = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
-        targets = [os.readlink(place) for place in places if os.path.lexists(place)]
-        return [target for target in targets if target.startswith(str(tmp_path))]
+    def open_files() -> list[Path]:
+        targets = []
+        for place in Path("/proc/self/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # the listing's own
+                targets.append(place.readlink())
+        return [target for target in targets if target.is_relative_to(tmp_path)]
 
     store = VectorStore.open(tmp_path, identity="test")
     store.sync(wanted("a"), encode)

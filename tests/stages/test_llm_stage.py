@@ -220,7 +220,7 @@ async def test_the_pauses_are_jittered_and_their_bound_doubles_up_to_four_second
     await stages(openai_model, max_retries=6, breaker_failures=10, timeout_seconds=100).choose(
         REQUEST, OFFERED
     )
-    jitter = random.Random(SEED)  # noqa: S311 - no secret
+    jitter = random.Random(SEED)
     assert time.slept == [jitter.uniform(0, bound) for bound in (0.25, 0.5, 1, 2, 4, 4)]
 
 

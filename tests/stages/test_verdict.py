@@ -1,0 +1,270 @@
+"""Weighing an LLM answer against retrieval."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from router.llm.prompt import Selection
+from router.llm.protocol import Completion, OutputMode
+from router.request import Request
+from router.result import Decision, LayerChoice, Outcome, Stage
+from router.settings import VectorSettings
+from router.skills.manifest import SkillManifest
+from router.stages.llm import ConfidenceSource, LLMChoice
+from router.stages.vector import LocalDecision
+from router.stages.verdict import (
+    MAX_BRIEF_CHARACTERS,
+    is_generic,
+    of_llm,
+    of_retrieval,
+    weakness,
+    weigh,
+)
+
+SETTINGS = VectorSettings()
+
+
+def skill(name: str, *, generic: bool = False) -> SkillManifest:
+    return SkillManifest(
+        name=name,
+        description="d",
+        body="",
+        path=Path(f"/skills/{name}/SKILL.md"),
+        digest="0",
+        generic=generic,
+    )
+
+
+SKILLS = {
+    manifest.name: manifest
+    for manifest in (skill("git"), skill("testing"), skill("writer"), skill("helper", generic=True))
+}
+
+
+def choice(*names: str, confidence: float = 0.9, **fields: Any) -> LLMChoice:
+    return LLMChoice(
+        provider="openai",
+        model="test-model",
+        selection=Selection(names, mission_brief="brief", reasoning="because", **fields),
+        completion=Completion(text="", mode=OutputMode.JSON_SCHEMA),
+        confidence=confidence,
+        confidence_source=ConfidenceSource.STATED,
+    )
+
+
+def local(
+    decision: Decision,
+    *selected: str,
+    ranked: tuple[str, ...] = ("git", "testing", "writer", "helper"),
+    confidence: float = 0.8,
+) -> LocalDecision:
+    return LocalDecision(decision, selected, ranked, confidence, "found so", {}, (), 5.0)
+
+
+ROUTED_TO_GIT = local(Decision.ROUTE, "git")
+REFUSED = local(Decision.ABSTAIN)
+UNSURE = local(Decision.CLARIFY)
+
+
+# --- what is weak
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (choice(), "the LLM chose no skill"),
+        (choice("git", confidence=0.49), "the LLM's confidence is 0.49"),
+        (choice("writer"), "writer alone is a generic choice"),
+        (choice("helper"), "helper alone is a generic choice"),
+        (choice("knowledge"), "knowledge alone is a generic choice"),
+        (choice("git"), None),
+        (choice("git", confidence=0.5), None),
+        (choice("writer", "git"), None),
+        (choice("writer", "helper"), None),
+    ],
+)
+def test_weakness_names_its_reason(answer: LLMChoice, why: str | None) -> None:
+    assert weakness(answer, SKILLS, SETTINGS) == why
+
+
+def test_the_generic_skills_are_a_setting() -> None:
+    settings = VectorSettings(generic_skills=("git",))
+    assert is_generic(["git"], SKILLS, settings)
+    assert is_generic(["helper"], SKILLS, settings)
+    assert not is_generic(["writer"], SKILLS, settings)
+    assert not is_generic([], SKILLS, settings)
+
+
+# --- strong answers
+
+
+def test_a_strong_answer_is_taken_as_it_is() -> None:
+    verdict = of_llm(choice("git", "testing", confidence=0.8))
+    assert verdict.decision is Decision.ROUTE
+    assert verdict.selected_skills == ("git", "testing")
+    assert verdict.suggested_skills == ()
+    assert (verdict.mission_brief, verdict.reasoning) == ("brief", "because")
+    assert (verdict.confidence, verdict.stage) == (0.8, Stage.LLM)
+
+
+def test_memory_layers_keep_their_order_and_have_falling_weights() -> None:
+    layers = ("project", "session", "graph")
+    expected = tuple(
+        LayerChoice(name, weight) for name, weight in zip(layers, (1, 1 / 2, 1 / 3), strict=True)
+    )
+    answer = choice("git", confidence=0.4, memory_layers=layers)
+    assert of_llm(answer).memory_layers == expected
+    for found in (ROUTED_TO_GIT, REFUSED, UNSURE):
+        assert weigh(answer, "weak", found, SETTINGS)[0].memory_layers == expected
+
+
+# --- weak answers
+
+
+def test_support_lifts_a_weak_answer_into_a_route() -> None:
+    verdict, entry = weigh(choice("git", confidence=0.4), "weak", ROUTED_TO_GIT, SETTINGS)
+    assert (verdict.decision, verdict.selected_skills) == (Decision.ROUTE, ("git",))
+    assert verdict.suggested_skills == ("testing", "writer", "helper")
+    assert verdict.confidence == pytest.approx(0.55)
+    assert verdict.stage is Stage.LLM
+    assert (entry.outcome, entry.reason) == (Outcome.SUPPORTED, "weak; retrieval supports git")
+
+
+def test_support_that_does_not_reach_the_threshold_leaves_a_question() -> None:
+    verdict, entry = weigh(choice("git", confidence=0.2), "weak", ROUTED_TO_GIT, SETTINGS)
+    assert (verdict.decision, verdict.selected_skills) == (Decision.CLARIFY, ())
+    assert verdict.suggested_skills[0] == "git"
+    assert verdict.confidence == pytest.approx(0.65)
+    assert entry.outcome is Outcome.SUPPORTED
+
+
+@pytest.mark.parametrize("found", [REFUSED, UNSURE, local(Decision.ROUTE, "testing")])
+def test_an_unsure_answer_without_support_becomes_a_question(found: LocalDecision) -> None:
+    verdict, entry = weigh(choice("git", confidence=0.4), "weak", found, SETTINGS)
+    assert (verdict.decision, verdict.selected_skills) == (Decision.CLARIFY, ())
+    assert verdict.suggested_skills[0] == "git"
+    assert verdict.confidence == pytest.approx(0.6)
+    assert entry.outcome is Outcome.DECLINED
+    assert entry.reason == "weak; retrieval does not support it"
+
+
+def test_a_generic_answer_with_support_is_lifted() -> None:
+    found = local(Decision.ROUTE, "writer")
+    verdict, entry = weigh(choice("writer", confidence=0.7), "generic", found, SETTINGS)
+    assert (verdict.decision, verdict.selected_skills) == (Decision.ROUTE, ("writer",))
+    assert verdict.confidence == pytest.approx(0.85)
+    assert entry.outcome is Outcome.SUPPORTED
+
+
+@pytest.mark.parametrize("found", [REFUSED, UNSURE, ROUTED_TO_GIT])
+def test_a_generic_answer_without_support_stays_as_it_is(found: LocalDecision) -> None:
+    verdict, entry = weigh(choice("writer", confidence=0.7), "generic", found, SETTINGS)
+    assert (verdict.decision, verdict.selected_skills) == (Decision.ROUTE, ("writer",))
+    assert verdict.confidence == 0.7
+    assert entry.outcome is Outcome.DECLINED
+
+
+def test_support_counts_for_the_best_local_skill_only() -> None:
+    found = local(Decision.ROUTE, "testing", "git")
+    assert weigh(choice("git", confidence=0.4), "weak", found, SETTINGS)[0].confidence == (
+        pytest.approx(0.6)
+    )
+
+
+def test_what_the_llm_declined_is_offered_and_not_loaded() -> None:
+    verdict, entry = weigh(choice(confidence=0.8), "none", ROUTED_TO_GIT, SETTINGS)
+    assert (verdict.decision, verdict.selected_skills) == (Decision.ABSTAIN, ())
+    assert verdict.suggested_skills == ("git", "testing", "writer")
+    assert verdict.confidence == 0.8
+    assert (entry.outcome, entry.reason) == (
+        Outcome.DECLINED,
+        "none; offered: git, testing, writer",
+    )
+
+
+def test_what_both_decline_is_refused_without_an_offer() -> None:
+    verdict, entry = weigh(choice(confidence=0.8), "none", REFUSED, SETTINGS)
+    assert (verdict.decision, verdict.suggested_skills) == (Decision.ABSTAIN, ())
+    assert entry.reason == "none; offered: nothing"
+
+
+CONFIDENCES = st.floats(0, 1)
+LOCAL = st.sampled_from([ROUTED_TO_GIT, REFUSED, UNSURE, local(Decision.ROUTE, "testing")])
+
+
+@given(CONFIDENCES, CONFIDENCES, CONFIDENCES, CONFIDENCES, LOCAL)
+def test_a_lift_never_lowers_never_passes_the_cap_and_needs_support(
+    stated: float, boost: float, cap: float, threshold: float, found: LocalDecision
+) -> None:
+    settings = VectorSettings(
+        confidence_boost=boost, confidence_cap=cap, confidence_threshold=threshold
+    )
+    verdict, _ = weigh(choice("git", confidence=stated), "weak", found, settings)
+    routed = verdict.decision is Decision.ROUTE
+    confidence = verdict.confidence if routed else 1 - verdict.confidence
+    assert confidence >= stated - 1e-9
+    assert confidence <= max(stated, min(cap, stated + boost)) + 1e-9
+    if found is not ROUTED_TO_GIT:
+        assert confidence == pytest.approx(stated)
+
+
+@given(CONFIDENCES, st.sampled_from([(), ("git",), ("writer",), ("git", "testing")]))
+def test_a_request_that_retrieval_refuses_is_never_lifted(
+    stated: float, names: tuple[str, ...]
+) -> None:
+    verdict, entry = weigh(choice(*names, confidence=stated), "weak", REFUSED, SETTINGS)
+    assert entry.outcome is Outcome.DECLINED
+    assert verdict.confidence in (stated, 1 - stated)
+    assert verdict.suggested_skills in ((), names)
+
+
+@given(st.integers(0, 20), LOCAL, st.sampled_from([(), ("git",), ("helper", "git")]), CONFIDENCES)
+def test_suggestions_are_few_and_none_is_selected_too(
+    limit: int, found: LocalDecision, names: tuple[str, ...], stated: float
+) -> None:
+    settings = VectorSettings(max_suggestions=limit)
+    verdict, _ = weigh(choice(*names, confidence=stated), "weak", found, settings)
+    from_retrieval = [name for name in verdict.suggested_skills if name not in names]
+    assert len(from_retrieval) <= limit
+    assert not set(verdict.suggested_skills) & set(verdict.selected_skills)
+    assert len(set(verdict.suggested_skills)) == len(verdict.suggested_skills)
+
+
+# --- no LLM
+
+
+def test_without_an_llm_retrieval_decides() -> None:
+    verdict = of_retrieval(Request.parse("commit\n  it"), ROUTED_TO_GIT, SETTINGS)
+    assert (verdict.decision, verdict.selected_skills) == (Decision.ROUTE, ("git",))
+    assert verdict.suggested_skills == ("testing", "writer", "helper")
+    assert verdict.mission_brief == "Use git: commit it"
+    assert (verdict.reasoning, verdict.confidence) == ("found so", 0.8)
+    assert (verdict.memory_layers, verdict.stage) == ((), Stage.VECTOR)
+
+
+def test_two_skills_share_a_brief() -> None:
+    found = local(Decision.ROUTE, "git", "testing")
+    verdict = of_retrieval(Request.parse("commit the tests"), found, SETTINGS)
+    assert verdict.mission_brief == "Use git and testing: commit the tests"
+    assert verdict.suggested_skills == ("writer", "helper")
+
+
+def test_a_long_request_is_cut_in_the_brief() -> None:
+    verdict = of_retrieval(Request.parse("commit it " * 100), ROUTED_TO_GIT, SETTINGS)
+    text = verdict.mission_brief.removeprefix("Use git: ")
+    assert len(text) <= MAX_BRIEF_CHARACTERS
+    assert text.endswith("…")
+
+
+def test_a_question_offers_the_best_and_a_refusal_nothing() -> None:
+    asked = Request.parse("commit it")
+    settings = VectorSettings(max_suggestions=2)
+    unsure, refused = (of_retrieval(asked, found, settings) for found in (UNSURE, REFUSED))
+    assert (unsure.selected_skills, unsure.suggested_skills) == ((), ("git", "testing"))
+    assert (refused.selected_skills, refused.suggested_skills) == ((), ())
+    assert (unsure.mission_brief, refused.mission_brief) == ("", "")
