@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -124,13 +125,23 @@ class SyncSemanticRouter:
         await self._loop.shutdown_default_executor()
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        with self._submitting:
-            if self._closed:
-                work.close()
-                raise RuntimeError("this router is closed")
-            future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
+            with self._submitting:
+                if self._closed:
+                    work.close()
+                    raise RuntimeError("this router is closed")
+                future = asyncio.run_coroutine_threadsafe(work, self._loop)
             return future.result()
-        except BaseException:  # Ctrl-C above all: what nobody waits for any more is stopped
-            future.cancel()
+        except BaseException:
+            # Ctrl-C above all, which may come between any two steps: what nobody waits for any
+            # more is stopped. A loop that has ended has nothing left to stop.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(_stop, work)
             raise
+
+
+def _stop(work: Coroutine[Any, Any, Any]) -> None:
+    """Cancel the task that runs this coroutine, if there is one."""
+    for task in asyncio.all_tasks():
+        if task.get_coro() is work:
+            task.cancel()

@@ -98,6 +98,15 @@ def test_a_reload_shows_what_changed(tmp_path: Path) -> None:
 # --- ending
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """The interpreter's own handling of Ctrl-C, which a job in the background does not have."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_stops_the_work_and_leaves_the_router_usable(tmp_path: Path) -> None:
     model = HeldModel(answer("git"))
     main = threading.main_thread().ident

@@ -34,8 +34,9 @@ _WHEN: Final = re.compile(
 
 
 def words(text: str) -> list[str]:
-    """The words of a text without function words, as a request is read."""
-    return [word for word in tokens(text) if word not in STOPWORDS]
+    """The words of a text that say what it is about, as a request is read: no function words, and
+    no numbers, which say how many or which one."""
+    return [word for word in tokens(text) if word not in STOPWORDS and not word.isdigit()]
 
 
 def indexed_words(text: str) -> list[str]:

@@ -75,8 +75,10 @@ async def test_a_request_for_two_skills_is_routed_to_both(shipped: SkillIndex) -
         "tell me a joke",
         "what is the capital of France?",
         "the of and",
+        "number 18",
         "🦄🦄🦄",
         "?",
+        "number 18",
     ],
 )
 async def test_nonsense_and_small_talk_are_refused(shipped: SkillIndex, request_: str) -> None:
