@@ -42,11 +42,13 @@ def test_the_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:
     assert _without_noise(done.stdout) == _without_noise(shown.group(1))
 
 
-def _without_noise(table: str) -> list[str]:
-    """The lines of a table without milliseconds, and with confidences cut to tenths: the last digit
-    may differ between processors."""
+def _without_noise(table: str) -> list[list[str]]:
+    """The words of each line without milliseconds, and with confidences cut to tenths: the last
+    digit may differ between processors."""
     return [
-        re.sub(r"(\d\.\d)\d\s+\d+\.\d+$", r"\1", line).rstrip() for line in table.splitlines()
+        re.sub(r"(\d\.\d)\d\s+\d+\.\d+$", r"\1", line.rstrip()).split()
+        for line in table.splitlines()
+        if not line.startswith("─")
     ]
 
 

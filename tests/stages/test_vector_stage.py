@@ -78,7 +78,6 @@ async def test_a_request_for_two_skills_is_routed_to_both(shipped: SkillIndex) -
         "number 18",
         "🦄🦄🦄",
         "?",
-        "number 18",
     ],
 )
 async def test_nonsense_and_small_talk_are_refused(shipped: SkillIndex, request_: str) -> None:
