@@ -1,6 +1,7 @@
 """cascade-router: which skills to load for a request, with a confidence that means what it says."""
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from router.errors import (
     ConfigurationError,
@@ -31,12 +32,19 @@ from router.stages.fuzzy import FuzzyCache
 from router.sync import SyncSemanticRouter
 
 if TYPE_CHECKING:
+    from router.retrieval.discover import Discovered
     from router.settings import Settings
+    from router.skills.shared import (
+        get_skill_manifest,
+        get_skill_registry,
+        list_available_skills,
+    )
 
 __all__ = [
     "Candidate",
     "ConfigurationError",
     "Decision",
+    "Discovered",
     "EncoderError",
     "ExactCache",
     "FuzzyCache",
@@ -59,13 +67,23 @@ __all__ = [
     "SyncSemanticRouter",
     "Turn",
     "UnknownSkill",
+    "get_skill_manifest",
+    "get_skill_registry",
+    "list_available_skills",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """``Settings`` is imported when it is first asked for: its library doubles the import time."""
-    if name == "Settings":
-        from router.settings import Settings
+    """What needs a large library is imported when it is first asked for."""
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATE[name]), name)
 
-        return Settings
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+_LATE: Final = {
+    "Discovered": "router.retrieval.discover",
+    "Settings": "router.settings",
+    "get_skill_manifest": "router.skills.shared",
+    "get_skill_registry": "router.skills.shared",
+    "list_available_skills": "router.skills.shared",
+}

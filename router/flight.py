@@ -1,4 +1,4 @@
-"""Single flight: callers that ask the same thing at the same time share one piece of work."""
+"""Work that several callers wait for, and work that a thread does for one of them."""
 
 from __future__ import annotations
 
@@ -56,3 +56,17 @@ class SingleFlight(Generic[T]):
 
 async def _call(work: Callable[[], Awaitable[T]]) -> T:
     return await work()
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """``asyncio.to_thread`` that never returns before the thread has finished.
+
+    A thread cannot be cancelled. Were it left behind, it would go on writing to the index while
+    the next caller does the same, and nobody would close what it opens.
+    """
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise

@@ -29,13 +29,13 @@ class Decision(StrEnum):
     ROUTE = "route"
     """Load ``selected_skills``."""
     CLARIFY = "clarify"
-    """Ask the user: two or more skills fit about equally well (``suggested_skills``)."""
+    """Ask the user: ``suggested_skills`` fit about equally well, or not surely enough to load."""
     ABSTAIN = "abstain"
     """Load nothing: no skill fits."""
 
 
 class Stage(StrEnum):
-    """The four stages of the cascade, in the order in which they run."""
+    """The four stages of the cascade, in the order of the trace."""
 
     FUZZY = "fuzzy"
     EXACT = "exact"
@@ -74,6 +74,9 @@ class Candidate:
 
     def __post_init__(self) -> None:
         _freeze_evidence(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Candidate, (self.name, self.score, dict(self.evidence))
 
 
 class _Copied:
@@ -115,6 +118,11 @@ class StageTrace(_Copied):
     def __post_init__(self) -> None:
         _freeze_evidence(self)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A read-only mapping can be neither pickled nor copied.
+        fields = self.__dict__ | {"evidence": dict(self.evidence)}
+        return StageTrace, tuple(fields.values())
+
 
 def _freeze_evidence(owner: Candidate | StageTrace) -> None:
     if isinstance(owner.evidence, dict):
@@ -137,10 +145,11 @@ class RoutingResult(_Copied):
         decision: route, clarify or abstain.
         selected_skills: skills to load, best first; empty unless ``decision`` is ``ROUTE``.
         suggested_skills: skills that may help but were not chosen, best first.
-        memory_layers: memory layers to read, heaviest first.
+        memory_layers: memory layers to read, heaviest first; empty unless an LLM named some.
         mission_brief: what the loaded skills are asked to do, in a sentence.
         reasoning: why, in a sentence or two.
-        confidence: probability in [0, 1] that the decision is right.
+        confidence: probability in [0, 1] that the decision is right: for ``ROUTE`` that the
+            selected skills are the right ones, otherwise that loading none is.
         calibrated: whether ``confidence`` was fitted on labelled outcomes of this deployment.
         stage: the stage that answered.
         from_cache: whether the answer was made for an earlier request.

@@ -7,19 +7,16 @@ immutable ``Installed`` snapshot, taken at its start: a reload in the middle cha
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import itertools
-import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter_ns
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self
 
 from router.errors import ConfigurationError, InvalidRequest
-from router.flight import SingleFlight
+from router.flight import SingleFlight, in_thread
 from router.request import Request, Turn
 from router.result import Decision, Outcome, RoutingResult, Stage, StageTrace
 from router.stages.exact import ExactCache
@@ -27,46 +24,19 @@ from router.stages.fuzzy import FuzzyCache
 from router.text import normalise
 
 if TYPE_CHECKING:
-    from router.llm.protocol import ChatModel, OfferedSkill
+    from router.assembly import Assembly, Installed
+    from router.llm.protocol import ChatModel
+    from router.retrieval.discover import Discovered
     from router.retrieval.encoders import Encoder
-    from router.retrieval.index import SkillIndex
     from router.settings import Settings
     from router.skills.catalog import Catalog
-    from router.skills.registry import CatalogDiff, SkillRegistry
-    from router.stages.llm import LLMStage
-    from router.stages.verdict import Verdict
-
-T = TypeVar("T")
-
-ANSWERS: Final = 1
-"""Generation of answers, part of every cache context. Raise it when new code must not replay what
-older code decided."""
+    from router.skills.changes import CatalogChange
+    from router.skills.manager import SkillManager
+    from router.skills.observers import CatalogObserver
+    from router.stages.invalidation import CatalogRecord
 
 ENCODING_BATCH: Final = 256
 """Requests that ``route_many`` encodes at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Installed:
-    """The skills that one request runs against, from start to end.
-
-    Attributes:
-        catalog: the skills.
-        index: retrieval over exactly these skills.
-        base: digest of what else changes answers: the catalog's version and the settings.
-    """
-
-    catalog: Catalog
-    index: SkillIndex
-    base: str
-
-    def context_of(self, asked: Request) -> str:
-        """Digest of everything but the text that changes the answer to a request. Two requests
-        share cache entries only when it is equal."""
-        if asked.is_plain:
-            return self.base
-        turns = [[turn.role, turn.text] for turn in asked.history]
-        return _digest([self.base, asked.available, turns, asked.scope])
 
 
 class SemanticRouter:
@@ -86,6 +56,7 @@ class SemanticRouter:
         roots: Sequence[Path] | None = None,
         encoder: Encoder | None = None,
         models: Sequence[ChatModel] | None = None,
+        observers: Sequence[CatalogObserver] = (),
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         """A router over the configured roots and the shipped skills; no skill is read yet.
@@ -95,6 +66,7 @@ class SemanticRouter:
             roots: folders of skills in place of the configured ones, strongest first.
             encoder: in place of the one that the settings name.
             models: LLMs to ask, in fall-back order, in place of the configured ones.
+            observers: told of every change of the catalog, after it has become effective.
             progress: called with (done, total) while skills are encoded.
 
         Raises:
@@ -108,6 +80,7 @@ class SemanticRouter:
         self._roots = roots
         self._encoder = encoder
         self._models = models
+        self._observers = observers
         self._progress = progress
         self.exact = ExactCache(
             max_entries=settings.exact.max_entries, ttl_seconds=settings.exact.ttl_seconds
@@ -118,13 +91,13 @@ class SemanticRouter:
             max_entries=settings.fuzzy.max_entries,
             path=settings.state_dir / "fuzzy.sqlite3",
         )
-        self._registry: SkillRegistry
-        self._llm: LLMStage
-        self._fingerprint: str
+        self._parts: Assembly | None = None
+        self._manager: SkillManager
         self._installed: Installed | None = None
         self._closed = False
         self._changing = asyncio.Lock()
         self._flights: SingleFlight[RoutingResult] = SingleFlight()
+        self._searches: SingleFlight[tuple[Discovered, ...]] = SingleFlight()
         self._ids = _ids()
 
     @classmethod
@@ -171,8 +144,64 @@ class SemanticRouter:
         async with self._changing:
             self._check_open()
             if self._installed is None:
-                return await _in_thread(self._build)
+                self._installed = await self._open()
             return self._installed
+
+    async def _open(self) -> Installed:
+        from router.assembly import assemble
+        from router.skills.manager import SkillManager
+
+        def build() -> None:
+            # Kept by the thread itself: when the caller is cancelled, the next one goes on with it.
+            self._parts = assemble(
+                self.settings,
+                roots=self._roots,
+                encoder=self._encoder,
+                models=self._models,
+                progress=self._progress,
+            )
+
+        if self._parts is None:
+            await in_thread(build)
+        parts = self._assembled()
+        await self._mend_caches(parts.installed, parts.record)
+        self._manager = SkillManager(
+            parts.registry,
+            install=self._apply,
+            observers=self._observers,
+            debounce_seconds=self.settings.watch.debounce_seconds,
+            polling=self.settings.watch.polling,
+        )
+        return parts.installed
+
+    async def _mend_caches(self, installed: Installed, record: CatalogRecord) -> None:
+        """Drop what the changes since the last run made wrong; without a record, everything."""
+        from router.stages.invalidation import CachedAnswers, outdated
+
+        cached = CachedAnswers(self.exact, self.fuzzy, installed.base)
+        answers = cached.all()
+        changes = record.changes_to(installed.catalog)
+        if changes is None:
+            cached.discard(answers)
+        else:
+            cached.discard(await outdated(answers, installed.index, changes))
+        record.write(installed.catalog)
+
+    async def _apply(self, change: CatalogChange) -> None:
+        """Build the next snapshot aside, and exchange it together with what the caches hold."""
+        from router.stages.invalidation import CachedAnswers, SkillChanges, outdated
+
+        before, record = self._current(), self._assembled().record
+        after = await in_thread(lambda: before.updated(change.after))
+        cached = CachedAnswers(self.exact, self.fuzzy, before.base)
+        answers = cached.all()
+        changes = SkillChanges.between(before.catalog, change.after)
+        wrong = await outdated(answers, after.index, changes)
+        # Nothing below waits, so no request sees a half of it. What was learnt since ``answers``
+        # was learnt on the old snapshot.
+        cached.discard(wrong | (cached.all().keys() - answers.keys()))
+        self._installed = after
+        record.write(change.after)
 
     @property
     def catalog(self) -> Catalog:
@@ -181,9 +210,17 @@ class SemanticRouter:
         Raises:
             RuntimeError: the router is not open yet.
         """
-        if self._installed is None:
-            raise RuntimeError("the router is not open; use `async with` or call open() first")
-        return self._installed.catalog
+        return self._current().catalog
+
+    @property
+    def manager(self) -> SkillManager:
+        """Loads, reloads, unloads and watches skills, and tells observers.
+
+        Raises:
+            RuntimeError: the router is not open.
+        """
+        self._current()
+        return self._manager
 
     async def aclose(self) -> None:
         """Answer the requests under way, then close stores and connections.
@@ -193,26 +230,28 @@ class SemanticRouter:
         self._closed = True
         async with self._changing:
             await self._flights.landed()
-            installed, self._installed = self._installed, None
+            await self._searches.landed()
+            if self._installed is not None:
+                await self._manager.aclose()
+            parts, self._parts, self._installed = self._parts, None, None
+            if parts is not None:
+                parts.installed.index.close()
+                await parts.catalogues.aclose()
+                await parts.llm.aclose()
             self.fuzzy.close()
-            if installed is not None:
-                installed.index.close()
-                await self._llm.aclose()
 
-    async def reload(self) -> CatalogDiff:
-        """Read the skills again and swap to the new snapshot; says what changed.
+    async def reload(self) -> CatalogChange:
+        """Look at the disk now, and exchange the snapshot if anything changed; says what.
 
-        Requests under way finish on the snapshot that they started with. Cached answers of
-        another snapshot are never served: the catalog's version is part of their context.
+        Requests under way finish on the snapshot that they started with. Of the cached answers,
+        those that the change makes wrong are dropped, and no others.
 
         Raises:
-            ConfigurationError: a root does not exist any more.
             EncoderError: a changed skill cannot be encoded; the old snapshot stays.
             RuntimeError: the router is closed.
         """
-        async with self._changing:
-            self._check_open()
-            return await _in_thread(self._rebuild)
+        await self.open()
+        return await self._manager.reload()
 
     async def route(
         self,
@@ -228,7 +267,8 @@ class SemanticRouter:
             request: what the user asks, at most 20,000 characters.
             available_skills: names that may be chosen; None means every installed skill. Names
                 that are not installed are ignored.
-            history: earlier turns of the conversation, oldest first.
+            history: earlier turns of the conversation, oldest first. Only the LLM reads them; the
+                vector stage judges the request by itself.
             scope: whose request it is; cached answers never cross scopes.
             use_semantic_cache: False leaves the fuzzy cache out: it is neither asked nor taught.
 
@@ -236,11 +276,12 @@ class SemanticRouter:
             InvalidRequest: the request or one of its parts cannot be routed.
             RouterError: the skills cannot be read or indexed at first use. An LLM that fails is
                 no error: the trace says so and the vector stage decides.
+            EncoderError: a remote encoder cannot be reached.
             RuntimeError: the router is closed.
         """
-        began = perf_counter_ns()
         self._check_open()
         installed = self._installed or await self.open()
+        began = perf_counter_ns()
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
         context = installed.context_of(asked)
 
@@ -248,7 +289,7 @@ class SemanticRouter:
         own = self.exact.get(asked.text, context)
         if own is not None:
             hit = _EXACT_HIT.copy_with(microseconds=_microseconds(began))
-            return self._replay(own, Stage.EXACT, (_IDENTICAL, hit, *_NOT_NEEDED))
+            return self._replay(own, installed, Stage.EXACT, (_IDENTICAL, hit, *_NOT_NEEDED))
         exact = _EXACT_MISS.copy_with(microseconds=_microseconds(began))
         fuzzy = _FUZZY_LEFT_OUT
         if use_semantic_cache:
@@ -256,11 +297,16 @@ class SemanticRouter:
             recall = self.fuzzy.find(asked.text, context)
             fuzzy = recall.trace(_microseconds(began))
             if recall.result is not None:
-                return self._replay(recall.result, Stage.FUZZY, (fuzzy, _EARLIER, *_NOT_NEEDED))
+                if recall.is_own:  # kept from an earlier run: from now on it is an exact hit
+                    self.exact.set(asked.text, recall.result, context)
+                trace = (fuzzy, exact, *_NOT_NEEDED)
+                return self._replay(recall.result, installed, Stage.FUZZY, trace)
 
         answer = await self._flights.do(
-            (normalise(asked.text), context, use_semantic_cache),
-            lambda: self._decide(asked, installed, context, fuzzy, exact),
+            (normalise(asked.text), context, use_semantic_cache, installed.catalog.version),
+            lambda: self._decide(
+                asked, installed, context, (fuzzy, exact), teach_fuzzy=use_semantic_cache
+            ),
         )
         return answer.copy_with(id=next(self._ids))  # others may have been given the same answer
 
@@ -277,6 +323,8 @@ class SemanticRouter:
                 which one.
             RouterError, RuntimeError: as for ``route``.
         """
+        if isinstance(requests, str):
+            raise InvalidRequest("requests: expected a list of requests, not one string")
         texts = list(requests)
         available = available_skills
         if available is not None and not isinstance(available, str):
@@ -305,20 +353,65 @@ class SemanticRouter:
             results.extend(task.result() for task in tasks)
         return results
 
+    async def discover(
+        self, query: str, *, limit: int = 10, installed_only: bool = True
+    ) -> tuple[Discovered, ...]:
+        """The best skills for a query, best first, with why. Decides nothing and caches nothing.
+
+        Args:
+            query: what is needed, at most 20,000 characters.
+            limit: how many to give, in [1, 1000].
+            installed_only: False also searches the setting ``catalogues`` for skills that are not
+                installed. They are suggestions, interleaved with the installed ones by rank, since
+                their scores do not compare; no request is ever routed to them.
+
+        Raises:
+            InvalidRequest: the query or the limit cannot be used.
+            RouterError: skills cannot be read or indexed. A catalogue that cannot be read is no
+                error: it is logged and left out.
+            RuntimeError: the router is closed.
+        """
+        from router.retrieval.discover import discover
+
+        self._check_open()
+        installed = self._installed or await self.open()
+        asked = Request.parse(query)
+        return await self._searches.do(
+            (asked.text, limit, installed_only, installed.catalog.version),
+            lambda: discover(
+                asked.text,
+                catalog=installed.catalog,
+                index=installed.index,
+                limit=limit,
+                catalogues=None if installed_only else self._assembled().catalogues,
+            ),
+        )
+
     async def _decide(
         self,
         asked: Request,
         installed: Installed,
         context: str,
-        fuzzy: StageTrace,
-        exact: StageTrace,
+        caches: tuple[StageTrace, StageTrace],
+        *,
+        teach_fuzzy: bool,
     ) -> RoutingResult:
         """Stages 3 and 4, for a request that no cache knows. A strong answer is learnt."""
+        from router.stages.shortlist import shortlist
         from router.stages.vector import decide
         from router.stages.verdict import is_generic, of_llm, of_retrieval, weakness, weigh
 
         skills, settings = installed.catalog.skills, self.settings.vector
-        answer = await self._llm.choose(asked, await self._offer(asked, installed))
+        llm = self._assembled().llm
+        offered = []
+        if llm.has_models:
+            offered = await shortlist(
+                asked,
+                installed.index,
+                pinned=self.settings.pinned_skills,
+                limit=self.settings.llm.max_offered,
+            )
+        answer = await llm.choose(asked, offered)
         weak = None if answer.choice is None else weakness(answer.choice, skills, settings)
         if answer.choice is not None and weak is None:
             verdict = of_llm(answer.choice)
@@ -333,143 +426,50 @@ class SemanticRouter:
                 verdict = of_retrieval(asked, local, settings)
                 routed = local.decision is Decision.ROUTE
                 vector = local.trace(Outcome.ANSWERED if routed else Outcome.DECLINED)
-                # An answer that stands in for a failed LLM call must not outlive the failure.
+                # An answer that stands in for an LLM's must not outlive what kept that from coming.
                 strong = (
                     routed
-                    and answer.outcome is Outcome.SKIPPED
+                    and not llm.has_models
                     and local.confidence >= settings.confidence_threshold
                     and not is_generic(local.selected, skills, settings)
                 )
-        trace = (fuzzy, exact, answer.trace(), vector)
-        result = self._result(verdict, installed.catalog.version, trace)
-        if strong:
+        trace = (*caches, answer.trace(), vector)
+        result = verdict.as_result(installed.catalog.version, trace, id=next(self._ids))
+        if strong and installed is self._installed:  # else it is learnt too late
             self.exact.set(asked.text, result, context)
-            if fuzzy is not _FUZZY_LEFT_OUT:
+            if teach_fuzzy:
                 await self.fuzzy.learn(asked.text, result, context)
         return result
 
-    async def _offer(self, asked: Request, installed: Installed) -> list[OfferedSkill]:
-        """What the LLM may choose from: every skill, or the pinned ones and a shortlist."""
-        from router.llm.protocol import OfferedSkill
-
-        if not self._llm.has_models:
-            return []
-        allowed = None if asked.available is None else frozenset(asked.available)
-        skills = {
-            skill.name: skill
-            for skill in installed.catalog.routable
-            if allowed is None or skill.name in allowed
-        }
-        limit = self.settings.llm.max_offered
-        names = list(skills)
-        if len(names) > limit:
-            pinned = [name for name in self.settings.pinned_skills if name in skills]
-            ranking = await installed.index.rank(asked.text, among=asked.available, limit=limit)
-            ranked = (match.name for match in ranking.matches)
-            names = list(dict.fromkeys((*pinned, *ranked)))[: max(limit, len(pinned))]
-        return [OfferedSkill(name, skills[name].description) for name in names]
-
-    def _result(
-        self, verdict: Verdict, catalog_version: str, trace: tuple[StageTrace, ...]
+    def _replay(
+        self,
+        kept: RoutingResult,
+        installed: Installed,
+        stage: Stage,
+        trace: tuple[StageTrace, ...],
     ) -> RoutingResult:
-        return RoutingResult(
-            decision=verdict.decision,
-            selected_skills=verdict.selected_skills,
-            suggested_skills=verdict.suggested_skills,
-            memory_layers=verdict.memory_layers,
-            mission_brief=verdict.mission_brief,
-            reasoning=verdict.reasoning,
-            confidence=verdict.confidence,
-            calibrated=False,
-            stage=verdict.stage,
-            from_cache=False,
-            catalog_version=catalog_version,
+        """An earlier answer, given again; no change of the catalog since has made it wrong."""
+        return kept.copy_with(
+            stage=stage,
+            from_cache=True,
+            catalog_version=installed.catalog.version,
             trace=trace,
             id=next(self._ids),
         )
 
-    def _replay(
-        self, kept: RoutingResult, stage: Stage, trace: tuple[StageTrace, ...]
-    ) -> RoutingResult:
-        """An earlier answer, given again."""
-        return kept.copy_with(stage=stage, from_cache=True, trace=trace, id=next(self._ids))
-
-    def _build(self) -> Installed:
-        """Read the skills, load the encoder, bring the index up to date. Takes seconds."""
-        from router.retrieval.encoders import build_encoder
-        from router.retrieval.index import SkillIndex
-        from router.retrieval.vectors import VectorStore
-        from router.skills.discovery import configured_roots
-        from router.skills.registry import SkillRegistry
-        from router.stages.llm import LLMStage, models_from_settings
-
-        settings = self.settings
-        roots = configured_roots(settings) if self._roots is None else self._roots
-        self._registry = SkillRegistry(roots)
-        encoder = build_encoder(settings) if self._encoder is None else self._encoder
-        models = models_from_settings(settings.llm) if self._models is None else self._models
-        self._llm = LLMStage(models, settings=settings.llm)
-        store = VectorStore.open(
-            settings.state_dir / "index" / _digest([str(root) for root in self._registry.roots]),
-            identity=encoder.identity,
-        )
-        try:
-            catalog = self._registry.catalog
-            index = SkillIndex.build(catalog, encoder=encoder, store=store, progress=self._progress)
-        except BaseException:
-            store.close()
-            raise
-        self._fingerprint = _digest(
-            [
-                ANSWERS,
-                encoder.identity,
-                [[model.provider, model.model] for model in models],
-                settings.vector.model_dump(mode="json"),
-                settings.llm.max_offered,
-                settings.pinned_skills,
-            ]
-        )
-        return self._install(catalog, index)
-
-    def _rebuild(self) -> CatalogDiff:
-        """Read the skills again, and exchange the snapshot."""
-        from router.skills.registry import CatalogDiff
-
-        before = self._installed or self._build()
-        # Not the registry's own diff: after a failure the registry may be ahead of the snapshot.
-        diff = CatalogDiff.between(before.catalog, self._registry.reload().after)
-        same = diff.after.version == before.catalog.version  # but files may have moved
-        self._install(diff.after, before.index if same else before.index.updated(diff.after))
-        return diff
-
-    def _install(self, catalog: Catalog, index: SkillIndex) -> Installed:
-        base = _digest([self._fingerprint, catalog.version])
-        self._installed = Installed(catalog, index, base)
+    def _current(self) -> Installed:
+        if self._installed is None:
+            raise RuntimeError("the router is not open; use `async with` or call open() first")
         return self._installed
+
+    def _assembled(self) -> Assembly:
+        if self._parts is None:
+            raise RuntimeError("the router is not open; use `async with` or call open() first")
+        return self._parts
 
     def _check_open(self) -> None:
         if self._closed:
             raise RuntimeError("this router is closed")
-
-
-async def _in_thread(work: Callable[[], T]) -> T:
-    """``asyncio.to_thread`` that never returns before the thread has finished.
-
-    A thread cannot be cancelled. Were it left behind, it would go on writing to the index while
-    the next caller does the same, and nobody would close what it opens.
-    """
-    task = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise
-
-
-def _digest(value: object) -> str:
-    """32 hex digits that are equal for equal JSON values."""
-    text = json.dumps(value, ensure_ascii=True, sort_keys=True)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _ids() -> Iterator[str]:
@@ -488,7 +488,6 @@ _IDENTICAL: Final = StageTrace(
 _FUZZY_LEFT_OUT: Final = StageTrace(
     Stage.FUZZY, Outcome.SKIPPED, "the caller left the fuzzy cache out"
 )
-_EARLIER: Final = StageTrace(Stage.EXACT, Outcome.SKIPPED, "the fuzzy cache answered")
 _EXACT_HIT: Final = StageTrace(Stage.EXACT, Outcome.ANSWERED, "an identical request")
 _EXACT_MISS: Final = StageTrace(Stage.EXACT, Outcome.DECLINED, "no identical request is stored")
 _NOT_WEAK: Final = StageTrace(Stage.VECTOR, Outcome.SKIPPED, "the LLM's route is strong")

@@ -35,6 +35,14 @@ def _split(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()]
 
 
+def _folder(value: object) -> object:
+    """An empty value would mean the working directory, and ``~`` a folder of that name."""
+    if value == "":
+        raise ValueError("empty; name a folder, or leave the setting out")
+    return Path(value).expanduser() if isinstance(value, str | Path) else value
+
+
+StateFolder = Annotated[Path, BeforeValidator(_folder)]
 Paths = Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_split)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 ProviderNames = Annotated[
@@ -126,6 +134,16 @@ class EncoderSettings(_Section):
     """Model name or folder, for the kinds that need one."""
 
 
+class WatchSettings(_Section):
+    """Following the skills on disk."""
+
+    debounce_seconds: float = Field(0.2, gt=0)
+    """How long the folders must be quiet before a change is taken up."""
+    polling: bool | None = None
+    """True looks every second instead of waiting for the system's events; None does so only where
+    there are none, or where ``WATCHFILES_FORCE_POLLING`` is set."""
+
+
 class Settings(BaseSettings):
     """All settings; see the module's text for their sources."""
 
@@ -144,7 +162,12 @@ class Settings(BaseSettings):
     ``.claude/skills`` under the working directory, then ``~/.agents/skills``, where they exist."""
     shipped_skills: bool = True
     """Whether the skills that come with the package are installed too, weakest of all."""
-    state_dir: Path = Field(default_factory=lambda: platformdirs.user_cache_path("cascade-router"))
+    catalogues: Paths = ()
+    """Folders of skills and JSON indexes that list skills which are not installed, strongest first:
+    ``discover`` can suggest them, and nothing routes to them."""
+    state_dir: StateFolder = Field(
+        default_factory=lambda: platformdirs.user_cache_path("cascade-router")
+    )
     """Where the fuzzy cache and the index are kept."""
     pinned_skills: Names = ()
     """Skills that every shortlist for the LLM includes."""
@@ -155,6 +178,7 @@ class Settings(BaseSettings):
     llm: LLMSettings = LLMSettings()
     vector: VectorSettings = VectorSettings()
     encoder: EncoderSettings = EncoderSettings()
+    watch: WatchSettings = WatchSettings()
 
     def __init__(self, **values: Any) -> None:
         """Read all sources.
@@ -189,9 +213,18 @@ class Settings(BaseSettings):
 def _from_file(
     file: str, source: type[TomlConfigSettingsSource], settings_cls: type[BaseSettings]
 ) -> PydanticBaseSettingsSource:
-    """A file's settings; faults in the file itself are reported with its name."""
+    """A file's settings; faults in the file itself are reported with its name. Files are copied
+    and committed, so they may not hold a key."""
     try:
-        return source(settings_cls)
+        settings = source(settings_cls)
+        llm = settings().get("llm")
+        openai = llm.get("openai") if isinstance(llm, dict) else None
+        if isinstance(openai, dict) and "api_key" in openai:
+            raise ConfigurationError(
+                f"{file}: setting llm.openai.api_key: keys are read from the environment only; "
+                "set ROUTER_LLM__OPENAI__API_KEY or OPENAI_API_KEY"
+            )
+        return settings
     except (OSError, ValueError) as error:  # it cannot be read, or is not TOML
         raise ConfigurationError(f"{file}: {error}") from error
     except AttributeError as error:  # the library takes any value for a table

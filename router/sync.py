@@ -18,9 +18,10 @@ from router.result import RoutingResult
 from router.router import SemanticRouter
 
 if TYPE_CHECKING:
+    from router.retrieval.discover import Discovered
     from router.settings import Settings
     from router.skills.catalog import Catalog
-    from router.skills.registry import CatalogDiff
+    from router.skills.changes import CatalogChange
 
 T = TypeVar("T")
 
@@ -101,7 +102,13 @@ class SyncSemanticRouter:
         """See ``SemanticRouter.route_many``."""
         return self._wait(self._router.route_many(requests, available_skills, scope))
 
-    def reload(self) -> CatalogDiff:
+    def discover(
+        self, query: str, *, limit: int = 10, installed_only: bool = True
+    ) -> tuple[Discovered, ...]:
+        """See ``SemanticRouter.discover``."""
+        return self._wait(self._router.discover(query, limit=limit, installed_only=installed_only))
+
+    def reload(self) -> CatalogChange:
         """See ``SemanticRouter.reload``."""
         return self._wait(self._router.reload())
 

@@ -19,10 +19,11 @@ FLOORS = (
     ("errors", "result", "request", "text", "settings", "flight"),
     ("skills",),
     ("retrieval", "llm"),
-    ("stages",),
+    ("stages", "lint"),
+    ("assembly",),
     ("router",),
     ("sync",),
-    ("evaluation",),
+    ("evaluation", "mcp"),
     ("cli",),
 )
 FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floor}
@@ -84,6 +85,7 @@ def test_the_public_names_are_these() -> None:
         "Candidate",
         "ConfigurationError",
         "Decision",
+        "Discovered",
         "EncoderError",
         "ExactCache",
         "FuzzyCache",
@@ -106,6 +108,9 @@ def test_the_public_names_are_these() -> None:
         "SyncSemanticRouter",
         "Turn",
         "UnknownSkill",
+        "get_skill_manifest",
+        "get_skill_registry",
+        "list_available_skills",
     ]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
+import pickle
 
 import pytest
 from hypothesis import given
@@ -101,3 +103,9 @@ def test_a_confidence_that_is_not_finite_is_refused(result: RoutingResult) -> No
     text = json.dumps(result.to_dict() | {"confidence": float("nan")})
     with pytest.raises(ValueError, match="not a finite number"):
         RoutingResult.from_json(text)
+
+
+@given(RESULTS)
+def test_a_result_can_be_pickled_and_copied(result: RoutingResult) -> None:
+    assert pickle.loads(pickle.dumps(result)) == result  # noqa: S301 - our own bytes
+    assert copy.deepcopy(result) == result

@@ -93,7 +93,7 @@ async def test_each_stage_accounts_for_itself_from_a_first_request_to_its_repeti
     assert (close.stage, close.from_cache) == (Stage.FUZZY, True)
     assert outcomes(close) == [
         Outcome.ANSWERED,
-        Outcome.SKIPPED,
+        Outcome.DECLINED,
         Outcome.SKIPPED,
         Outcome.SKIPPED,
     ]

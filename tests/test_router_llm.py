@@ -333,6 +333,34 @@ async def test_forty_skills_are_all_offered_and_more_are_cut_to_a_shortlist(
     assert shortlist == sorted(shortlist)
 
 
+async def test_the_shortlist_is_made_for_what_the_user_said_before_too(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    openai_server.always = completion(answer("none"))
+    skills = _many_skills(tmp_path / "skills", 8)
+    async with router_over(
+        skills, tmp_path / "state", openai_server, llm={"max_offered": 1}
+    ) as router:
+        await router.route("do the same for the other one", history=["tell me about qwz6x"])
+    assert offered_names(openai_server) == [["subject-06"]]
+
+
+async def test_an_answer_that_stands_in_for_a_resting_llm_is_not_learnt(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    openai_server.queue(openai_error(500, "it broke"))
+    openai_server.always = completion(answer("debugging"))
+    settings = {"breaker_failures": 1, "breaker_reset_seconds": 1000.0}
+    async with shipped_router(tmp_path, openai_server, llm=settings) as router:
+        assert (await router.route(SQUASH)).trace[2].outcome is Outcome.FAILED
+        rested = await router.route(SQUASH)
+        assert rested.trace[2].outcome is Outcome.SKIPPED
+        assert (rested.stage, rested.selected_skills) == (Stage.VECTOR, ("git",))
+    async with shipped_router(tmp_path, openai_server) as router:
+        again = await router.route(SQUASH)
+    assert (again.stage, again.selected_skills) == (Stage.LLM, ("debugging",))
+
+
 async def test_pinned_skills_are_on_every_shortlist(
     tmp_path: Path, openai_server: OpenAIServer
 ) -> None:

@@ -24,7 +24,7 @@ from cascade import (
 from numpy.typing import NDArray
 from servers.openai_server import completion
 
-from router import ConfigurationError, Decision, EncoderError, Stage
+from router import Decision, EncoderError, Stage
 
 QUILTS = "sew a patchwork quilt from old shirts"
 
@@ -110,7 +110,7 @@ async def test_skills_that_come_back_route_as_before(skills: Path, tmp_path: Pat
         (tmp_path / "git").rename(skills / "git")
         await router.reload()
         back = await router.route(SQUASH)
-    assert (back.stage, back.selected_skills) == (Stage.EXACT, ("git",))
+    assert (back.stage, back.selected_skills) == (Stage.VECTOR, ("git",))
     assert back.catalog_version == first.catalog_version
 
 
@@ -172,19 +172,16 @@ async def test_what_a_request_under_way_learns_is_not_served_after_the_reload(
     assert (later.stage, later.selected_skills) == (Stage.LLM, ("debugging",))
 
 
-async def test_a_reload_that_fails_keeps_the_snapshot(skills: Path, tmp_path: Path) -> None:
+async def test_skills_go_and_come_back_with_their_folder(skills: Path, tmp_path: Path) -> None:
     async with router_over(skills, tmp_path / "state") as router:
-        version = router.catalog.version
         await router.route(SQUASH)
         shutil.move(skills, tmp_path / "away")
-        with pytest.raises(ConfigurationError, match="does not exist"):
-            await router.reload()
-        assert router.catalog.version == version
-        assert (await router.route(SQUASH)).stage is Stage.EXACT
-        assert (await router.route(SQUASH, scope="me")).selected_skills == ("git",)
+        assert (await router.reload()).removed == ("debugging", "git", "testing")
+        assert summary(await router.route(SQUASH)) == (Decision.ABSTAIN, ())
         shutil.move(tmp_path / "away", skills)
         write_quilting(skills)
-        assert (await router.reload()).added == ("quilting",)
+        assert (await router.reload()).added == ("debugging", "git", "quilting", "testing")
+        assert (await router.route(SQUASH)).selected_skills == ("git",)
 
 
 class FailingEncoder(CountingEncoder):

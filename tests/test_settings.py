@@ -200,6 +200,24 @@ def test_a_table_that_is_none_is_an_error_of_its_file(text: str) -> None:
 # --- secrets
 
 
+@pytest.mark.parametrize(
+    ("file", "table"), [("router.toml", "llm.openai"), ("pyproject.toml", "tool.router.llm.openai")]
+)
+def test_a_key_in_a_file_is_refused(file: str, table: str) -> None:
+    write(file, f'[{table}]\napi_key = "sk-in-a-file"\n')
+    with pytest.raises(ConfigurationError, match="environment only") as caught:
+        Settings()
+    assert "sk-in-a-file" not in str(caught.value)
+
+
+def test_the_state_folder_is_expanded_and_never_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROUTER_STATE_DIR", "~/state")
+    assert Settings().state_dir == Path.home() / "state"
+    monkeypatch.setenv("ROUTER_STATE_DIR", "")
+    with pytest.raises(ConfigurationError, match="empty; name a folder"):
+        Settings()
+
+
 def test_a_key_is_read_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROUTER_LLM__OPENAI__API_KEY", SECRET)
     settings = Settings()

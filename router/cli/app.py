@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from router.cli import cache, config, demo, evaluate, output, route, skills
+from router.cli import cache, config, demo, evaluate, lint, mcp, output, route, skills, watch
 from router.cli.options import EXIT_CODES
 from router.errors import ConfigurationError, InvalidRequest, RouterError, UnknownSkill
 
@@ -23,6 +23,11 @@ class _Commands(TyperGroup):
         except RouterError as error:
             output.error(error)
             raise typer.Exit(2 if isinstance(error, _INPUT_FAULTS) else 1) from error
+        except BrokenPipeError:
+            raise  # the reader has gone: nobody is there to be told
+        except OSError as error:  # a full disk above all
+            output.error(error)
+            raise typer.Exit(1) from error
 
 
 app = typer.Typer(
@@ -59,8 +64,12 @@ def _options(
 
 
 app.command("route", epilog=EXIT_CODES)(route.route)
-app.add_typer(skills.app, name="skills", help="List, show, search and check skills.")
+skills.app.command("lint", epilog=lint.EXIT_CODES)(lint.lint_skills)
+skills.app.command("new", epilog=EXIT_CODES)(lint.new_skill)
+skills.app.command("watch", epilog=EXIT_CODES)(watch.watch_skills)
+app.add_typer(skills.app, name="skills", help="List, show, search, check, lint and write skills.")
 app.add_typer(cache.app, name="cache", help="Look at the cached routes, or forget them.")
 app.command("config", epilog=EXIT_CODES)(config.show_config)
 app.command("eval", epilog=EXIT_CODES)(evaluate.evaluate_file)
+app.command("mcp", epilog=EXIT_CODES)(mcp.mcp)
 app.command("demo", epilog=EXIT_CODES)(demo.demo)

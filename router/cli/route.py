@@ -16,9 +16,9 @@ from router.cli import output
 from router.cli.options import AsJson, NoLLM, SkillFolders, open_router, read_settings
 from router.errors import ConfigurationError, InvalidRequest
 from router.request import MAX_REQUEST_CHARACTERS, Request
+from router.result import Outcome, RoutingResult, Stage
 
 if TYPE_CHECKING:
-    from router.result import RoutingResult
     from router.retrieval.index import Ranking
     from router.settings import Settings
     from router.skills.catalog import Catalog
@@ -108,6 +108,7 @@ async def _route_one(
         installed = await router.open()
         _warn_of_unknown(options["available_skills"], installed.catalog)
         result = await router.route(text, **options)
+        _warn_of_llm(result)
         if not rank:
             return result, None
         everything = max(1, len(installed.catalog.routable))
@@ -134,6 +135,13 @@ async def _route_file(
                 emit=output.print_json_line,
                 advance=lambda done: show(done, size),
             )
+
+
+def _warn_of_llm(result: RoutingResult) -> None:
+    """An expired key must not degrade every answer in silence."""
+    for entry in result.trace:
+        if entry.stage is Stage.LLM and entry.outcome is Outcome.FAILED:
+            output.warn(f"the LLM was left out: {entry.reason}")
 
 
 def _warn_of_unknown(names: Sequence[str] | None, catalog: Catalog) -> None:

@@ -24,7 +24,7 @@ from router.request import Request
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from router.retrieval.index import Match
+    from router.retrieval.discover import Discovered
     from router.skills.catalog import Catalog
     from router.skills.diagnostics import Diagnostic
     from router.skills.manifest import SkillManifest
@@ -105,31 +105,56 @@ def search_skills(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     folders: SkillFolders = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Skills shown at most.")] = 10,
+    everywhere: Annotated[
+        bool, typer.Option("--all", help="Suggest skills from the catalogues too.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Rank the skills for a query, with what each score is made of. Decides nothing."""
-    matches = asyncio.run(_search(query, folders, limit))
+    """Rank the skills for a query, with what each score is made of. Decides nothing.
+
+    Scores of skills that are not installed compare with each other only.
+    """
+    found = asyncio.run(_search(query, folders, limit, everywhere=everywhere))
     if as_json:
-        output.print_json([asdict(match) for match in matches])
+        output.print_json([_found(skill) for skill in found])
         return
     table = output.table("skill", "score", "BM25", "related", "cosine", "words in common")
     for column in table.columns[1:5]:
         column.justify = "right"
-    for match in matches:
+    if everywhere:
+        table.add_column("not installed; from", overflow="fold")
+    for skill in found:
+        match = skill.match
         numbers = (match.score, match.lexical, match.latent, match.cosine)
-        table.add_row(
-            output.plain(match.name),
+        cells = [
+            output.plain(skill.name),
             *(f"{number:.3f}" for number in numbers),
             output.plain(", ".join(match.terms)),
-        )
+        ]
+        if everywhere:
+            cells.append("" if skill.installed else output.plain(skill.url or skill.source))
+        table.add_row(*cells)
     output.screen().print(table)
 
 
-async def _search(query: str, folders: Sequence[Path] | None, limit: int) -> Sequence[Match]:
-    Request.parse(query)
+async def _search(
+    query: str, folders: Sequence[Path] | None, limit: int, *, everywhere: bool
+) -> tuple[Discovered, ...]:
+    Request.parse(query)  # before the index is built
     async with open_router(folders, read_settings()) as router:
-        installed = await router.open()
-        return (await installed.index.rank(query, limit=limit)).matches
+        return await router.discover(query, limit=limit, installed_only=not everywhere)
+
+
+def _found(skill: Discovered) -> dict[str, Any]:
+    return {
+        **asdict(skill.match),
+        "description": skill.description,
+        "installed": skill.installed,
+        "source": str(skill.source),
+        "url": skill.url,
+        "shadows": [str(path) for path in skill.shadows],
+        "reason": skill.reason,
+    }
 
 
 @app.command("check", epilog=EXIT_CODES)

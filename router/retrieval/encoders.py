@@ -7,8 +7,10 @@ by setting; each imports what it needs when it is built.
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
@@ -77,13 +79,14 @@ class WordLlamaEncoder:
     static: Final = True
 
     def __init__(self) -> None:
-        import wordllama
+        with _root_logger_kept():
+            import wordllama
 
-        # Its loader looks for the packaged tokenizer in the user's cache folder, and would
-        # download it; naming the package's own folder as the cache keeps it offline.
-        self._model = wordllama.WordLlama.load(
-            cache_dir=Path(wordllama.__file__).parent, disable_download=True
-        )
+            # Its loader looks for the packaged tokenizer in the user's cache folder, and would
+            # download it; naming the package's own folder as the cache keeps it offline.
+            self._model = wordllama.WordLlama.load(
+                cache_dir=Path(wordllama.__file__).parent, disable_download=True
+            )
         self._model.tokenizer.no_padding()
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -128,9 +131,11 @@ class MiniLMEncoder(_HeadEncoder):
         self._model = ONNXMiniLM_L6_V2()
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import httpx
+
         try:
             return _unit(np.asarray(self._model(list(texts))))
-        except (OSError, ValueError) as error:  # no network for the first download, or bad files
+        except (OSError, ValueError, httpx.HTTPError) as error:  # no network, or bad files
             raise EncoderError(f"minilm: {error}") from error
 
 
@@ -165,13 +170,13 @@ class OpenAIEncoder(_HeadEncoder):
     def __init__(self, model: str, *, base_url: str | None, api_key: str | None) -> None:
         import openai
 
-        self.identity = f"openai/{base_url or 'default'}/{model}"
         self._name = model
         # Local servers need no key, but the SDK refuses to start without one.
         key = api_key or os.environ.get("OPENAI_API_KEY") or "none"
         self._client: openai.OpenAI = openai.OpenAI(
             base_url=base_url, api_key=key, timeout=REMOTE_TIMEOUT_SECONDS, max_retries=1
         )
+        self.identity = f"openai/{self._client.base_url}/{model}"
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import openai
@@ -243,6 +248,17 @@ def build_encoder(settings: Settings) -> Encoder:
             api_key=key.get_secret_value() if key else None,
         )
     return OllamaEncoder(chosen.model, host=settings.llm.ollama.host)
+
+
+@contextmanager
+def _root_logger_kept() -> Iterator[None]:
+    """wordllama configures the root logger when it is imported. That is the application's."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    try:
+        yield
+    finally:
+        root.handlers[:], root.level = handlers, level
 
 
 def _checked(rows: Sequence[Sequence[float]], wanted: int, provider: str) -> NDArray[np.float32]:

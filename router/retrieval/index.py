@@ -37,6 +37,8 @@ PROMOTED: Final = -3.5
 """From these log-odds on, the likeliest second skill is put in fifth place, where a list of
 suggestions still shows it."""
 REMEMBERED_VECTORS: Final = 1_024
+SCORED_AT_ONCE: Final = 16
+"""Requests, in ``scores``, between two looks at what else there is to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class SkillIndex:
 
     Attributes:
         catalog: the snapshot that this index is about.
+        encoded: how many skills were encoded to make it; the others were stored already.
     """
 
     def __init__(
@@ -96,9 +99,12 @@ class SkillIndex:
         documents: dict[str, SkillDocument],
         encoder: Encoder,
         store: VectorStore,
+        encoded: int,
+        previous: SkillIndex | None,
     ) -> None:
         ordered = [documents[skill.name] for skill in catalog.routable]
         self.catalog = catalog
+        self.encoded = encoded
         self._documents = documents
         self._encoder = encoder
         self._store = store
@@ -107,7 +113,10 @@ class SkillIndex:
         self._lexical = LexicalIndex(ordered)
         self._latent = LatentIndex(self._lexical)
         self._spelling = SpellingIndex(ordered)
-        self._vectors: LRUCache[str, NDArray[np.float32]] = LRUCache(REMEMBERED_VECTORS)
+        # A request's vector is the encoder's work alone, so it outlives the catalog.
+        self._vectors: LRUCache[str, NDArray[np.float32]] = (
+            LRUCache(REMEMBERED_VECTORS) if previous is None else previous._vectors
+        )
 
     @classmethod
     def build(
@@ -139,8 +148,8 @@ class SkillIndex:
             )
 
         wanted = {name: document.digest for name, document in documents.items()}
-        store.sync(wanted, encode, progress)
-        return cls(catalog, documents, encoder, store)
+        encoded = store.sync(wanted, encode, progress)
+        return cls(catalog, documents, encoder, store, encoded, previous)
 
     def updated(self, catalog: Catalog) -> Self:
         """The index of a later catalog, sharing this one's store and unchanged documents."""
@@ -156,9 +165,16 @@ class SkillIndex:
         Raises:
             EncoderError: the encoder cannot be reached.
         """
-        missing = [text for text in dict.fromkeys(requests) if text not in self._vectors]
+        await self._encoded(requests)
+
+    async def _encoded(self, requests: Iterable[str]) -> dict[str, NDArray[np.float32]]:
+        """The vectors of requests. Not looked up in ``_vectors`` afterwards, which may have dropped
+        some of them meanwhile."""
+        texts = dict.fromkeys(requests)
+        vectors = {text: self._vectors[text] for text in texts if text in self._vectors}
+        missing = [text for text in texts if text not in vectors]
         if not missing:
-            return
+            return vectors
         parts = [clauses(text) for text in missing]
         flat = [clause for clause_list in parts for clause in clause_list]
         # A static encoder answers in microseconds; a thread would cost more than it.
@@ -169,8 +185,10 @@ class SkillIndex:
         start = 0
         for text, clause_list in zip(missing, parts, strict=True):
             mean = encoded[start : start + len(clause_list)].mean(axis=0)
-            self._vectors[text] = mean / max(float(np.linalg.norm(mean)), 1e-9)
+            vectors[text] = mean / max(float(np.linalg.norm(mean)), 1e-9)
             start += len(clause_list)
+        self._vectors.update((text, vectors[text]) for text in missing)
+        return vectors
 
     async def rank(
         self, request: str, *, among: Sequence[str] | None = None, limit: int = 10
@@ -188,8 +206,7 @@ class SkillIndex:
         allowed = self._allowed(among)
         if len(allowed) == 0:
             return Ranking(())
-        await self.prepare([request])
-        vector = self._vectors[request]
+        vector = (await self._encoded([request]))[request]
         found_words, terms, unknown = self._terms(request)
 
         reach = float(self._lexical.idf[terms].sum()) + unknown
@@ -229,6 +246,42 @@ class SkillIndex:
             second=second,
             second_log_odds=-math.inf if partner is None else partner.log_odds,
         )
+
+    async def scores(self, requests: Sequence[str], names: Sequence[str]) -> NDArray[np.float64]:
+        """Fused scores of some skills for many requests, shape (requests, names). A name that is
+        not in the catalog scores minus infinity. Requests to route are let in between.
+
+        Raises:
+            EncoderError: a request cannot be encoded.
+        """
+        table = np.full((len(requests), len(names)), -np.inf)
+        known = [column for column, name in enumerate(names) if name in self._position]
+        if not requests or not known:
+            return table
+        found = [names[column] for column in known]
+        positions = np.array([self._position[name] for name in found], dtype=np.intp)
+        stored = await asyncio.to_thread(self._store.vectors, found)
+        vectors = np.stack([stored[name] for name in found])
+        for start in range(0, len(requests), SCORED_AT_ONCE):
+            batch = requests[start : start + SCORED_AT_ONCE]
+            encoded = await self._encoded(batch)
+            dense = np.stack([encoded[request] for request in batch]) @ vectors.T
+            table[start : start + len(batch), known] = self._fused(batch, positions, dense)
+            await asyncio.sleep(0)
+        return table
+
+    def _fused(
+        self, requests: Sequence[str], positions: NDArray[np.intp], dense: NDArray[np.float32]
+    ) -> NDArray[np.float64]:
+        lexical, queries = [], []
+        for request in requests:
+            _, terms, unknown = self._terms(request)
+            reach = float(self._lexical.idf[terms].sum()) + unknown
+            contributed = self._lexical.contributions(terms, positions).sum(axis=0)
+            lexical.append(contributed / math.sqrt(reach + 1e-9))
+            queries.append(self._latent.query(terms))
+        latent = self._latent.similarities(np.stack(queries))[:, positions]
+        return fuse(np.stack(lexical), latent, dense.astype(np.float64))
 
     def _allowed(self, among: Sequence[str] | None) -> NDArray[np.intp]:
         if among is None:

@@ -60,8 +60,9 @@ class LatentIndex:
         return total
 
     def similarities(self, query: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Cosine of every document to a query, shape (size,); zeros for an empty query."""
-        similarities: NDArray[np.float64] = self.documents @ _unit(query)
+        """Cosine of every document to a query, shape (size,); zeros for an empty query. Several
+        queries, shape (n, dimensions), give (n, size)."""
+        similarities: NDArray[np.float64] = _unit(query) @ self.documents.T
         return similarities
 
 

@@ -77,11 +77,11 @@ class VectorStore:
         """Open or create the index in a folder.
 
         Two processes cannot share an embedded Chroma, so the second one works on a temporary index
-        of its own. An index that cannot be read is only a copy of what the encoder can compute
-        again: it is replaced, with a warning.
+        of its own; so does one that may not write there, with a warning. An index that cannot be
+        read is only a copy of what the encoder can compute again: it is replaced, with a warning.
 
         Raises:
-            StoreError: the folder cannot be created or written.
+            StoreError: no index can be created.
         """
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,8 @@ class VectorStore:
             except Timeout:
                 return cls._open_temporary(identity)
         except OSError as error:
-            raise StoreError(f"cannot use the index folder {directory}: {error}") from error
+            _log.warning("the index is temporary: %s cannot be used: %s", directory, error)
+            return cls._open_temporary(identity)
         place = directory / "chroma"
         try:
             return cls._over(place, identity, lock, None)
@@ -192,6 +193,16 @@ class VectorStore:
             (name, 1.0 - distance)
             for name, distance in zip(found["ids"][0], distances[0], strict=True)
         ]
+
+    def vectors(self, names: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """The stored vectors of those of the names that the index holds."""
+        with self._turn:
+            held = [name for name in names if name in self._digests]
+            if not held:
+                return {}
+            rows = self._collection.get(ids=held, include=["embeddings"])
+        embeddings = np.asarray(rows["embeddings"], dtype=np.float32)
+        return dict(zip(rows["ids"], embeddings, strict=True))
 
     def close(self) -> None:
         """Close the files and let another process have the folder."""

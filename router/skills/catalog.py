@@ -7,18 +7,31 @@ The version is a digest of what the catalog offers, the names and contents of th
 and of nothing else: two catalogs with the same version route alike, wherever their folders lie.
 Precedence counts through who wins. Skills are in the order of their names, so that the order too
 depends on nothing but content.
+
+Skills are edited while they are in use, and an editor saves what its author has half written. So a
+file that was loaded once and cannot be loaded now keeps its last good version, until it is mended
+or gone; the failure is reported all the same. The last good version lives in the previous snapshot
+and nowhere else: a new process starts from what is on disk.
+
+Loading reads every file and parses what changed. ``quick`` loading, for those who look all the
+time, does not even read a file whose size, inode and times are what they were. Times lie when two
+saves fall into one tick of the file system's clock, so, as git does it, a file's times are believed
+only when they were old already as the file was read.
 """
 
 from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
-from router.errors import ManifestError, UnknownSkill
+from router.errors import ConfigurationError, ManifestError, UnknownSkill
 from router.skills.diagnostics import Diagnostic, Severity
 from router.skills.discovery import scan_root
 from router.skills.manifest import (
@@ -28,6 +41,12 @@ from router.skills.manifest import (
     parse_manifest,
     read_manifest_bytes,
 )
+
+FileState = tuple[int, int, int, int]
+"""Inode, size, and the times of the last change of content and of anything, in nanoseconds."""
+
+OLD_NS: Final = 2_000_000_000
+"""Times this far back are believed: the coarsest clock of a file system ticks every two seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +66,10 @@ class Catalog:
         shadowed: skills that lost their name to a stronger one, strongest first.
         failures: what could not be loaded, as diagnostics of severity ``ERROR``.
         notices: what the search for skills skipped or could not follow.
+        stale: skills offered in their last good version, and why the file cannot be loaded now.
+        roots: the folders that were searched, strongest first.
+        hidden: names that are left out on request.
+        states: what vouches for a file's content without reading it; see ``load_catalog``.
         version: 16 hex digits; equal for equal names and contents.
         routable: the skills that may be offered for routing, in the order of their names.
     """
@@ -55,6 +78,10 @@ class Catalog:
     shadowed: tuple[ShadowedSkill, ...] = ()
     failures: tuple[Diagnostic, ...] = ()
     notices: tuple[Diagnostic, ...] = ()
+    stale: Mapping[str, Diagnostic] = field(default_factory=dict)
+    roots: tuple[Path, ...] = ()
+    hidden: frozenset[str] = frozenset()
+    states: Mapping[Path, FileState] = field(default_factory=dict, repr=False)
     version: str = field(init=False)
     routable: tuple[SkillManifest, ...] = field(init=False, repr=False)
 
@@ -64,6 +91,7 @@ class Catalog:
         for name, manifest in skills.items():
             content.update(f"{name}\n{manifest.digest}\n".encode())  # a name is one line
         object.__setattr__(self, "skills", skills)
+        object.__setattr__(self, "stale", MappingProxyType(dict(sorted(self.stale.items()))))
         object.__setattr__(self, "version", content.hexdigest()[:16])
         object.__setattr__(
             self,
@@ -102,49 +130,124 @@ class Catalog:
         return (*self.notices, *self.failures, *shadowed, *loaded)
 
 
-def load_catalog(roots: Iterable[Path], *, previous: Catalog | None = None) -> Catalog:
+def load_catalog(
+    roots: Iterable[Path],
+    *,
+    previous: Catalog | None = None,
+    hidden: frozenset[str] = frozenset(),
+    missing_ok: bool = False,
+    quick: bool = False,
+    clock: Callable[[], int] = time.time_ns,
+) -> Catalog:
     """Load every skill under the roots, strongest root first.
 
     A file that cannot be loaded becomes a failure and disturbs no other. Manifests of ``previous``
-    are reused where path and digest are unchanged: every file is read, only changed ones are
-    parsed. File times are not relied on, because two saves may share one tick.
+    are reused where path and digest are unchanged. Where a file of ``previous`` cannot be loaded
+    any more, its manifest stays, as ``stale``.
+
+    Args:
+        roots: folders of skills, or folders of one skill.
+        previous: the snapshot that the new one will follow.
+        hidden: names to leave out, whoever has them.
+        missing_ok: a root that is not a folder is noted instead of raised.
+        quick: do not read files whose state is that of ``previous``.
+        clock: the time of day in nanoseconds, to compare with the times of files.
 
     Raises:
         ConfigurationError: a root is not a folder.
     """
-    known: dict[Path, SkillManifest] = {}
-    if previous is not None:
-        known = {lost.manifest.path: lost.manifest for lost in previous.shadowed}
-        known |= {manifest.path: manifest for manifest in previous.skills.values()}
+    reader = _Reader(Catalog() if previous is None else previous, quick=quick, clock=clock)
+    roots = tuple(roots)
     skills: dict[str, SkillManifest] = {}
     shadowed: list[ShadowedSkill] = []
-    failures: list[Diagnostic] = []
+    failures: dict[Path, Diagnostic] = {}
     notices: list[Diagnostic] = []
-    seen: set[Path] = set()
+    seen: set[str] = set()
     for root in roots:
-        scan = scan_root(root)
+        try:
+            scan = scan_root(root)
+        except ConfigurationError:
+            if not missing_ok:
+                raise
+            notices.append(Diagnostic(root, 0, Severity.WARNING, "missing-root", _MISSING))
+            continue
         notices += scan.diagnostics
-        real_root = scan.root.resolve()
+        real_root = os.path.join(scan.root.resolve(), "")  # noqa: PTH118 - for texts, see below
+        within = len(os.path.join(scan.root, ""))  # noqa: PTH118
         for path in scan.files:
             # Roots may overlap; a file under two of them belongs to the stronger one. The search
-            # follows no folder links, so the real place of a file is a matter of its root.
-            place = real_root / path.relative_to(scan.root)
+            # follows no folder links, so the real place of a file is a matter of its root. Texts,
+            # because paths would cost as much as all the rest.
+            place = real_root + str(path)[within:]
             if place in seen:
                 continue
             seen.add(place)
             try:
-                manifest = _load(path, known.get(path))
+                manifest = reader.read(path)
             except ManifestError as error:
-                failures.append(Diagnostic.of_failure(error))
+                if not os.path.lexists(path):  # deleted since the search
+                    continue
+                last_good = reader.known.get(path)
+                failures[path] = _failure(error, last_good)
+                if last_good is None:
+                    continue
+                manifest = last_good
+            if manifest.name in hidden:
                 continue
             winner = skills.setdefault(manifest.name, manifest)
             if winner is not manifest:
                 shadowed.append(ShadowedSkill(manifest, by=winner))
-    return Catalog(skills, tuple(shadowed), tuple(failures), tuple(notices))
+    return Catalog(
+        skills,
+        tuple(shadowed),
+        tuple(failures.values()),
+        tuple(notices),
+        stale={name: failures[m.path] for name, m in skills.items() if m.path in failures},
+        roots=roots,
+        hidden=hidden,
+        states=reader.states,
+    )
 
 
-def _load(path: Path, known: SkillManifest | None) -> SkillManifest:
-    data = read_manifest_bytes(path)
-    if known is not None and known.digest == manifest_digest(data):
+class _Reader:
+    """Reads manifests, and takes those of the previous snapshot where it can.
+
+    Attributes:
+        known: the manifests of the previous snapshot.
+        states: of the files read or vouched for, where they can be believed later.
+    """
+
+    def __init__(self, previous: Catalog, *, quick: bool, clock: Callable[[], int]) -> None:
+        self.known = {lost.manifest.path: lost.manifest for lost in previous.shadowed}
+        self.known |= {manifest.path: manifest for manifest in previous.skills.values()}
+        self.states: dict[Path, FileState] = {}
+        self._vouched = previous.states if quick else {}
+        self._old = clock() - OLD_NS
+
+    def read(self, path: Path) -> SkillManifest:
+        known = self.known.get(path)
+        state = self._state(path)
+        if known is None or state is None or self._vouched.get(path) != state:
+            data = read_manifest_bytes(path)
+            if known is None or known.digest != manifest_digest(data):
+                known = parse_manifest(data, path=path)
+        if state is not None and max(state[2:]) < self._old:
+            self.states[path] = state
         return known
-    return parse_manifest(data, path=path)
+
+    def _state(self, path: Path) -> FileState | None:
+        try:
+            status = os.stat(path)  # noqa: PTH116 - half the price of Path.stat
+        except OSError:  # reading it will say why
+            return None
+        return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _failure(error: ManifestError, last_good: SkillManifest | None) -> Diagnostic:
+    failure = Diagnostic.of_failure(error)
+    if last_good is None:
+        return failure
+    return replace(failure, message=f"{failure.message}; its last good version stays in use")
+
+
+_MISSING: Final = "there is no such folder now; it is looked for again at every reload"

@@ -29,7 +29,7 @@ MAX_DEPTH: Final = 6
 MAX_FOLDERS: Final = 2000
 """Folders searched per root, at most."""
 
-_SKIPPED: Final = frozenset((".git", "node_modules", "__pycache__", ".venv"))
+SKIPPED: Final = frozenset((".git", "node_modules", "__pycache__", ".venv"))
 _OWN_MATERIAL: Final = frozenset(("scripts", "references", "assets"))
 
 
@@ -48,13 +48,18 @@ class RootScan:
     diagnostics: tuple[Diagnostic, ...]
 
 
-def default_roots() -> tuple[Path, ...]:
-    """The project's folders of skills, then the user's, strongest first, where they exist."""
+def default_places() -> tuple[Path, ...]:
+    """The project's folders of skills, then the user's, strongest first; any may be missing."""
     here = Path.cwd()
     places = [here / "skills", here / ".agents" / "skills", here / ".claude" / "skills"]
     home = os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises where there is no home
     places.append(Path(home) / ".agents" / "skills")
-    return tuple(place for place in places if _is_folder(place))
+    return tuple(places)
+
+
+def default_roots() -> tuple[Path, ...]:
+    """Those of the default places that exist now."""
+    return tuple(place for place in default_places() if _is_folder(place))
 
 
 def shipped_skills_root() -> Path:
@@ -151,7 +156,7 @@ def _search(
     is_skill = any(entry.name == SKILL_FILE for entry in entries)
     for entry in entries:
         path = folder / entry.name
-        if entry.name in _SKIPPED or (is_skill and entry.name in _OWN_MATERIAL):
+        if entry.name in SKIPPED or (is_skill and entry.name in _OWN_MATERIAL):
             continue
         if entry.is_symlink() and (fault := _link_fault(path, real_top)) is not None:
             # Links to other files are none of our business.

@@ -91,7 +91,7 @@ class SkillManifest:
     examples: tuple[str, ...] = ()
     generic: bool = False
     disable_model_invocation: bool = False
-    body: str
+    body: str = field(repr=False)
     path: Path
     digest: str
     diagnostics: tuple[Diagnostic, ...] = ()

@@ -1,92 +1,102 @@
 """The registry: the current catalog, and how it is exchanged for the next one.
 
 Readers take ``registry.catalog`` once and work on that snapshot; they never wait. A reload builds
-the next snapshot aside and swaps it in by one assignment, so nobody sees half of it; when it fails
-(a root has gone), the current snapshot stays.
+the next snapshot aside and swaps it in by one assignment, so nobody sees half of it. Roots and
+hidden names are part of the snapshot, so they change with it or not at all.
+
+A reload has two halves for those who must do something between them, such as building an index:
+``prepare`` reads the disk, ``commit`` makes the outcome current. ``commit`` is a compare-and-set:
+it refuses a snapshot that was prepared before another one became current.
+
+A root must be there at first, because a wrong path would otherwise be an empty catalog without a
+word. Later it may go (its skills go with it) and come back: a reload looks for it again each time.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from router.skills.catalog import Catalog, load_catalog
+from router.skills.changes import CatalogChange
 from router.skills.discovery import existing_root
 from router.skills.manifest import SkillManifest
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogDiff:
-    """What a reload changed. The three tuples are disjoint and in the order of the names.
-
-    Attributes:
-        before: the snapshot that was replaced.
-        after: the snapshot that replaced it.
-        added: names that only ``after`` has.
-        changed: names in both, with different content.
-        removed: names that only ``before`` has.
-    """
-
-    before: Catalog
-    after: Catalog
-    added: tuple[str, ...]
-    changed: tuple[str, ...]
-    removed: tuple[str, ...]
-
-    @classmethod
-    def between(cls, before: Catalog, after: Catalog) -> CatalogDiff:
-        """Compare two snapshots by names and digests."""
-        old, new = before.skills, after.skills
-        return cls(
-            before,
-            after,
-            added=tuple(name for name in new if name not in old),
-            changed=tuple(
-                name for name in new if name in old and new[name].digest != old[name].digest
-            ),
-            removed=tuple(name for name in old if name not in new),
-        )
 
 
 class SkillRegistry:
     """Holds the current catalog of some roots. Safe to use from several threads."""
 
-    def __init__(self, roots: Iterable[Path]) -> None:
+    def __init__(self, roots: Iterable[Path], *, missing_ok: bool = False) -> None:
         """Load the roots, strongest first.
+
+        Args:
+            roots: folders of skills, or folders of one skill.
+            missing_ok: roots may be missing from the start, and appear later.
 
         Raises:
             ConfigurationError: a root is not a folder.
         """
-        self._roots = tuple(existing_root(root) for root in roots)
+        place = _absolute if missing_ok else existing_root
+        self._exchanging = threading.Lock()
         self._reloading = threading.Lock()
-        self._catalog = load_catalog(self._roots)
+        self._catalog = load_catalog([place(root) for root in roots], missing_ok=missing_ok)
 
     @property
     def roots(self) -> tuple[Path, ...]:
         """The roots as absolute paths, strongest first."""
-        return self._roots
+        return self._catalog.roots
 
     @property
     def catalog(self) -> Catalog:
         """The current snapshot."""
         return self._catalog
 
-    def reload(self) -> CatalogDiff:
-        """Read the roots again and make the outcome current.
+    def prepare(
+        self,
+        *,
+        roots: Iterable[Path] | None = None,
+        hidden: frozenset[str] | None = None,
+        quick: bool = False,
+    ) -> CatalogChange:
+        """Read the disk into the next snapshot, without making it current.
 
-        Concurrent reloads run one after the other, so that an older view of the disk never
-        replaces a newer one.
-
-        Raises:
-            ConfigurationError: a root is not a folder; the current snapshot stays.
+        Args:
+            roots: absolute folders to search from now on; None leaves them as they are.
+            hidden: names to leave out from now on; None leaves them as they are.
+            quick: do not read files that look untouched; see ``load_catalog``.
         """
+        before = self._catalog
+        after = load_catalog(
+            before.roots if roots is None else roots,
+            previous=before,
+            hidden=before.hidden if hidden is None else hidden,
+            missing_ok=True,
+            quick=quick,
+        )
+        return CatalogChange.between(before, after)
+
+    def commit(self, change: CatalogChange) -> bool:
+        """Make a prepared snapshot current.
+
+        Returns:
+            False, and nothing is done, when the current snapshot is not the one that the change
+            starts from: an older view of the disk must not replace a newer one. Prepare again.
+        """
+        with self._exchanging:
+            if self._catalog is not change.before:
+                return False
+            self._catalog = change.after
+            return True
+
+    def reload(self) -> CatalogChange:
+        """Read the roots again and make the outcome current. Concurrent reloads run in turn."""
         with self._reloading:
-            before = self._catalog
-            after = load_catalog(self._roots, previous=before)
-            self._catalog = after
-        return CatalogDiff.between(before, after)
+            while True:
+                change = self.prepare()
+                if self.commit(change):
+                    return change
 
     def list_available_skills(self) -> tuple[str, ...]:
         """Names of the skills that may be offered for routing, in order."""
@@ -99,3 +109,8 @@ class SkillRegistry:
             UnknownSkill: there is none of that name; the error carries close names.
         """
         return self._catalog.get(name)
+
+
+def _absolute(root: Path) -> Path:
+    expanded = os.path.expanduser(root)  # noqa: PTH111 - Path.expanduser raises without a home
+    return Path(expanded).absolute()

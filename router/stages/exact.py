@@ -112,6 +112,21 @@ class ExactCache:
             self._entries[key] = entry
             self._file(entry, request)
 
+    def answers(self, context: str) -> list[tuple[str, str, RoutingResult]]:
+        """Every answer whose context begins so, with its normalised request and its context."""
+        with self._lock:
+            return [
+                (*entry.key, entry.result)
+                for entry in self._entries.values()
+                if entry.key[1].startswith(context)
+            ]
+
+    def discard(self, request: str, context: str) -> None:
+        """Drop one answer."""
+        with self._lock:
+            if (entry := self._entries.pop((normalise(request), context), None)) is not None:
+                self._unfile(entry)
+
     def clear(self) -> None:
         """Drop all entries; the counts go on."""
         with self._lock:

@@ -63,6 +63,7 @@ class Recall:
         age_seconds: since ``matched`` was learned.
         compared: entries that were compared with the request.
         blocked: why the gate kept ``matched`` back; None on a hit or when nothing was near.
+        is_own: whether the answer is to this very request, and not to a similar one.
     """
 
     result: RoutingResult | None = None
@@ -71,10 +72,13 @@ class Recall:
     age_seconds: float = 0.0
     compared: int = 0
     blocked: str | None = None
+    is_own: bool = False
 
     def trace(self, microseconds: float) -> StageTrace:
         """The stage's entry for the result."""
-        if self.result is not None:
+        if self.is_own:
+            outcome, reason = Outcome.ANSWERED, "the same request, kept from an earlier run"
+        elif self.result is not None:
             outcome, reason = Outcome.ANSWERED, f"close to an earlier request: {self.matched}"
         elif self.blocked is not None:
             outcome, reason = Outcome.DECLINED, f"the nearest request differs: {self.blocked}"
@@ -171,8 +175,32 @@ class FuzzyCache:
                 self._sync(now)
             own = self._own.get((text, context))
             if own is not None and (result := self._answer(own, now)) is not None:
-                return Recall(result, text, 1.0, now - own.learned, 1)
+                return Recall(result, text, 1.0, now - own.learned, 1, is_own=True)
             return self._find_similar(signature(text), context, now)
+
+    def answers(self, context: str) -> list[tuple[str, str, RoutingResult]]:
+        """Every answer whose context begins so, with its normalised request and its context."""
+        with self._lock:
+            self._sync(self._clock())
+            found = []
+            for entry in list(self._entries.values()):
+                if entry.context.startswith(context):
+                    if entry.result is None:
+                        entry.result = self._store.result(entry.id)
+                    if entry.result is not None:
+                        found.append((entry.text, entry.context, entry.result))
+            return found
+
+    def discard(self, request: str, context: str) -> None:
+        """Drop one answer; written down with the next ``learn``, ``flush`` or ``close``."""
+        with self._lock:
+            if (entry := self._own.get((normalise(request), context))) is not None:
+                self._drop(entry)
+
+    def flush(self) -> None:
+        """Write down what was used and dropped."""
+        with self._lock:
+            self._store.flush()
 
     def clear(self) -> None:
         """Drop all entries, in the file too; the counts go on."""

@@ -144,17 +144,25 @@ class Store:
         self._removed.clear()
         self._run("DELETE FROM entries")
 
-    def close(self) -> None:
-        """Write what was noted and close the file; the store goes on as if there were none."""
+    def flush(self) -> None:
+        """Write what was noted."""
         if self._db is None:
             return
         try:
             with self._db:
                 self._begin(self._db)
         except sqlite3.Error as error:
-            self._report(f"the last uses of the fuzzy cache are lost: {self._path}: {error}")
-        self._db.close()
-        self._db = None
+            self._report(f"the last uses of the fuzzy cache are not written: {self._path}: {error}")
+        else:
+            self._used.clear()
+            self._removed.clear()
+
+    def close(self) -> None:
+        """Write what was noted and close the file; the store goes on as if there were none."""
+        if self._db is not None:
+            self.flush()
+            self._db.close()
+            self._db = None
 
     def _begin(self, db: sqlite3.Connection) -> None:
         """Begin a transaction with all that was noted."""

@@ -13,6 +13,7 @@ Cancellation of the caller does raise, and nothing is left running, because noth
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import random
 import time
@@ -38,6 +39,8 @@ from router.llm.protocol import ChatModel, Completion, OfferedSkill, Prompt
 from router.request import Request
 from router.result import Candidate, EvidenceValue, Outcome, Stage, StageTrace
 from router.settings import LLMSettings
+
+_log: Final = logging.getLogger(__name__)
 
 _FIRST_PAUSE_SECONDS: Final = 0.25
 _LONGEST_PAUSE_SECONDS: Final = 4.0
@@ -219,6 +222,7 @@ class LLMStage:
                 chosen = ", ".join(choice.selection.skills)
                 said = f"chose {chosen}" if chosen else "says that no skill fits"
                 return ended(Outcome.ANSWERED, f"{model.provider} {said}", choice)
+        _log.warning("no LLM answered: %s", "; ".join(log.lines))
         if not log.calls:
             return ended(Outcome.SKIPPED, "every provider failed lately and is left alone")
         return ended(Outcome.FAILED, f"no usable answer; last: {log.lines[-1]}")

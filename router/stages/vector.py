@@ -158,7 +158,7 @@ def _judge(
     rivals = len(ranking.matches) > 1 and second is None
     if rivals and lead < (LEAD if fits < SURE else TWINS):
         reason = f"{best.name} and {ranking.matches[1].name} fit equally well"
-        return Decision.CLARIFY, (), fits, reason, evidence
+        return Decision.CLARIFY, (), 1 - fits / 2, reason, evidence  # either is right half the time
     selected = (best.name,) if second is None else (best.name, second.name)
     reason = f"{best.name} matches on {shown}"
     if second is not None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from router.request import Request
-from router.result import Decision, LayerChoice, Outcome, Stage, StageTrace
+from router.result import Decision, LayerChoice, Outcome, RoutingResult, Stage, StageTrace
 from router.settings import VectorSettings
 from router.skills.manifest import SkillManifest
 from router.stages.llm import LLMChoice
@@ -33,6 +33,30 @@ class Verdict:
     reasoning: str
     confidence: float
     stage: Stage
+
+    def as_result(
+        self,
+        catalog_version: str,
+        trace: tuple[StageTrace, ...],
+        *,
+        id: str,  # noqa: A002 - named like the result's attribute
+    ) -> RoutingResult:
+        """The verdict with what only the router knows."""
+        return RoutingResult(
+            decision=self.decision,
+            selected_skills=self.selected_skills,
+            suggested_skills=self.suggested_skills,
+            memory_layers=self.memory_layers,
+            mission_brief=self.mission_brief,
+            reasoning=self.reasoning,
+            confidence=self.confidence,
+            calibrated=False,
+            stage=self.stage,
+            from_cache=False,
+            catalog_version=catalog_version,
+            trace=trace,
+            id=id,
+        )
 
 
 def is_generic(

@@ -20,10 +20,14 @@ COMMANDS = (
     ("skills", "show"),
     ("skills", "search"),
     ("skills", "check"),
+    ("skills", "lint"),
+    ("skills", "new"),
+    ("skills", "watch"),
     ("cache", "stats"),
     ("cache", "clear"),
     ("config",),
     ("eval",),
+    ("mcp",),
     ("demo",),
 )
 

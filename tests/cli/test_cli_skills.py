@@ -121,3 +121,49 @@ def test_search_shows_the_words_as_the_query_spells_them(run: Run, skills: Path)
 def test_search_refuses_an_empty_query(run: Run, skills: Path) -> None:
     result = run("skills", "search", " ", "--skills", skills)
     assert (result.exit_code, result.stderr) == (2, "error: request: empty\n")
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An index with one skill that is installed and one that is not."""
+    path = tmp_path / "index.json"
+    entries = [
+        {"name": "git", "description": "Another Git."},
+        {
+            "name": "subtitles",
+            "description": "Translates subtitles.",
+            "url": "https://example.org/s",
+        },
+    ]
+    path.write_text(json.dumps(entries))
+    monkeypatch.setenv("ROUTER_CATALOGUES", str(path))
+    return path
+
+
+def test_search_adds_and_marks_what_could_be_installed_when_asked(
+    run: Run, skills: Path, catalogue: Path
+) -> None:
+    command = ("skills", "search", "translate subtitles", "--skills", skills, "--json")
+    here = json.loads(run(*command).stdout)
+    assert {skill["installed"] for skill in here} == {True}
+    everywhere = json.loads(run(*command, "--all").stdout)
+    [suggestion] = [skill for skill in everywhere if not skill["installed"]]
+    assert suggestion == everywhere[1]
+    assert (suggestion["name"], suggestion["source"], suggestion["url"]) == (
+        "subtitles",
+        str(catalogue),
+        "https://example.org/s",
+    )
+    assert suggestion["reason"] == "matches on subtitles, translate"
+
+
+def test_search_for_people_shows_where_a_suggestion_comes_from(
+    run: Run, skills: Path, catalogue: Path
+) -> None:
+    command = ("skills", "search", "translate subtitles", "--skills", skills)
+    assert "not installed" not in run(*command).stdout
+    lines = run(*command, "--all").stdout.splitlines()
+    assert "not installed; from" in lines[0]
+    [line] = [line for line in lines if line.startswith("subtitles")]
+    assert line.split()[-1] == "https://example.org/s"
+    assert [line.split()[0] for line in lines].count("git") == 1

@@ -257,3 +257,13 @@ def test_remote_encoders_use_the_addresses_of_the_llm_settings(
         chosen = Settings(llm=llm, encoder={"kind": kind, "model": "test-model"})
         assert build_encoder(chosen).encode(["a"]).tolist() == [[1.0]]
     assert openai_server.requests[0].headers["authorization"] == "Bearer sk-test"
+
+
+def test_the_bundled_encoder_leaves_the_applications_logging_alone() -> None:
+    code = (
+        "import logging; before = logging.getLogger().handlers[:], logging.getLogger().level\n"
+        "from router.retrieval.encoders import WordLlamaEncoder; WordLlamaEncoder()\n"
+        "print((logging.getLogger().handlers, logging.getLogger().level) == before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"

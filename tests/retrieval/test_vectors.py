@@ -324,10 +324,15 @@ def test_a_damaged_database_is_rebuilt_with_a_warning(
     store.close()
 
 
-def test_a_place_that_cannot_be_used_is_an_error(tmp_path: Path) -> None:
+def test_where_nothing_can_be_written_the_index_is_temporary(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="cannot use the index folder"):
-        VectorStore.open(tmp_path / "file" / "index", identity="test")
+    store = VectorStore.open(tmp_path / "file" / "index", identity="test")
+    store.sync({"git": "1"}, lambda names: np.eye(len(names), 3, dtype=np.float32))
+    assert [name for name, _ in store.nearest(np.eye(3, dtype=np.float32)[0], limit=5)] == ["git"]
+    store.close()
+    assert "the index is temporary" in caplog.text
 
 
 def test_an_error_lets_the_folder_go(tmp_path: Path) -> None:

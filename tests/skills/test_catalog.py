@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from router.errors import ConfigurationError, UnknownSkill
-from router.skills.catalog import Catalog, load_catalog
+from router.skills import catalog as catalog_module
+from router.skills.catalog import OLD_NS, Catalog, load_catalog
 from router.skills.diagnostics import Severity
-from router.skills.manifest import SkillManifest
+from router.skills.manifest import SkillManifest, read_manifest_bytes
 
 
 def put(folder: Path, *, name: str | None = None, text: str = "x", more: str = "") -> Path:
@@ -222,3 +225,184 @@ def test_loading_again_gives_what_loading_afresh_gives(tmp_path: Path) -> None:
         afresh.shadowed,
         afresh.failures,
     )
+
+
+# Loading quickly
+
+
+class _Reads:
+    """Which files are read."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.names: list[str] = []
+
+        def read(path: Path) -> bytes:
+            self.names.append(path.parent.name)
+            return read_manifest_bytes(path)
+
+        monkeypatch.setattr(catalog_module, "read_manifest_bytes", read)
+
+
+def _later() -> int:
+    return time.time_ns() + 10 * OLD_NS
+
+
+def test_quick_loading_reads_only_what_was_touched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("same", "touched", "edited", "replaced"):
+        put(tmp_path / name, text="before")
+    put(tmp_path / "z-lost", name="same")
+    before = load_catalog([tmp_path], clock=_later)
+    os.utime(tmp_path / "touched" / "SKILL.md")
+    times = (tmp_path / "edited" / "SKILL.md").stat()
+    path = put(tmp_path / "edited", text="afterw")
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    shutil.copy2(path, tmp_path / "copy")
+    (tmp_path / "copy").replace(tmp_path / "replaced" / "SKILL.md")
+    put(tmp_path / "new")
+    reads = _Reads(monkeypatch)
+    after = load_catalog([tmp_path], previous=before, quick=True)
+    assert sorted(reads.names) == ["edited", "new", "replaced", "touched"]
+    assert after.skills == load_catalog([tmp_path]).skills
+
+
+def test_quick_loading_does_not_believe_times_that_were_young(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path / "git")
+    before = load_catalog([tmp_path])
+    reads = _Reads(monkeypatch)
+    load_catalog([tmp_path], previous=before, quick=True)
+    assert reads.names == ["git"]
+
+
+def test_quick_loading_reads_a_broken_file_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = put(tmp_path / "git")
+    good = load_catalog([tmp_path], clock=_later)
+    path.write_text("broken")
+    broken = load_catalog([tmp_path], previous=good, quick=True, clock=_later)
+    reads = _Reads(monkeypatch)
+    still = load_catalog([tmp_path], previous=broken, quick=True, clock=_later)
+    assert reads.names == ["git"]
+    assert still.stale == broken.stale
+
+
+# The last good version
+
+_BROKEN = {
+    "empty": b"",
+    "frontmatter cut off": b"---\nname: git\ndescr",
+    "frontmatter not closed": b"---\nname: git\ndescription: after\n",
+    "no description": b"---\nname: git\n---\nbody\n",
+    "too large": b"x" * (1 << 20) + b"x",
+}
+
+
+@pytest.mark.parametrize("content", _BROKEN.values(), ids=list(_BROKEN))
+def test_a_broken_edit_keeps_the_last_good_version_and_says_so(
+    tmp_path: Path, content: bytes
+) -> None:
+    path = put(tmp_path / "git", text="good")
+    good = load_catalog([tmp_path])
+    path.write_bytes(content)
+    broken = load_catalog([tmp_path], previous=good)
+    assert broken.get("git") is good.get("git")
+    assert broken.version == good.version
+    [failure] = broken.failures
+    assert (failure.path, failure.severity) == (path, Severity.ERROR)
+    assert failure.message.endswith("; its last good version stays in use")
+    assert dict(broken.stale) == {"git": failure}
+
+
+def test_the_last_good_version_stays_for_as_long_as_the_file_is_broken(tmp_path: Path) -> None:
+    path = put(tmp_path / "git", text="good")
+    catalog = load_catalog([tmp_path])
+    for text in ("broken", "---\nbroken still", ""):
+        path.write_text(text)
+        catalog = load_catalog([tmp_path], previous=catalog)
+        assert catalog.get("git").description == "good"
+    put(tmp_path / "git", text="mended")
+    mended = load_catalog([tmp_path], previous=catalog)
+    assert (mended.get("git").description, mended.failures, dict(mended.stale)) == (
+        "mended",
+        (),
+        {},
+    )
+
+
+def test_deleting_a_broken_file_removes_its_skill(tmp_path: Path) -> None:
+    path = put(tmp_path / "git")
+    good = load_catalog([tmp_path])
+    path.write_text("broken")
+    broken = load_catalog([tmp_path], previous=good)
+    path.unlink()
+    assert load_catalog([tmp_path], previous=broken).skills == {}
+
+
+def test_a_file_that_goes_between_the_search_and_the_reading_has_not_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path / "git")
+    good = load_catalog([tmp_path])
+
+    def delete_and_read(path: Path) -> bytes:
+        path.unlink()
+        return read_manifest_bytes(path)
+
+    monkeypatch.setattr(catalog_module, "read_manifest_bytes", delete_and_read)
+    gone = load_catalog([tmp_path], previous=good)
+    assert (gone.skills, gone.failures) == ({}, ())
+
+
+def test_a_broken_winner_keeps_its_name(tmp_path: Path) -> None:
+    strong = put(tmp_path / "project" / "git", text="strong")
+    put(tmp_path / "user" / "git", text="weak")
+    roots = [tmp_path / "project", tmp_path / "user"]
+    good = load_catalog(roots)
+    strong.write_text("broken")
+    broken = load_catalog(roots, previous=good)
+    assert broken.get("git").description == "strong"
+    assert list(broken.stale) == ["git"]
+    assert len(broken.shadowed) == 1
+
+
+def test_a_broken_loser_is_reported_but_not_stale(tmp_path: Path) -> None:
+    put(tmp_path / "project" / "git", text="strong")
+    weak = put(tmp_path / "user" / "git", text="weak")
+    roots = [tmp_path / "project", tmp_path / "user"]
+    good = load_catalog(roots)
+    weak.write_text("broken")
+    broken = load_catalog(roots, previous=good)
+    assert [failure.path for failure in broken.failures] == [weak]
+    assert dict(broken.stale) == {}
+
+
+def test_a_file_that_never_loaded_has_no_last_good_version(tmp_path: Path) -> None:
+    (tmp_path / "git").mkdir()
+    (tmp_path / "git" / "SKILL.md").write_text("broken")
+    again = load_catalog([tmp_path], previous=load_catalog([tmp_path]))
+    assert (again.skills, len(again.failures), dict(again.stale)) == ({}, 1, {})
+
+
+# What is left out
+
+
+def test_a_hidden_name_is_left_out_whoever_has_it(tmp_path: Path) -> None:
+    put(tmp_path / "project" / "git")
+    put(tmp_path / "user" / "git")
+    put(tmp_path / "user" / "sql")
+    roots = [tmp_path / "project", tmp_path / "user"]
+    catalog = load_catalog(roots, hidden=frozenset({"git"}))
+    assert (list(catalog.skills), catalog.shadowed) == (["sql"], ())
+
+
+def test_a_missing_root_may_be_noted_instead_of_raised(tmp_path: Path) -> None:
+    put(tmp_path / "here" / "git")
+    catalog = load_catalog([tmp_path / "gone", tmp_path / "here"], missing_ok=True)
+    assert list(catalog.skills) == ["git"]
+    assert [(notice.path, notice.code) for notice in catalog.notices] == [
+        (tmp_path / "gone", "missing-root")
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,14 +73,29 @@ def test_a_snapshot_taken_before_a_reload_stays_as_it_was(tmp_path: Path) -> Non
     assert list(snapshot.skills) == ["git"]
 
 
-def test_a_root_that_has_gone_leaves_the_current_snapshot(tmp_path: Path) -> None:
+def test_a_root_must_be_there_at_first(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="does not exist"):
+        SkillRegistry([tmp_path / "skills"])
+
+
+def test_a_root_that_goes_takes_its_skills_with_it_and_may_come_back(tmp_path: Path) -> None:
     put(tmp_path / "skills" / "git")
-    registry = SkillRegistry([tmp_path / "skills"])
-    snapshot = registry.catalog
-    shutil.rmtree(tmp_path / "skills")
-    with pytest.raises(ConfigurationError):
-        registry.reload()
-    assert registry.catalog is snapshot
+    put(tmp_path / "other" / "sql")
+    registry = SkillRegistry([tmp_path / "skills", tmp_path / "other"])
+    (tmp_path / "skills").rename(tmp_path / "away")
+    assert registry.reload().removed == ("git",)
+    [notice] = registry.catalog.notices
+    assert (notice.path, notice.code) == (tmp_path / "skills", "missing-root")
+    (tmp_path / "away").rename(tmp_path / "skills")
+    assert registry.reload().added == ("git",)
+    assert registry.catalog.notices == ()
+
+
+def test_a_root_may_be_missing_from_the_start_when_that_is_allowed(tmp_path: Path) -> None:
+    registry = SkillRegistry([tmp_path / "later"], missing_ok=True)
+    assert registry.list_available_skills() == ()
+    put(tmp_path / "later" / "git")
+    assert registry.reload().added == ("git",)
 
 
 def test_a_relative_root_means_the_same_after_a_change_of_directory(
@@ -102,8 +118,8 @@ def test_readers_do_not_wait_for_a_reload_and_reloads_wait_for_each_other(
     registry = SkillRegistry([tmp_path])
     started, go_on = threading.Event(), threading.Event()
 
-    def held_up(roots: tuple[Path, ...], *, previous: Catalog | None = None) -> Catalog:
-        loaded = load_catalog(roots, previous=previous)
+    def held_up(roots: tuple[Path, ...], **options: Any) -> Catalog:
+        loaded = load_catalog(roots, **options)
         started.set()
         assert go_on.wait(10)
         return loaded
@@ -122,3 +138,57 @@ def test_readers_do_not_wait_for_a_reload_and_reloads_wait_for_each_other(
     first.join(10)
     second.join(10)
     assert registry.get_skill_manifest("git").description == "three"
+
+
+# Preparing and committing
+
+
+def test_what_is_prepared_becomes_current_when_it_is_committed(tmp_path: Path) -> None:
+    put(tmp_path / "git")
+    registry = SkillRegistry([tmp_path])
+    put(tmp_path / "sql")
+    change = registry.prepare()
+    assert change.added == ("sql",)
+    assert registry.list_available_skills() == ("git",)
+    assert registry.commit(change) is True
+    assert registry.catalog is change.after
+
+
+def test_what_was_prepared_before_another_commit_is_refused(tmp_path: Path) -> None:
+    registry = SkillRegistry([tmp_path])
+    old = registry.prepare()
+    put(tmp_path / "git")
+    registry.reload()
+    assert registry.commit(old) is False
+    assert registry.list_available_skills() == ("git",)
+
+
+def test_roots_and_hidden_names_change_with_the_snapshot(tmp_path: Path) -> None:
+    put(tmp_path / "one" / "git")
+    put(tmp_path / "two" / "sql")
+    registry = SkillRegistry([tmp_path / "one"])
+    roots = (*registry.roots, tmp_path / "two")
+    change = registry.prepare(roots=roots, hidden=frozenset({"git"}))
+    assert (change.added, change.removed) == (("sql",), ("git",))
+    assert registry.roots == (tmp_path / "one",)
+    registry.commit(change)
+    assert registry.roots == roots
+    registry.reload()
+    assert registry.list_available_skills() == ("sql",)
+
+
+def test_one_of_many_reloads_at_once_is_the_last_and_sees_the_disk(tmp_path: Path) -> None:
+    registry = SkillRegistry([tmp_path])
+    go = threading.Barrier(8)
+
+    def save_and_reload(number: int) -> None:
+        go.wait(10)
+        put(tmp_path / f"skill-{number}")
+        registry.reload()
+
+    threads = [threading.Thread(target=save_and_reload, args=[n]) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert len(registry.list_available_skills()) == 8

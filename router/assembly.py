@@ -1,0 +1,121 @@
+"""Putting a router together: its parts from the settings, and the snapshot that requests run on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from router.llm.protocol import ChatModel
+from router.request import Request
+from router.retrieval.discover import CatalogueIndex
+from router.retrieval.encoders import Encoder, build_encoder
+from router.retrieval.index import SkillIndex
+from router.retrieval.vectors import VectorStore
+from router.settings import Settings
+from router.skills.catalog import Catalog
+from router.skills.discovery import configured_roots
+from router.skills.registry import SkillRegistry
+from router.stages.invalidation import CatalogRecord, context_of, digest
+from router.stages.llm import LLMStage, models_from_settings
+
+ANSWERS: Final = 2
+"""Generation of answers, part of every cache context. Raise it when new code must not replay what
+older code decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """The skills that one request runs against, from start to end.
+
+    Attributes:
+        catalog: the skills.
+        index: retrieval over exactly these skills.
+        base: digest of what else changes answers: the roots, the encoder, the models, settings.
+            Not the catalog: when that changes, the answers that it makes wrong are dropped.
+    """
+
+    catalog: Catalog
+    index: SkillIndex
+    base: str
+
+    def context_of(self, asked: Request) -> str:
+        """What the cache entries for a request are filed under, beside its text."""
+        return context_of(self.base, asked)
+
+    def updated(self, catalog: Catalog) -> Installed:
+        """The same over a later catalog; only skills that changed are encoded."""
+        same = catalog.version == self.catalog.version  # files may have moved all the same
+        return replace(
+            self, catalog=catalog, index=self.index if same else self.index.updated(catalog)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """The parts of an open router.
+
+    Attributes:
+        installed: the first snapshot.
+        registry: holds the catalog, and reads it again.
+        llm: stage 3.
+        record: which skills the caches were last made right for.
+        catalogues: finds skills that are not installed; opens nothing before it is asked.
+    """
+
+    installed: Installed
+    registry: SkillRegistry
+    llm: LLMStage
+    record: CatalogRecord
+    catalogues: CatalogueIndex
+
+
+def assemble(
+    settings: Settings,
+    *,
+    roots: Sequence[Path] | None = None,
+    encoder: Encoder | None = None,
+    models: Sequence[ChatModel] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Assembly:
+    """Read the skills, load the encoder, bring the index up to date. Takes seconds.
+
+    Raises:
+        ConfigurationError: a root does not exist, or a setting cannot be met.
+        EncoderError: the encoder cannot be loaded, or a skill not encoded.
+        StoreError: the index cannot be opened.
+    """
+    registry = SkillRegistry(configured_roots(settings) if roots is None else roots)
+    encoder = build_encoder(settings) if encoder is None else encoder
+    models = models_from_settings(settings.llm) if models is None else models
+    places = digest([str(root) for root in registry.roots])
+    folder = settings.state_dir / "index" / places
+    store = VectorStore.open(folder, identity=encoder.identity)
+    try:
+        index = SkillIndex.build(registry.catalog, encoder=encoder, store=store, progress=progress)
+    except BaseException:
+        store.close()
+        raise
+    base = digest(
+        [
+            ANSWERS,
+            places,
+            encoder.identity,
+            [[model.provider, model.model] for model in models],
+            [settings.llm.openai.base_url, settings.llm.ollama.host],
+            [os.environ.get(name) for name in ("OPENAI_BASE_URL", "OLLAMA_HOST")],
+            settings.vector.model_dump(mode="json"),
+            settings.llm.max_offered,
+            settings.pinned_skills,
+        ]
+    )
+    return Assembly(
+        Installed(registry.catalog, index, base),
+        registry,
+        LLMStage(models, settings=settings.llm),
+        # One a base: routers over the same roots mend only their own answers.
+        CatalogRecord(folder / f"catalog-{base}.json"),
+        CatalogueIndex(settings.catalogues, encoder=encoder, state_dir=settings.state_dir),
+    )

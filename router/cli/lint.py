@@ -1,0 +1,133 @@
+"""``router skills lint`` and ``router skills new``, for the authors of skills."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from router.cli import output
+from router.cli.options import AsJson, read_settings
+from router.errors import ConfigurationError, ManifestError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from router.settings import Settings
+    from router.skills.catalog import Catalog
+    from router.skills.diagnostics import Diagnostic
+
+EXIT_CODES = (
+    "Exit codes: 0 nothing to mend; 1 there are errors (with --strict, errors or warnings); 2 the "
+    "command line or a setting is wrong."
+)
+
+
+def lint_skills(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[DIR]...", help="Folders to lint; the configured ones if none."),
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Warnings fail as errors do.")] = False,
+    routing: Annotated[
+        bool,
+        typer.Option(help="Also rank the skills' examples, to find those that take each other's."),
+    ] = True,
+    sarif: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write the findings as SARIF, for code hosts."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Report what keeps skills from being found, understood or trusted, by path and line."""
+    from router.skills.catalog import load_catalog
+    from router.skills.discovery import configured_roots, existing_root
+
+    settings = read_settings()
+    catalog = load_catalog(tuple(map(existing_root, folders or configured_roots(settings))))
+    findings = _findings(catalog, settings, routing=routing)
+    counts = _counts(catalog, findings)
+    if sarif is not None:
+        _write_sarif(sarif, findings)
+    if as_json:
+        output.print_json({**counts, "findings": [_finding_to_dict(f) for f in findings]})
+    else:
+        for finding in findings:
+            typer.echo(output.plain(finding))
+        typer.echo(", ".join(f"{what}: {number}" for what, number in counts.items()), err=True)
+    if counts["errors"] or (strict and counts["warnings"]):
+        raise typer.Exit(1)
+
+
+def new_skill(
+    name: Annotated[str, typer.Argument(help="Name: lower-case letters, digits and hyphens.")],
+    folder: Annotated[
+        Path, typer.Option("--dir", metavar="DIR", help="Folder of skills that it is put into.")
+    ] = Path("skills"),
+) -> None:
+    """Write a new skill to start from: a SKILL.md that lints clean and says what to replace."""
+    from router.skills.scaffold import scaffold_skill
+
+    typer.echo(output.plain(scaffold_skill(folder, name)))
+
+
+def _findings(catalog: Catalog, settings: Settings, *, routing: bool) -> list[Diagnostic]:
+    import asyncio
+
+    from router.lint.manifest import lint_manifest
+    from router.skills.diagnostics import Diagnostic
+    from router.skills.manifest import read_manifest_bytes
+
+    shadowed = tuple(lost.manifest for lost in catalog.shadowed)
+    findings = [*catalog.diagnostics, *(d for skill in shadowed for d in skill.diagnostics)]
+    for skill in (*catalog.skills.values(), *shadowed):
+        try:
+            findings += lint_manifest(skill, read_manifest_bytes(skill.path))
+        except ManifestError as error:  # deleted since the catalog was loaded
+            findings.append(Diagnostic.of_failure(error))
+    if routing and len(catalog.routable) > 1:
+        from router.lint.routing import lint_routing
+        from router.retrieval.encoders import build_encoder
+
+        with output.progress("ranking the examples") as show:
+            encoder = build_encoder(settings)
+            findings += asyncio.run(lint_routing(catalog, encoder=encoder, progress=show))
+    return sorted(findings, key=lambda finding: (finding.path.parts, finding.line))
+
+
+def _counts(catalog: Catalog, findings: Sequence[Diagnostic]) -> dict[str, int]:
+    found = [finding.severity.value for finding in findings]
+    return {
+        "skills": len(catalog.skills) + len(catalog.shadowed) + len(catalog.failures),
+        "errors": found.count("error"),
+        "warnings": found.count("warning"),
+        "notes": found.count("info"),
+    }
+
+
+def _finding_to_dict(finding: Diagnostic) -> dict[str, Any]:
+    return {
+        "path": str(finding.path),
+        "line": finding.line,
+        "severity": finding.severity.value,
+        "code": finding.code,
+        "message": finding.message,
+    }
+
+
+def _write_sarif(file: Path, findings: Sequence[Diagnostic]) -> None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    from router.lint.sarif import to_sarif
+
+    try:
+        number = version("cascade-router")
+    except PackageNotFoundError:
+        number = "0"  # a source tree that is not installed
+    log = to_sarif(findings, root=Path.cwd(), version=number)
+    try:
+        file.write_bytes(json.dumps(log, indent=2).encode())
+    except OSError as error:
+        raise ConfigurationError(f"--sarif: cannot write {file}: {error.strerror}") from error

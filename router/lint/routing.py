@@ -1,0 +1,275 @@
+"""Linting a set of skills together: who takes whose requests.
+
+An author's example requests are part of the index, so a skill finds its own examples too easily.
+They are therefore ranked as strangers' requests would be: the examples are dealt into folds, and
+those of one fold are ranked by an index that was built without them, every skill losing its share
+at once, so that no skill has an advantage over another. Up to ten examples a skill, each is left
+out alone (leave one out); beyond that, a tenth of them together. It is the router's own index,
+built over the skills that are linted and no others.
+
+A request that another skill takes only when the example is missing shows how near two skills are;
+one that goes astray although the index holds it is lost in service as well.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from router.lint.rules import COLLISION, GREEDY, NEAR_DUPLICATE, STRAY_EXAMPLE
+from router.lint.source import Source
+from router.retrieval.documents import words
+from router.retrieval.encoders import Encoder
+from router.retrieval.index import SkillIndex
+from router.retrieval.vectors import VectorStore
+from router.skills.catalog import Catalog
+from router.skills.diagnostics import Diagnostic, short
+from router.skills.manifest import SkillManifest, read_manifest_bytes
+from router.text import stem
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MAX_FOLDS: Final = 10
+LEAST_ROBBED: Final = 3
+"""Skills from which a greedy one takes requests, at least."""
+LEAST_LOST: Final = 3
+LOST_SHARE: Final = 0.5
+"""A skill that loses so many, and this share, of its examples when they are left out is described
+in other words than it is asked for."""
+SHOWN: Final = 3
+"""Requests that a finding quotes at most, in each direction."""
+SAME_COSINE: Final = 0.9
+SAME_WORDS: Final = 0.7
+"""Two descriptions are nearly the same when their vectors and their word sets are this alike; the
+second is the share of common stems in all stems (Jaccard)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """An example request that another skill takes when the index does not hold it.
+
+    Attributes:
+        request: the example.
+        owner: the skill that gives it.
+        captor: the skill that ranks first for it.
+        far: it is nearer to another example of its owner than to any of the captor's.
+    """
+
+    request: str
+    owner: str
+    captor: str
+    far: bool
+
+
+async def lint_routing(
+    catalog: Catalog,
+    *,
+    encoder: Encoder,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Diagnostic, ...]:
+    """What the skills of a catalog take from each other.
+
+    Skills without examples are judged as captors only. ``progress`` is called with (done, total)
+    rounds of indexing.
+
+    Raises:
+        EncoderError: a skill or an example cannot be encoded.
+        StoreError: no temporary index can be written.
+    """
+    skills = catalog.routable
+    if len(skills) < 2:
+        return ()
+    taken, astray = await _rank_examples(catalog, encoder, progress)
+    found = (
+        *_stray(catalog, astray),
+        *_described_in_other_words(catalog, taken),
+        *_collisions(catalog, taken),
+        *_greedy(catalog, taken),
+        *_near_duplicates(skills, encoder),
+    )
+    return tuple(sorted(found, key=lambda diagnostic: (diagnostic.path.parts, diagnostic.line)))
+
+
+async def _rank_examples(
+    catalog: Catalog, encoder: Encoder, progress: Callable[[int, int], None] | None
+) -> tuple[list[Taken], list[tuple[str, str, str]]]:
+    """Examples that another skill takes: left out, and (owner, request, captor) although there."""
+    folds = min(max(len(skill.examples) for skill in catalog.routable), MAX_FOLDS)
+    owned = {skill.name: skill.examples for skill in catalog.routable if skill.examples}
+    if not owned:
+        return [], []
+    nearness = _Nearness(owned, encoder)
+    taken: list[Taken] = []
+    astray: list[tuple[str, str, str]] = []
+    with tempfile.TemporaryDirectory(prefix="cascade-router-lint-") as folder:
+        store = VectorStore.open(Path(folder), identity=encoder.identity)
+        try:
+            index = SkillIndex.build(catalog, encoder=encoder, store=store)
+            suspects: list[tuple[str, str]] = []
+            for fold in range(folds):
+                if progress is not None:
+                    progress(fold, folds + 1)
+                index = index.updated(_without(catalog, fold, folds))
+                left_out = [
+                    (name, request)
+                    for name, examples in owned.items()
+                    for request in examples[fold::folds]
+                ]
+                await index.prepare(request for _, request in left_out)
+                for owner, request in left_out:
+                    captor = (await index.rank(request, limit=1)).matches[0].name
+                    if captor != owner:
+                        far = nearness.is_far(request, owner, captor)
+                        taken.append(Taken(request, owner, captor, far))
+                        suspects.append((owner, request))
+            if progress is not None:
+                progress(folds, folds + 1)
+            index = index.updated(catalog)
+            for owner, request in suspects:
+                captor = (await index.rank(request, limit=1)).matches[0].name
+                if captor != owner:
+                    astray.append((owner, request, captor))
+        finally:
+            store.close()
+    return taken, astray
+
+
+def _without(catalog: Catalog, fold: int, folds: int) -> Catalog:
+    """The catalog with the examples of one fold taken out of every skill."""
+    return Catalog(
+        {
+            skill.name: dataclasses.replace(
+                skill,
+                examples=tuple(e for i, e in enumerate(skill.examples) if i % folds != fold),
+                digest=f"{skill.digest}-{fold}" if skill.examples else skill.digest,
+            )
+            for skill in catalog.routable
+        }
+    )
+
+
+class _Nearness:
+    """Which skill's examples a request is nearest to."""
+
+    def __init__(self, owned: dict[str, tuple[str, ...]], encoder: Encoder) -> None:
+        requests = list(dict.fromkeys(itertools.chain.from_iterable(owned.values())))
+        vectors = encoder.encode(requests)
+        self._vector: dict[str, NDArray[np.float32]] = dict(zip(requests, vectors, strict=True))
+        self._owned = owned
+
+    def is_far(self, request: str, owner: str, captor: str) -> bool:
+        """Whether the captor's examples are farther off than the owner's other ones.
+
+        A captor without examples has said nothing that the request could be near to; an owner
+        without another one leaves nothing to compare.
+        """
+        if captor not in self._owned:
+            return True
+        others = tuple(text for text in self._owned[owner] if text != request)
+        return bool(others) and (
+            self._nearest(request, self._owned[captor]) < self._nearest(request, others)
+        )
+
+    def _nearest(self, request: str, examples: Sequence[str]) -> float:
+        vectors = np.stack([self._vector[text] for text in examples])
+        return float((vectors @ self._vector[request]).max())
+
+
+def _stray(catalog: Catalog, astray: Sequence[tuple[str, str, str]]) -> Iterator[Diagnostic]:
+    for owner, request, captor in astray:
+        skill = catalog.skills[owner]
+        message = (
+            f"the example {short(request)} finds {captor!r} first: say in the description what it "
+            f"is about, or leave the example to {captor!r}"
+        )
+        yield STRAY_EXAMPLE.breach(skill.path, _line_of(skill, request), message)
+
+
+def _described_in_other_words(catalog: Catalog, taken: Sequence[Taken]) -> Iterator[Diagnostic]:
+    lost: dict[str, list[str]] = defaultdict(list)
+    for case in taken:
+        lost[case.owner].append(case.request)
+    for owner, requests in lost.items():
+        skill = catalog.skills[owner]
+        if len(requests) >= max(LEAST_LOST, LOST_SHARE * len(skill.examples)):
+            message = (
+                f"{len(requests)} of {len(skill.examples)} examples find other skills first when "
+                f"the index does not hold them ({_quoted(requests)}): requests like them are lost; "
+                "use their words in the description or the keywords"
+            )
+            yield STRAY_EXAMPLE.breach(skill.path, _line_of(skill, requests[0]), message)
+
+
+def _collisions(catalog: Catalog, taken: Sequence[Taken]) -> Iterator[Diagnostic]:
+    requests: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for case in taken:
+        requests[case.owner, case.captor].append(case.request)
+    for (owner, captor), lost in requests.items():
+        won = requests.get((captor, owner), [])
+        if owner > captor or not won:
+            continue
+        skill = catalog.skills[owner]
+        message = (
+            f"{owner!r} and {captor!r} take each other's requests: {captor!r} is found first for "
+            f"{_quoted(lost)}, {owner!r} for {_quoted(won)}: say in both descriptions what is the "
+            "other's, or make one skill of them"
+        )
+        yield COLLISION.breach(skill.path, _line_of(skill, lost[0]), message)
+
+
+def _greedy(catalog: Catalog, taken: Sequence[Taken]) -> Iterator[Diagnostic]:
+    by_captor: dict[str, list[Taken]] = defaultdict(list)
+    for case in taken:
+        if case.far:
+            by_captor[case.captor].append(case)
+    for captor, cases in by_captor.items():
+        robbed = Counter(case.owner for case in cases)
+        if len(robbed) < LEAST_ROBBED:
+            continue
+        skill = catalog.skills[captor]
+        firsts = [next(c.request for c in cases if c.owner == owner) for owner in robbed]
+        message = (
+            f"takes requests far from its own, {len(cases)} examples of {len(robbed)} other skills "
+            f"({', '.join(list(robbed)[:SHOWN])}), such as {_quoted(firsts)}: narrow what the "
+            "description and the hints claim"
+        )
+        yield GREEDY.breach(skill.path, _line_of(skill, skill.description), message)
+
+
+def _near_duplicates(skills: Sequence[SkillManifest], encoder: Encoder) -> Iterator[Diagnostic]:
+    vectors = encoder.encode([skill.description for skill in skills])
+    stems = [frozenset(map(stem, words(skill.description))) for skill in skills]
+    # Row by row: the whole matrix of a large catalog would not fit into memory.
+    for place, skill in enumerate(skills):
+        alike = np.flatnonzero(vectors[place + 1 :] @ vectors[place] >= SAME_COSINE)
+        for other in (alike + place + 1).tolist():
+            common = len(stems[place] & stems[other]) / max(len(stems[place] | stems[other]), 1)
+            if common >= SAME_WORDS:
+                message = (
+                    f"the description is nearly that of {skills[other].name!r}: say what sets the "
+                    "two apart, or remove one of them"
+                )
+                line = _line_of(skill, skill.description)
+                yield NEAR_DUPLICATE.breach(skill.path, line, message)
+
+
+def _line_of(skill: SkillManifest, text: str) -> int:
+    """The line of one of the skill's own texts."""
+    source = Source.of(skill, read_manifest_bytes(skill.path))
+    passage = next(passage for passage in source.head if passage.text == text)
+    return source.place(passage, 0, len(text))
+
+
+def _quoted(requests: Sequence[str]) -> str:
+    shown = ", ".join(map(short, requests[:SHOWN]))
+    more = len(requests) - SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown

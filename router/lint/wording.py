@@ -1,0 +1,99 @@
+"""How a skill is worded: whether a router, and the model behind it, can tell when it is meant.
+
+The cues are English. A description in another language is not judged by them, and neither is a
+skill that is never offered for routing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from router.lint.rules import KEYWORD_STUFFING, LONG_BODY, NO_WHEN, SHORT_DESCRIPTION
+from router.lint.source import Source
+from router.skills.diagnostics import Diagnostic
+from router.text import STOPWORDS, is_english, stem, tokens
+
+MAX_BODY_LINES: Final = 500
+LEAST_WORDS: Final = 6
+"""Different words with a meaning of their own that a description needs."""
+LONGEST_LIST: Final = 15
+"""Items of up to four words in a row, between commas; a longer list is no sentence."""
+MAX_KEYWORDS: Final = 40
+REPEATED: Final = 10
+REPEATED_SHARE: Final = 0.2
+"""A word that comes this often, and makes up this share of all, is repeated to be found."""
+
+_SAYS_WHEN: Final = re.compile(
+    r"""
+    \b(?:when|whenever|in\ case)\b
+    | \b(?:if|unless)\s+(?:(?:the|an?|your|our)\s+)?
+        (?:users?|someone|anyone|you|it|there|something|customers?|people|asked|needed|requested)\b
+    | \b(?:use|used|useful|apply|applies|invoke|call|run|load|activate|choose|consult|reach\ for)\b
+        [^.!?]{0,60}?\b(?:if|for|to|before|after|during|while|on)\b
+    | \b(?:ideal|best|suitable|suited|intended|meant|designed|preferred|great|good|appropriate)
+        \s+(?:for|to|in)\b
+    | \b(?:before|after|while|during)\s+(?:\w+\s+){0,2}?\w+ing\b
+    | \b(?:triggers?|triggered|invoked|activates?|activated|fires?)\b
+    | \b(?:users?|someone|anyone|people)\s+(?:\w+\s+)?(?:asks?|wants?|needs?|says?|mentions?)\b
+    | ,\s+for\s+\w+  # "..., for RNA-seq analysis": a purpose at the end
+    | \bfor\s+(?:any|all|every|users|people|anyone|teams|developers|tasks|requests|questions|work)\b
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_SAYS_NOTHING: Final = frozenset(("use", "used", "uses", "using", "skill", "user", "users"))
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?;:])\s|[\n()]")
+
+
+def wording(source: Source) -> Iterator[Diagnostic]:
+    """What a skill's wording lacks."""
+    skill = source.skill
+    if (lines := skill.body.count("\n") + 1) > MAX_BODY_LINES:
+        message = f"the body has {lines:,} lines: move details to files under references/"
+        yield LONG_BODY.breach(skill.path, source.body.line, message)
+    if skill.disable_model_invocation:
+        return
+    line = source.head[1].line
+    words = [word for word in tokens(skill.description) if word not in STOPWORDS]
+    if len(set(words) - _SAYS_NOTHING) < LEAST_WORDS:
+        message = (
+            f"the description has under {LEAST_WORDS} words with a meaning of their own: say what "
+            "the skill does and when to use it"
+        )
+        yield SHORT_DESCRIPTION.breach(skill.path, line, message)
+    if is_english(tokens(skill.description)) and not _SAYS_WHEN.search(skill.description):
+        message = "the description says what but not when: add a sentence such as 'Use when ...'"
+        yield NO_WHEN.breach(skill.path, line, message)
+    yield from _stuffing(source, words)
+
+
+def _stuffing(source: Source, words: list[str]) -> Iterator[Diagnostic]:
+    path, line = source.skill.path, source.head[1].line
+    if (items := _longest_list(source.skill.description)) > LONGEST_LIST:
+        message = (
+            f"the description lists {items} short items in a row: keep what tells the skill from "
+            "others and move the rest to the body"
+        )
+        yield KEYWORD_STUFFING.breach(path, line, message)
+    counts = Counter(map(stem, words)).most_common(1)
+    if counts and counts[0][1] >= max(REPEATED, REPEATED_SHARE * len(words)):
+        message = (
+            f"the description says {counts[0][0]!r} {counts[0][1]} times: say it once or twice"
+        )
+        yield KEYWORD_STUFFING.breach(path, line, message)
+    if (count := len(source.skill.routing_keywords)) > MAX_KEYWORDS:
+        line = next(p.line for p in source.head if p.label == "metadata.routing-keywords")
+        message = f"there are {count} routing keywords: keep the {MAX_KEYWORDS} that matter most"
+        yield KEYWORD_STUFFING.breach(path, line, message)
+
+
+def _longest_list(text: str) -> int:
+    longest = 0
+    for sentence in _SENTENCE_END.split(text):
+        run = 0
+        for item in sentence.split(","):
+            run = run + 1 if len(item.split()) <= 4 else 0
+            longest = max(longest, run)
+    return longest

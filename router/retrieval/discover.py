@@ -1,0 +1,240 @@
+"""Discovery: which skills there are for a need, the installed ones and those that could be.
+
+Ranks and decides nothing. Skills that are not installed have an index of their own, so they can
+neither be routed to nor change how the installed ones rank. A score means something within one
+index only, because rarity of words, latent space and nearest neighbours are the index's own. So
+the two rankings are never compared by score: they are interleaved by rank, the installed skill
+first of each pair.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Final
+
+from router.errors import InvalidRequest
+from router.flight import in_thread
+from router.retrieval.encoders import Encoder
+from router.retrieval.index import Match, SkillIndex
+from router.retrieval.vectors import VectorStore
+from router.skills.catalog import Catalog
+from router.skills.catalogues import Catalogue, read_catalogue
+from router.skills.diagnostics import Diagnostic
+from router.skills.manifest import SkillManifest
+
+MAX_LIMIT: Final = 1_000
+MAX_SHOWN_TERMS: Final = 5
+
+_log: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """One skill that was found.
+
+    Attributes:
+        name: of the skill.
+        description: what it does and when to use it, as its author says.
+        installed: whether it can be routed to. What is not installed is a suggestion only.
+        source: its ``SKILL.md``, or the index that lists it.
+        url: where to get it, as an index says; unverified.
+        shadows: the ``SKILL.md`` files of the same name that are not offered because this one is
+            stronger, strongest first.
+        match: what its place rests on; scores compare among equal ``installed`` only.
+        reason: the same in words.
+    """
+
+    name: str
+    description: str
+    installed: bool
+    source: Path
+    url: str | None
+    shadows: tuple[Path, ...]
+    match: Match
+    reason: str
+
+
+async def discover(
+    query: str,
+    *,
+    catalog: Catalog,
+    index: SkillIndex,
+    limit: int,
+    catalogues: CatalogueIndex | None = None,
+) -> tuple[Discovered, ...]:
+    """The best skills for a query, best first, with why.
+
+    Args:
+        query: what is needed, as ``Request.parse`` lets it through.
+        catalog: the installed skills.
+        index: over the same skills.
+        limit: how many to give, in [1, 1000].
+        catalogues: where to look for skills that are not installed; None means nowhere. A skill
+            that is installed under the same name, or was unloaded, is not suggested.
+
+    Raises:
+        InvalidRequest: the limit is out of range.
+        EncoderError: the query, or a skill of a catalogue, cannot be encoded.
+        StoreError: the index of the catalogues cannot be opened.
+        RuntimeError: ``catalogues`` is closed.
+    """
+    if not 1 <= limit <= MAX_LIMIT:
+        raise InvalidRequest(f"limit: {limit}; expected 1 to {MAX_LIMIT:,}")
+    ranking = await index.rank(query, limit=limit)
+    shadows: dict[str, list[Path]] = {}
+    for lost in catalog.shadowed:
+        shadows.setdefault(lost.manifest.name, []).append(lost.manifest.path)
+    installed = [
+        _found(
+            match,
+            catalog.skills[match.name],
+            installed=True,
+            shadows=tuple(shadows.get(match.name, ())),
+        )
+        for match in ranking.matches
+    ]
+    if catalogues is None:
+        return tuple(installed)
+    taken = catalog.skills.keys() | catalog.hidden
+    suggested = await catalogues.suggest(query, limit=limit, taken=taken)
+    pairs = zip_longest(installed, suggested)
+    return tuple(skill for pair in pairs for skill in pair if skill is not None)[:limit]
+
+
+class CatalogueIndex:
+    """Retrieval over the skills of some catalogues. Belongs to the event loop that first uses it.
+
+    Nothing is read before it is first asked. From then on each question looks at the catalogues
+    again, in a thread, and encodes what changed; the vectors are kept on disk.
+    """
+
+    def __init__(self, paths: Sequence[Path], *, encoder: Encoder, state_dir: Path) -> None:
+        """An index that is not open yet.
+
+        Args:
+            paths: folders of skills and JSON indexes; the first that lists a name wins.
+            encoder: of skills and queries.
+            state_dir: where the index is kept, below ``index``.
+        """
+        self._places = tuple(dict.fromkeys(map(_absolute, paths)))
+        self._encoder = encoder
+        named = json.dumps([str(place) for place in self._places]).encode()
+        digest = hashlib.blake2b(named, digest_size=16).hexdigest()
+        self._folder = state_dir / "index" / f"catalogues-{digest}"
+        self._turn = asyncio.Lock()
+        self._catalogues: tuple[Catalogue, ...] = ()
+        self._listed: dict[str, tuple[SkillManifest, str | None]] = {}
+        self._store: VectorStore | None = None
+        self._index: SkillIndex | None = None
+        self._closed = False
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What could not be read, or was left out, when the catalogues were last looked at."""
+        return tuple(fault for catalogue in self._catalogues for fault in _faults(catalogue))
+
+    async def suggest(
+        self, query: str, *, limit: int, taken: Collection[str] = ()
+    ) -> tuple[Discovered, ...]:
+        """The best listed skills for a query, best first, without those of the taken names.
+
+        A catalogue that cannot be read is logged and left out.
+
+        Raises:
+            EncoderError: the query or a listed skill cannot be encoded.
+            StoreError: the index cannot be opened.
+            RuntimeError: it is closed.
+        """
+        if not self._places:
+            return ()
+        async with self._turn:  # until the ranking is done, because the store may be closed after
+            if self._closed:
+                raise RuntimeError("this index of catalogues is closed")
+            index = await in_thread(self._refreshed)
+            free = None
+            if not self._listed.keys().isdisjoint(taken):
+                free = [name for name in self._listed if name not in taken]
+            ranking = await index.rank(query, among=free, limit=limit)
+            return tuple(
+                _found(match, manifest, installed=False, url=url)
+                for match in ranking.matches
+                for manifest, url in (self._listed[match.name],)
+            )
+
+    async def aclose(self) -> None:
+        """Close the store, after the question under way. Closing twice is fine."""
+        async with self._turn:
+            self._closed = True
+            if self._store is not None:
+                self._store.close()
+                self._store = self._index = None
+
+    def _refreshed(self) -> SkillIndex:
+        """The index of what the catalogues list now."""
+        before = {catalogue.path: catalogue for catalogue in self._catalogues}
+        self._catalogues = tuple(
+            read_catalogue(place, previous=before.get(place)) for place in self._places
+        )
+        for catalogue in self._catalogues:
+            _log_news(catalogue, before.get(catalogue.path))
+        self._listed = {
+            name: (manifest, catalogue.urls.get(name))
+            for catalogue in reversed(self._catalogues)  # the first one has the last word
+            for name, manifest in catalogue.catalog.skills.items()
+        }
+        catalog = Catalog({name: manifest for name, (manifest, _) in self._listed.items()})
+        if self._index is not None:
+            if self._index.catalog.version != catalog.version:
+                self._index = self._index.updated(catalog)
+            return self._index
+        if self._store is None:
+            self._store = VectorStore.open(self._folder, identity=self._encoder.identity)
+        self._index = SkillIndex.build(catalog, encoder=self._encoder, store=self._store)
+        return self._index
+
+
+def _found(
+    match: Match,
+    manifest: SkillManifest,
+    *,
+    installed: bool,
+    url: str | None = None,
+    shadows: tuple[Path, ...] = (),
+) -> Discovered:
+    shown = ", ".join(match.terms[:MAX_SHOWN_TERMS]) or "meaning alone"
+    return Discovered(
+        name=match.name,
+        description=manifest.description,
+        installed=installed,
+        source=manifest.path,
+        url=url,
+        shadows=shadows,
+        match=match,
+        reason=f"matches on {shown}",
+    )
+
+
+def _faults(catalogue: Catalogue) -> tuple[Diagnostic, ...]:
+    return (*catalogue.catalog.failures, *catalogue.catalog.notices)
+
+
+def _log_news(catalogue: Catalogue, before: Catalogue | None) -> None:
+    """One line for a catalogue's faults, when they are not those that were logged last."""
+    faults = _faults(catalogue)
+    if faults and (before is None or faults != _faults(before)):
+        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        path = ascii(str(faults[0].path))
+        _log.warning("catalogue fault in %s: %s%s", path, faults[0].message, more)
+
+
+def _absolute(path: Path) -> Path:
+    expanded = os.path.expanduser(path)  # noqa: PTH111 - Path.expanduser raises without a home
+    return Path(expanded).absolute()

@@ -1,0 +1,178 @@
+"""Catalogues: what lists skills that are not installed, to be suggested and never routed to.
+
+Not to be mistaken for the catalog, which is what is installed. A catalogue is a path on this
+machine: a folder of skills, or a JSON index. Bringing it there, from a share or a repository, is
+other tools' work: nothing is fetched, and an index's URLs are handed on, never followed.
+
+An index comes from strangers. It is bounded, and each entry is taken as it is or left out: nothing
+in it is guessed, converted or repaired. Keys that this version does not know are ignored, because
+other tools may want more in the same file. A name keeps the format's own rule, because it is what
+a person will type.
+
+    [{"name": "pdf-forms", "description": "Fills PDF forms.",
+      "keywords": ["acroform"], "url": "https://example.org/pdf-forms"}]
+
+or the same list under the key ``skills`` of an object.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import from_json
+
+from router.errors import ManifestError
+from router.skills.catalog import Catalog, load_catalog
+from router.skills.diagnostics import Diagnostic, Report
+from router.skills.frontmatter import printable
+from router.skills.manifest import SkillManifest
+
+MAX_INDEX_BYTES: Final = 8 << 20
+MAX_ENTRIES: Final = 10_000
+MAX_KEYWORDS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """What one path lists.
+
+    Attributes:
+        path: the folder or the index, as an absolute path.
+        catalog: the skills by name; those of an index have the index as their ``path`` and no body.
+            ``failures`` and ``notices`` say what could not be read or was left out.
+        urls: where to get a skill, by name; only an index says so.
+        digest: SHA-256 of an index's bytes in hex; empty for a folder.
+    """
+
+    path: Path
+    catalog: Catalog
+    urls: Mapping[str, str] = field(default_factory=dict)
+    digest: str = ""
+
+
+def read_catalogue(path: Path, *, previous: Catalogue | None = None) -> Catalogue:
+    """Read what a path lists; faults are reported in the outcome, and nothing is raised.
+
+    Args:
+        path: an absolute path.
+        previous: what the same path listed before. What did not change is not parsed again, and an
+            index that cannot be read now goes on listing what it did, until it is mended or gone.
+    """
+    if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises below an unreadable folder
+        known = previous.catalog if previous is not None else None
+        return Catalogue(path, load_catalog([path], previous=known, missing_ok=True, quick=True))
+    try:
+        data = _read_bytes(path)
+        digest = hashlib.sha256(data).hexdigest()
+        if previous is not None and previous.digest == digest:
+            return previous
+        return _parse_index(data, path, digest)
+    except ManifestError as error:
+        failures = (Diagnostic.of_failure(error),)
+        if previous is None or not os.path.lexists(path):
+            return Catalogue(path, Catalog(failures=failures))
+        kept = replace(previous.catalog, failures=failures)
+        return replace(previous, catalog=kept, digest="")
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would block the read for ever
+            raise ManifestError(path, 0, "neither a folder of skills nor a JSON file")
+        with path.open("rb") as file:
+            data = file.read(MAX_INDEX_BYTES + 1)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = getattr(error, "strerror", None) or error
+        raise ManifestError(path, 0, f"the catalogue cannot be read: {reason}") from error
+    if len(data) > MAX_INDEX_BYTES:
+        raise ManifestError(path, 0, f"the index is larger than {MAX_INDEX_BYTES:,} bytes")
+    return data
+
+
+def _parse_index(data: bytes, path: Path, digest: str) -> Catalogue:
+    """An index's bytes as a catalogue.
+
+    Raises:
+        ManifestError: it is not JSON, not a list of entries, or has too many of them.
+    """
+    try:
+        document = from_json(data, allow_inf_nan=False)
+    except ValueError as error:
+        raise ManifestError(path, 0, f"the index is not JSON: {error}") from error
+    entries = document.get("skills") if isinstance(document, dict) else document
+    if not isinstance(entries, list):
+        raise ManifestError(path, 0, 'the index is neither a list nor an object with "skills"')
+    if len(entries) > MAX_ENTRIES:
+        reason = f"the index has {len(entries):,} entries; at most {MAX_ENTRIES:,}"
+        raise ManifestError(path, 0, reason)
+    report = Report(path)
+    skills: dict[str, SkillManifest] = {}
+    urls: dict[str, str] = {}
+    for number, value in enumerate(entries, start=1):
+        try:
+            entry = _Entry.model_validate(value)
+        except ValidationError as error:
+            report.warn(0, "bad-entry", f"entry {number} is left out: {_render(error)}")
+            continue
+        if entry.name in skills:
+            message = f"entry {number} is left out: {entry.name} is listed before it"
+            report.warn(0, "listed-twice", message)
+            continue
+        skills[entry.name] = entry.as_manifest(path)
+        if entry.url is not None:
+            urls[entry.name] = entry.url
+    return Catalogue(path, Catalog(skills, notices=report.diagnostics), urls, digest)
+
+
+def _tidy(text: str) -> str:
+    """The text on one line, without control characters, as a ``SKILL.md`` is read."""
+    tidy = " ".join(printable(text).split())
+    if not tidy:
+        raise ValueError("it is empty")
+    return tidy
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+
+    name: Annotated[str, Field(max_length=64, pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+    description: Annotated[str, Field(max_length=1024), AfterValidator(_tidy)]
+    keywords: Annotated[
+        list[Annotated[str, Field(max_length=100), AfterValidator(_tidy)]],
+        Field(max_length=MAX_KEYWORDS),
+    ] = []
+    # A web address of a host by name, without user name and password.
+    url: (
+        Annotated[
+            str,
+            Field(
+                max_length=2048, pattern=r"^https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?([/?#][!-~]*)?$"
+            ),
+        ]
+        | None
+    ) = None
+
+    def as_manifest(self, index: Path) -> SkillManifest:
+        """The entry as a skill without instructions."""
+        return SkillManifest(
+            name=self.name,
+            description=self.description,
+            routing_keywords=tuple(self.keywords),
+            body="",
+            path=index,
+            digest=hashlib.sha256(self.model_dump_json().encode()).hexdigest(),
+        )
+
+
+def _render(error: ValidationError) -> str:
+    """The first fault: where and what, never the value."""
+    fault: Any = error.errors(include_input=False, include_url=False)[0]
+    place = ".".join(str(part) for part in fault["loc"]) or "the entry"
+    return f"{place}: {fault['msg']}"

@@ -1,0 +1,123 @@
+"""What a step from one catalog snapshot to the next changed: the one thing observers are told.
+
+A change is computed from its two snapshots and from nothing else, so that changes in a row can be
+told as one: from the first one's ``before`` to the last one's ``after``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from router.skills.catalog import Catalog
+from router.skills.diagnostics import Diagnostic
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CatalogChange:
+    """The difference between two snapshots. All names are in order, ``added``, ``changed``,
+    ``removed`` and ``moved`` are disjoint.
+
+    Attributes:
+        before: the snapshot that is replaced.
+        after: the snapshot that replaces it.
+        added: names that only ``after`` has.
+        changed: names in both, with different content.
+        removed: names that only ``before`` has.
+        moved: names in both, with the same content at another place.
+        shadowed: names of skills that have newly lost their name to a stronger one.
+        failed: what newly cannot be loaded: the file, the line and why.
+        mended: files that could not be loaded before and are loaded now.
+    """
+
+    before: Catalog = field(repr=False)
+    after: Catalog = field(repr=False)
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    moved: tuple[str, ...]
+    shadowed: tuple[str, ...]
+    failed: tuple[Diagnostic, ...]
+    mended: tuple[Path, ...]
+
+    @classmethod
+    def between(cls, before: Catalog, after: Catalog, *, touched: Iterable[str] = ()) -> Self:
+        """Compare two snapshots by names, digests and places.
+
+        ``touched`` are names that somebody may have half acted on since ``before``. They are told
+        even where nothing differs any more: as changed when ``after`` has them, else as removed.
+        """
+        old, new = before.skills, after.skills
+        touched = frozenset(touched)
+        changed, moved = [], []
+        for name in new.keys() & old.keys():
+            if new[name].digest != old[name].digest or name in touched:
+                changed.append(name)
+            elif new[name].path != old[name].path:
+                moved.append(name)
+        lost_before = {lost.manifest.path for lost in before.shadowed}
+        failed_before = frozenset(before.failures)
+        return cls(
+            before,
+            after,
+            added=_in_order(new.keys() - old.keys()),
+            changed=_in_order(changed),
+            removed=_in_order((old.keys() | touched) - new.keys()),
+            moved=_in_order(moved),
+            shadowed=_in_order(
+                {
+                    lost.manifest.name
+                    for lost in after.shadowed
+                    if lost.manifest.path not in lost_before
+                }
+            ),
+            failed=tuple(fault for fault in after.failures if fault not in failed_before),
+            mended=_mended(before, after),
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name that is added, changed, removed or moved."""
+        return (*self.added, *self.changed, *self.removed, *self.moved)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the two snapshots are the same in everything, their reports included."""
+        old, new = self.before, self.after
+        return not self.names and (
+            old is new
+            or (
+                old.skills == new.skills
+                and old.shadowed == new.shadowed
+                and old.failures == new.failures
+                and old.notices == new.notices
+                and old.stale == new.stale
+                and old.roots == new.roots
+                and old.hidden == new.hidden
+            )
+        )
+
+    def __str__(self) -> str:
+        parts = []
+        for what in ("added", "changed", "removed", "moved", "shadowed", "failed", "mended"):
+            found = getattr(self, what)
+            if found:
+                shown = ", ".join(str(item) for item in found[:5])
+                parts.append(f"{len(found):,} {what} ({shown}{', ...' if len(found) > 5 else ''})")
+        return "; ".join(parts) or "no skill changed"
+
+
+def _mended(before: Catalog, after: Catalog) -> tuple[Path, ...]:
+    still = {fault.path for fault in after.failures}
+    gone = {fault.path for fault in before.failures} - still
+    if not gone:
+        return ()
+    loaded = {manifest.path for manifest in after.skills.values()}
+    loaded |= {lost.manifest.path for lost in after.shadowed}
+    return tuple(sorted(gone & loaded))
+
+
+def _in_order(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(names))

@@ -1,0 +1,289 @@
+"""The manager: keeps the catalog in step with the disk, one step at a time.
+
+Every step is the same: read the disk into a snapshot aside (in a thread), have it installed, make
+it current, tell the observers. Steps never overlap. What happens during one leads to one more
+afterwards, however much it was. A step that fails leaves everything as it was, is reported, and is
+tried again: at the next hint, or after a pause that doubles each time.
+
+While watching, events are debounced: a step begins when the folders have been quiet for
+``debounce_seconds``, or at the latest ``MAX_DEBOUNCES`` times as long after the first one, because
+a file that is written all the time must not keep the others from being seen. All skills that
+changed by then are in one change, each once, as the disk has it: that coalesces per skill.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from router.skills.catalog import load_catalog
+from router.skills.changes import CatalogChange
+from router.skills.discovery import existing_root
+from router.skills.observers import CatalogObserver, Observers
+from router.skills.registry import SkillRegistry
+from router.skills.watching import STEP_MS, FolderWatcher, WatchMode, WatchReport
+
+MAX_DEBOUNCES: Final = 10
+"""Debounce times after which a step begins although the folders are not quiet."""
+
+Install = Callable[[CatalogChange], Awaitable[None]]
+"""Makes a change effective (builds the index of ``change.after``, swaps both in one assignment), or
+raises and leaves everything as it was. It may be called for the same change again, and for one that
+is about reports only, with equal versions."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ManagerReport:
+    """How the manager is doing.
+
+    Attributes:
+        watch: what is watched, and how.
+        steps: changes that were installed.
+        failures: steps that failed in a row; 0 after one that succeeded.
+        last_error: of the last failed step, as ``Type: message``; None when there was none.
+    """
+
+    watch: WatchReport
+    steps: int
+    failures: int
+    last_error: str | None
+
+
+class SkillManager:
+    """Loads, reloads, unloads and watches skills. Belongs to the event loop it is used on.
+
+    manager = SkillManager(registry, install=install, observers=[LogObserver()])
+    async with manager.watch():
+        ...
+    await manager.aclose()
+    """
+
+    def __init__(
+        self,
+        registry: SkillRegistry,
+        *,
+        install: Install,
+        observers: Iterable[CatalogObserver] = (),
+        debounce_seconds: float = 0.2,
+        retry_seconds: float = 1.0,
+        rescan_seconds: float = 30.0,
+        poll_seconds: float = 1.0,
+        polling: bool | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """Nothing is watched yet.
+
+        Args:
+            registry: holds the catalog. When somebody else reloads it, the next step covers that.
+            install: what has to succeed before a snapshot becomes current.
+            observers: told of every change after it has become current.
+            debounce_seconds: how long the folders must be quiet.
+            retry_seconds: pause after a failed step, doubled up to ``rescan_seconds``.
+            rescan_seconds: between two looks at the disk without an event.
+            poll_seconds: between two looks when there are no native events.
+            polling: True or False in place of what ``WATCHFILES_FORCE_POLLING`` says.
+            clock: seconds, monotonic.
+            sleep: how to wait.
+        """
+        self.registry = registry
+        self.observers = Observers(observers, sleep=sleep)
+        self._install = install
+        self._installed = registry.catalog
+        self._debounce_seconds = debounce_seconds
+        self._retry_seconds = retry_seconds
+        self._rescan_seconds = rescan_seconds
+        self._poll_seconds = poll_seconds
+        self._polling = polling
+        self._clock = clock
+        self._sleep = sleep
+        self._stepping = asyncio.Lock()
+        self._hinted = asyncio.Event()
+        self._last_event = -math.inf
+        self._watcher: FolderWatcher | None = None
+        self._follower: asyncio.Task[None] | None = None
+        self._retry: asyncio.Task[None] | None = None
+        self._pause = retry_seconds
+        self._steps = self._failures = 0
+        self._last_error: str | None = None
+
+    async def reload(self, name: str | None = None) -> CatalogChange:
+        """Look at the disk now; with a name, bring back that skill if it was unloaded.
+
+        Raises:
+            UnknownSkill: there is no skill of that name afterwards.
+            Exception: what ``install`` raises; nothing has changed then.
+        """
+        async with self._stepping:
+            hidden = self.registry.catalog.hidden
+            change = await self._step(hidden=hidden if name is None else hidden - {name})
+        if name is not None:
+            change.after.get(name)
+        return change
+
+    async def load(self, folder: str | Path, *, strongest: bool = False) -> CatalogChange:
+        """Add a folder of skills, or the folder of one skill; what was unloaded there comes back.
+
+        Args:
+            folder: it becomes the weakest root, unless it is one already.
+            strongest: make it the strongest root instead.
+
+        Raises:
+            ConfigurationError: it is not a folder.
+            Exception: what ``install`` raises; nothing has changed then.
+        """
+        root = existing_root(Path(folder))
+        inside = await asyncio.to_thread(load_catalog, [root])
+        async with self._stepping:
+            current = self.registry.catalog
+            roots = current.roots
+            if strongest:
+                roots = (root, *(other for other in roots if other != root))
+            elif root not in roots:
+                roots = (*roots, root)
+            return await self._step(roots=roots, hidden=current.hidden - inside.skills.keys())
+
+    async def unload(self, name: str) -> CatalogChange:
+        """Leave a skill out, whoever has its name, until ``load`` or ``reload`` asks for it.
+
+        Raises:
+            UnknownSkill: there is none of that name.
+            Exception: what ``install`` raises; nothing has changed then.
+        """
+        async with self._stepping:
+            current = self.registry.catalog
+            current.get(name)
+            return await self._step(hidden=current.hidden | {name})
+
+    @asynccontextmanager
+    async def watch(self) -> AsyncIterator[Self]:
+        """Follow the disk while the block runs."""
+        try:
+            await self.start()
+            yield self
+        finally:
+            await self.stop()
+
+    async def start(self) -> None:
+        """Begin to follow the disk; from the return on, no change goes unnoticed. What changed
+        before is found by a first look, which follows by itself."""
+        if self._watcher is not None:
+            raise RuntimeError("the skills are being watched already")
+        loop = asyncio.get_running_loop()
+
+        def hint(event: bool) -> None:
+            try:
+                loop.call_soon_threadsafe(self._hint, event)
+            except RuntimeError:  # the loop was closed without stop()
+                watcher.abandon()
+
+        watcher = self._watcher = FolderWatcher(
+            lambda: self.registry.roots,
+            hint=hint,
+            polling=self._polling,
+            poll_seconds=self._poll_seconds,
+            rescan_seconds=self._rescan_seconds,
+            clock=self._clock,
+        )
+        self._hinted.clear()
+        watcher.start()
+        await self._hinted.wait()
+        self._follower = asyncio.create_task(self._follow(), name="skills-follower")
+
+    async def stop(self) -> None:
+        """End what ``start`` began. A step under way is finished first."""
+        watcher, self._watcher = self._watcher, None
+        if watcher is None:
+            return
+        await asyncio.to_thread(watcher.stop)
+        async with self._stepping:
+            tasks = [task for task in (self._follower, self._retry) if task is not None]
+            for task in tasks:
+                task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._follower = self._retry = None
+
+    async def aclose(self) -> None:
+        """Stop watching, and stop telling observers; what they were not told is dropped."""
+        await self.stop()
+        await self.observers.aclose()
+
+    def report(self) -> ManagerReport:
+        """How the manager is doing; ``observers.reports()`` says it of the observers."""
+        watch = WatchReport(WatchMode.OFF) if self._watcher is None else self._watcher.report
+        return ManagerReport(watch, self._steps, self._failures, self._last_error)
+
+    async def _step(
+        self,
+        *,
+        roots: tuple[Path, ...] | None = None,
+        hidden: frozenset[str] | None = None,
+        quick: bool = False,
+    ) -> CatalogChange:
+        """From the disk to the observers. The caller holds ``_stepping``."""
+        while True:
+            prepared = await asyncio.to_thread(
+                self.registry.prepare, roots=roots, hidden=hidden, quick=quick
+            )
+            change = prepared
+            if prepared.before is not self._installed:  # somebody else reloaded the registry
+                change = CatalogChange.between(self._installed, prepared.after)
+            if change.is_empty:
+                break
+            await self._install(change)
+            if self.registry.commit(prepared):
+                self._installed = change.after
+                self._steps += 1
+                self.observers.publish(change)
+                break
+        self._failures, self._pause = 0, self._retry_seconds
+        return change
+
+    async def _follow(self) -> None:
+        while True:
+            await self._hinted.wait()
+            await self._quiet()
+            async with self._stepping:
+                self._hinted.clear()  # what comes from here on is worth another look
+                try:
+                    await self._step(quick=True)
+                except Exception as error:  # noqa: BLE001 - whatever an installation can run
+                    # into (an encoder, a store, a full disk) must not end the watching; it is
+                    # reported and tried again.
+                    self._failed(error)
+
+    async def _quiet(self) -> None:
+        """Wait until there was no event for the debounce time, or for long enough."""
+        latest = self._clock() + MAX_DEBOUNCES * self._debounce_seconds
+        while True:
+            until = min(self._last_event + self._debounce_seconds, latest)
+            if (left := until - self._clock()) <= 0:
+                return
+            await self._sleep(left)
+
+    def _hint(self, event: bool) -> None:
+        if event:
+            self._last_event = self._clock() - STEP_MS / 1000  # so long it has been quiet already
+        self._hinted.set()
+
+    def _failed(self, error: Exception) -> None:
+        self._failures += 1
+        self._last_error = f"{type(error).__name__}: {error}"
+        _log.error("skills not reloaded, next try in %g s: %s", self._pause, self._last_error)
+        if self._retry is not None:
+            self._retry.cancel()
+        self._retry = asyncio.create_task(self._hint_after(self._pause), name="skills-retry")
+        self._pause = min(2 * self._pause, self._rescan_seconds)
+
+    async def _hint_after(self, seconds: float) -> None:
+        await self._sleep(seconds)
+        self._hint(event=False)

@@ -1,0 +1,240 @@
+"""Observers: who is told that the catalog changed, and how that is made reliable.
+
+Every observer has a lane of its own: a queue, and a task that exists only while there is something
+to deliver. So a slow or raising observer delays nobody. In its lane an observer is told
+
+- in order, one change at a time, each starting where the one that it took last ended;
+- at least once: a change counts as taken when ``on_catalog_change`` has returned. One that raises
+  is tried again after a growing pause. After the last attempt it is reported, and the next change
+  covers it too, because that starts from the last one taken;
+- also what it may have half done: names of an attempt that failed are told again by the next
+  change, even when the catalog holds for them what it held before.
+
+An observer that lags does not fill the memory: from ``MAX_PENDING`` changes on, the newest one
+waiting is widened instead of another one queued. A change that undoes another one that was never
+attempted leaves nothing to tell and is not delivered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from router.skills.changes import CatalogChange
+
+MAX_PENDING: Final = 16
+"""Changes that wait in one lane, at most; further ones are merged into the last."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+class CatalogObserver(Protocol):
+    """What wants to be told of changes. ``ObserverConformance`` tests an implementation."""
+
+    @property
+    def name(self) -> str:
+        """For reports; unique among the observers of one catalog."""
+        ...
+
+    async def on_catalog_change(self, change: CatalogChange) -> None:
+        """Act on a change, and return when it has been acted on.
+
+        Being told twice must do no harm, and ``change.removed`` may hold names that this observer
+        has never seen. Whatever is raised counts as not done. The event loop is shared: longer
+        work belongs into a thread.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ObserverReport:
+    """How an observer is doing.
+
+    Attributes:
+        name: the observer.
+        delivered: changes that it has taken, counting what was merged as one.
+        pending: changes that wait for it, the one under way included.
+        failures: attempts that raised.
+        given_up: changes on which every attempt failed.
+        is_behind: whether there is a change that it has not taken.
+        last_error: of the last failed attempt, as ``Type: message``; None when there was none.
+    """
+
+    name: str
+    delivered: int
+    pending: int
+    failures: int
+    given_up: int
+    is_behind: bool
+    last_error: str | None
+
+
+class Observers:
+    """Delivers changes to observers. Belongs to the event loop that it is used on."""
+
+    def __init__(
+        self,
+        observers: Iterable[CatalogObserver] = (),
+        *,
+        attempts: int = 5,
+        first_pause: float = 0.1,
+        longest_pause: float = 5.0,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """Args:
+            observers: told in no order among each other.
+            attempts: how often a change is tried, at least 1.
+            first_pause: seconds before the second attempt; doubled before each further one ...
+            longest_pause: ... up to this.
+            sleep: how to wait.
+
+        Raises:
+            ValueError: two observers have one name.
+        """
+        self._pauses = tuple(min(first_pause * 2**n, longest_pause) for n in range(attempts - 1))
+        self._sleep = sleep
+        self._lanes: dict[str, _Lane] = {}
+        for observer in observers:
+            self.add(observer)
+
+    def add(self, observer: CatalogObserver) -> None:
+        """Tell this observer too, from the next change on.
+
+        Raises:
+            ValueError: there is an observer of that name.
+        """
+        if observer.name in self._lanes:
+            raise ValueError(f"there is an observer named {observer.name!r} already")
+        self._lanes[observer.name] = _Lane(observer, self._pauses, self._sleep)
+
+    async def remove(self, name: str) -> None:
+        """Stop telling an observer; what it is busy with is cancelled. Unknown names are fine."""
+        lane = self._lanes.pop(name, None)
+        if lane is not None:
+            await lane.aclose()
+
+    def publish(self, change: CatalogChange) -> None:
+        """Queue a change for every observer, and return at once."""
+        for lane in self._lanes.values():
+            lane.offer(change)
+
+    async def drain(self) -> None:
+        """Wait until nothing is left to deliver: everything is taken or given up."""
+        while tasks := [task for lane in self._lanes.values() if (task := lane.wake())]:
+            await asyncio.wait(tasks)
+
+    async def aclose(self) -> None:
+        """Remove every observer. What was not delivered is dropped."""
+        for name in tuple(self._lanes):
+            await self.remove(name)
+
+    def reports(self) -> tuple[ObserverReport, ...]:
+        """How each observer is doing, in the order in which they were added."""
+        return tuple(lane.report() for lane in self._lanes.values())
+
+
+class _Lane:
+    """One observer, what it is still to be told, and the task that tells it."""
+
+    def __init__(
+        self,
+        observer: CatalogObserver,
+        pauses: tuple[float, ...],
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self._observer = observer
+        self._name = observer.name
+        self._pauses = pauses
+        self._sleep = sleep
+        self._pending: deque[CatalogChange] = deque()
+        self._unfinished: CatalogChange | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._delivered = self._failures = self._given_up = 0
+        self._last_error: str | None = None
+
+    def offer(self, change: CatalogChange) -> None:
+        if len(self._pending) < MAX_PENDING:
+            self._pending.append(change)
+        else:
+            self._pending[-1] = CatalogChange.between(self._pending[-1].before, change.after)
+        self.wake()
+
+    def wake(self) -> asyncio.Task[None] | None:
+        """The task that is delivering; None when there is nothing to deliver."""
+        if self._pending and (self._task is None or self._task.done()):
+            loop = asyncio.get_running_loop()
+            self._task = loop.create_task(self._deliver_all(), name=f"observer {self._name}")
+        return self._task if self._pending else None
+
+    async def aclose(self) -> None:
+        self._pending.clear()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    def report(self) -> ObserverReport:
+        return ObserverReport(
+            self._name,
+            delivered=self._delivered,
+            pending=len(self._pending),
+            failures=self._failures,
+            given_up=self._given_up,
+            is_behind=bool(self._pending) or self._unfinished is not None,
+            last_error=self._last_error,
+        )
+
+    async def _deliver_all(self) -> None:
+        while self._pending:
+            change, missed = self._pending[0], self._unfinished
+            if missed is not None:
+                change = CatalogChange.between(missed.before, change.after, touched=missed.names)
+            # Noted before the attempt, because even this task may be killed in the middle of it.
+            self._unfinished = change
+            if change.is_empty or await self._deliver(change):
+                self._unfinished = None
+                self._delivered += 1
+            else:
+                self._given_up += 1
+                _log.error("observer %s gave up on: %s; %s", self._name, change, self._last_error)
+            if self._pending:  # unless closed meanwhile
+                self._pending.popleft()
+
+    async def _deliver(self, change: CatalogChange) -> bool:
+        """Whether one of the attempts succeeded."""
+        for pause in (None, *self._pauses):
+            if pause is not None:
+                await self._sleep(pause)
+            try:
+                await self._observer.on_catalog_change(change)
+            except asyncio.CancelledError as error:
+                if asyncio.current_task().cancelling():  # type: ignore[union-attr]
+                    raise
+                self._failed(error)  # something inside the observer was cancelled, not this task
+            except Exception as error:  # noqa: BLE001 - an observer is anybody's code and may
+                # raise anything; it is reported, and must not end the lane.
+                self._failed(error)
+            else:
+                return True
+        return False
+
+    def _failed(self, error: BaseException) -> None:
+        self._failures += 1
+        self._last_error = f"{type(error).__name__}: {error}"
+
+
+class LogObserver:
+    """Writes every change to a logger: failures as warnings, the rest as information."""
+
+    def __init__(self, logger: logging.Logger = _log, *, name: str = "log") -> None:
+        self._logger = logger
+        self.name = name
+
+    async def on_catalog_change(self, change: CatalogChange) -> None:
+        """Log the change in one line, and each failure in one of its own."""
+        self._logger.info("skills %s: %s", change.after.version, change)
+        for failure in change.failed:
+            self._logger.warning("%s", failure)

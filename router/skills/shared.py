@@ -1,0 +1,77 @@
+"""The process's shared registry: what is installed, for code that has no router at hand.
+
+``get_skill_registry`` gives everybody who asks with the same roots the same registry, so that a
+folder is read once a process. It shows the snapshot of its last ``reload``; to keep it in step with
+the disk, give it to a ``SkillManager`` and watch.
+
+A router does not use it. A router's catalog may change only together with its index and its
+caches, and a reload by somebody else would get between them. Ask an open router for its own:
+``router.catalog``, ``router.manager``.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from router.skills.discovery import configured_roots
+from router.skills.manifest import SkillManifest
+from router.skills.registry import SkillRegistry
+
+if TYPE_CHECKING:
+    from router.settings import Settings
+
+_registries: Final[dict[tuple[Path, ...], SkillRegistry]] = {}
+_creating: Final = threading.Lock()
+
+
+def get_skill_registry(settings: Settings | None = None) -> SkillRegistry:
+    """The shared registry over the configured roots. Safe to call from several threads.
+
+    Args:
+        settings: None reads them from the environment and the working directory, each time, so a
+            process that changes its project gets the registry of the new one.
+
+    Returns:
+        The same object for the same roots, for the life of the process.
+
+    Raises:
+        ConfigurationError: a setting is malformed, or a root is not a folder when its registry is
+            made.
+    """
+    if settings is None:
+        from router.settings import Settings
+
+        settings = Settings()
+    roots = tuple(_absolute(root) for root in configured_roots(settings))
+    with _creating:
+        registry = _registries.get(roots)
+        if registry is None:
+            registry = _registries[roots] = SkillRegistry(roots)
+        return registry
+
+
+def list_available_skills() -> tuple[str, ...]:
+    """Names of the skills that may be offered for routing, in order, from the shared registry.
+
+    Raises:
+        ConfigurationError: as for ``get_skill_registry``.
+    """
+    return get_skill_registry().list_available_skills()
+
+
+def get_skill_manifest(name: str) -> SkillManifest:
+    """The manifest of an installed skill, offered for routing or not, from the shared registry.
+
+    Raises:
+        UnknownSkill: there is none of that name; the error carries close names.
+        ConfigurationError: as for ``get_skill_registry``.
+    """
+    return get_skill_registry().get_skill_manifest(name)
+
+
+def _absolute(root: Path) -> Path:
+    expanded = os.path.expanduser(root)  # noqa: PTH111 - Path.expanduser raises without a home
+    return Path(expanded).absolute()

@@ -1,0 +1,245 @@
+"""Watching folders: a thread that says when it is worth looking at the disk again.
+
+An event is only a hint. Nothing is concluded from it, so it does no harm when the system reports
+too much, too little or the wrong path; whoever is hinted at reads the disk. What matters is that no
+change goes without a hint for long:
+
+- Each folder is watched by itself, not recursively, and the list is made the way skills are
+  searched for. A recursive watch follows links out of the root (watchfiles 1.3 does: a link to
+  /usr takes seconds and thousands of watches), and wakes up for every file below .git.
+- When a folder comes, goes or is replaced, the list is made anew, and a hint follows once the new
+  watch stands: what was written in between had none.
+- Whether a root is there, and is still the same folder, is looked at on every tick, by one
+  ``stat`` a root. That also covers what sends no event: a root that appears later, a parent that
+  is renamed, a link that is pointed elsewhere, a file system that is mounted.
+- Every ``rescan_seconds`` there is a hint without any event, which heals a lost one (the kernel
+  drops events when its queue is full, network file systems send none).
+
+Where the system has no events to give (no more watches, ``WATCHFILES_FORCE_POLLING``), hints come
+every ``poll_seconds``. That is not watchfiles' own polling: whoever is hinted at compares contents
+anyway, and file times do not tell two saves in one tick apart.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from router.skills.discovery import MAX_DEPTH, MAX_FOLDERS, SKIPPED
+
+TICK_MS: Final = 60
+"""How often the roots are looked at; also how long a new watch needs before it is trusted."""
+STEP_MS: Final = 20
+"""How often watchfiles looks for events, and the quiet time after which it hands them over. Its
+own 50 would add 80 ms to every save, 10 would double the wake-ups of an idle process."""
+BATCH_MS: Final = 100
+"""How long watchfiles collects events at most."""
+
+_NO_ROOT: Final = (-1, -1)
+
+
+class WatchMode(StrEnum):
+    """How changes on disk are noticed."""
+
+    OFF = "off"
+    NATIVE = "native"
+    POLLING = "polling"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchReport:
+    """What is watched.
+
+    Attributes:
+        mode: how changes are noticed.
+        reason: why it is not by native events; empty when it is.
+        folders: how many folders are watched; 0 when polling.
+    """
+
+    mode: WatchMode
+    reason: str = ""
+    folders: int = 0
+
+
+class FolderWatcher:
+    """Calls ``hint`` when something below the roots may have changed. Runs one thread."""
+
+    def __init__(
+        self,
+        roots: Callable[[], tuple[Path, ...]],
+        *,
+        hint: Callable[[bool], None],
+        polling: bool | None = None,
+        poll_seconds: float = 1.0,
+        rescan_seconds: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Nothing is watched yet.
+
+        Args:
+            roots: gives the folders to watch; asked again on every tick.
+            hint: called on the watcher's thread, first when the first watch stands. True: there
+                was an event, more may follow. False: it is just time to look.
+            polling: True or False in place of what ``WATCHFILES_FORCE_POLLING`` says.
+            poll_seconds: between two hints when polling.
+            rescan_seconds: between two hints without an event.
+            clock: seconds, monotonic.
+        """
+        self._roots = roots
+        self._hint = hint
+        self._poll_seconds = poll_seconds
+        self._rescan_seconds = rescan_seconds
+        self._clock = clock
+        self._due = clock()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="skills-watcher", daemon=True)
+        self._forced = _why_polling(polling)
+        self.report = WatchReport(WatchMode.OFF)
+
+    def start(self) -> None:
+        """Start the thread. The first hint says that the first watch stands."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and wait for it; it takes some milliseconds. Stopping twice is fine."""
+        self.abandon()
+        self._thread.join()
+
+    def abandon(self) -> None:
+        """Let the thread end, without waiting for it."""
+        self._stopping.set()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            if self._forced:
+                self._poll(self._forced, until=math.inf)
+                continue
+            roots = _identities(self._roots())
+            folders = _folders(roots)
+            self.report = WatchReport(WatchMode.NATIVE, folders=len(folders))
+            try:
+                if folders:
+                    self._listen(roots, folders)
+                else:
+                    self._wait_for_a_root(roots)
+            except FileNotFoundError:  # a folder went while the watch was set up
+                self._give_hint(self._rescan_seconds, event=True)
+                self._pause()
+            except (OSError, RuntimeError) as error:  # no watches left; watchfiles' own failures
+                self._due = now = self._clock()
+                self._poll(f"no native events: {error}", until=now + self._rescan_seconds)
+        self.report = WatchReport(WatchMode.OFF)
+
+    def _listen(self, roots: dict[Path, tuple[int, int]], folders: frozenset[str]) -> None:
+        """Hint at events until the folders to watch may be others."""
+        from watchfiles import Change, watch
+
+        events = watch(
+            *folders,
+            watch_filter=None,
+            recursive=False,
+            force_polling=False,
+            ignore_permission_denied=False,  # True also hides that no watches are left
+            debounce=BATCH_MS,
+            step=STEP_MS,
+            rust_timeout=TICK_MS,
+            yield_on_timeout=True,
+            raise_interrupt=False,
+            stop_event=self._stopping,
+        )
+        stands = False
+        with closing(events):
+            for changes in events:
+                if not stands or changes or self._clock() >= self._due:
+                    self._give_hint(self._rescan_seconds, event=bool(changes))
+                others = _identities(self._roots()) != roots or any(
+                    kind is not Change.modified and (path in folders or os.path.isdir(path))  # noqa: PTH112
+                    for kind, path in changes
+                )
+                if not stands:  # a folder may have come after its parent was listed
+                    others = others or _folders(roots) != folders
+                    stands = True
+                if others:
+                    return
+
+    def _wait_for_a_root(self, roots: dict[Path, tuple[int, int]]) -> None:
+        self._give_hint(self._rescan_seconds)
+        while not self._stopping.is_set() and _identities(self._roots()) == roots:
+            self._pause()
+
+    def _poll(self, reason: str, *, until: float) -> None:
+        """Hint without events; native ones are tried again after that."""
+        self.report = WatchReport(WatchMode.POLLING, reason)
+        while not self._stopping.is_set() and (now := self._clock()) < until:
+            if now >= self._due:
+                self._give_hint(self._poll_seconds)
+            self._pause()
+
+    def _pause(self) -> None:
+        self._stopping.wait(TICK_MS / 1000)
+
+    def _give_hint(self, next_within: float, *, event: bool = False) -> None:
+        self._due = self._clock() + next_within
+        self._hint(event)
+
+
+def _identities(roots: tuple[Path, ...]) -> dict[Path, tuple[int, int]]:
+    """Which folder each root is at the moment, by device and inode."""
+    found = {}
+    for root in roots:
+        try:
+            status = root.stat()
+        except OSError:
+            found[root] = _NO_ROOT
+        else:
+            found[root] = (status.st_dev, status.st_ino)
+    return found
+
+
+def _folders(roots: dict[Path, tuple[int, int]]) -> frozenset[str]:
+    """The roots that are there and the folders below them, as far as they can be read, within the
+    bounds of the search."""
+    found: set[str] = set()
+    for root, identity in roots.items():
+        level = [] if identity == _NO_ROOT else [str(root)]
+        left = MAX_FOLDERS
+        for _ in range(MAX_DEPTH + 1):
+            below: list[str] = []
+            for folder in level[:left]:
+                try:
+                    below += _folders_in(folder)
+                except OSError:  # gone or closed to us: it cannot be watched either
+                    continue
+                found.add(folder)
+            left -= len(level[:left])
+            level = below
+    return frozenset(found)
+
+
+def _folders_in(folder: str) -> list[str]:
+    with os.scandir(folder) as entries:
+        return [
+            entry.path
+            for entry in entries
+            if entry.name not in SKIPPED and entry.is_dir(follow_symlinks=False)
+        ]
+
+
+def _why_polling(polling: bool | None) -> str:
+    """Why native events are not wanted; empty when they are."""
+    if polling is not None:
+        return "asked for" if polling else ""
+    forced = os.environ.get("WATCHFILES_FORCE_POLLING", "")
+    return (
+        ""
+        if forced.lower() in ("", "false", "disable", "disabled")
+        else ("WATCHFILES_FORCE_POLLING is set")
+    )

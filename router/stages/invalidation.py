@@ -1,0 +1,175 @@
+"""Which cached answers a change of the catalog makes wrong: those, and no others.
+
+An answer is wrong now when it chose a skill that was changed, or names one that is not offered any
+more, or when an added or changed skill would now win: it scores higher for that request than every
+skill that was chosen. Both scores are taken from the new index, so only their order counts. A
+request that was restricted to some skills is won by one of those only.
+
+The digests of the skills that the caches were last made right for are kept in a file, so that what
+changed while no router ran is found at the next start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+import numpy as np
+
+from router.request import Request
+from router.result import RoutingResult
+from router.stages.exact import ExactCache
+from router.stages.fuzzy import FuzzyCache
+
+if TYPE_CHECKING:
+    from router.retrieval.index import SkillIndex
+    from router.skills.catalog import Catalog
+
+Key: TypeAlias = tuple[str, str, str]
+"""A normalised request, its context, and the id of the answer: another answer is another key."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillChanges:
+    """Names of skills that are newly offered, that are other skills now, and that no longer are."""
+
+    added: Collection[str]
+    changed: Collection[str]
+    removed: Collection[str]
+
+    @classmethod
+    def between(cls, before: Catalog, after: Catalog) -> Self:
+        """What changed among the skills that are offered for routing."""
+        return cls._of(_digests(before), _digests(after))
+
+    @classmethod
+    def _of(cls, old: Mapping[str, str], new: Mapping[str, str]) -> Self:
+        return cls(
+            added=new.keys() - old.keys(),
+            changed={name for name in new.keys() & old.keys() if new[name] != old[name]},
+            removed=old.keys() - new.keys(),
+        )
+
+
+class CachedAnswers:
+    """Both caches as one body of answers; all whose context begins with ``base``."""
+
+    def __init__(self, exact: ExactCache, fuzzy: FuzzyCache, base: str) -> None:
+        self._exact = exact
+        self._fuzzy = fuzzy
+        self._base = base
+
+    def all(self) -> dict[Key, RoutingResult]:
+        """Every answer; one that both caches hold is here once."""
+        answers = (*self._fuzzy.answers(self._base), *self._exact.answers(self._base))
+        return {(request, context, result.id): result for request, context, result in answers}
+
+    def discard(self, keys: Iterable[Key]) -> None:
+        """Drop answers for good: they are gone from the file when this returns."""
+        for request, context, _ in keys:
+            self._exact.discard(request, context)
+            self._fuzzy.discard(request, context)
+        self._fuzzy.flush()
+
+
+async def outdated(
+    answers: Mapping[Key, RoutingResult], index: SkillIndex, changes: SkillChanges
+) -> set[Key]:
+    """The answers that are wrong over the catalog of ``index``.
+
+    Raises:
+        EncoderError: a request cannot be encoded.
+    """
+    offered = {skill.name for skill in index.catalog.routable}
+    changed = frozenset(changes.changed)
+    wrong = {
+        key
+        for key, result in answers.items()
+        if not changed.isdisjoint(result.selected_skills)
+        or not offered.issuperset((*result.selected_skills, *result.suggested_skills))
+    }
+    rivals = sorted(changed.union(changes.added))
+    kept = [key for key in answers if key not in wrong]
+    if not rivals or not kept:
+        return wrong
+    names = sorted({name for key in kept for name in answers[key].selected_skills}.union(rivals))
+    place = {name: column for column, name in enumerate(names)}
+    scores = await index.scores([request for request, _, _ in kept], names)
+    for key, row in zip(kept, scores, strict=True):
+        allowed = _allowed(key[1])
+        able = [place[name] for name in rivals if allowed is None or name in allowed]
+        held = [place[name] for name in answers[key].selected_skills]
+        if row[able].max(initial=-np.inf) > row[held].max(initial=-np.inf):
+            wrong.add(key)
+    return wrong
+
+
+def context_of(base: str, asked: Request) -> str:
+    """``base``, and everything else but the text that changes the answer to a request. Two requests
+    share cache entries only when it is equal.
+
+    The names that may be chosen are there in full, because a later catalog has to be held against
+    them; the rest is a digest.
+    """
+    if asked.is_plain:
+        return base
+    turns = [[turn.role, turn.text] for turn in asked.history]
+    return f"{base}:{digest([turns, asked.scope])}:{json.dumps(asked.available)}"
+
+
+def _allowed(context: str) -> frozenset[str] | None:
+    """The names that may be chosen in a context; None means every one."""
+    if ":" not in context:
+        return None
+    names = json.loads(context.split(":", 2)[2])
+    return None if names is None else frozenset(names)
+
+
+def digest(value: object) -> str:
+    """32 hex digits that are equal for equal JSON values."""
+    text = json.dumps(value, ensure_ascii=True, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+class CatalogRecord:
+    """The file that says which skills the caches were last made right for."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def changes_to(self, catalog: Catalog) -> SkillChanges | None:
+        """What changed since the record was written; None when there is no readable record."""
+        old = self._read()
+        if old is None:
+            return None
+        return SkillChanges._of(old, _digests(catalog))
+
+    def write(self, catalog: Catalog) -> None:
+        """Record these skills, in one step. A record that cannot be written is removed, so that the
+        next start trusts no cached answer rather than a wrong one."""
+        aside = self._path.with_suffix(".new")
+        try:
+            aside.write_text(json.dumps(_digests(catalog)), encoding="utf-8")
+            os.replace(aside, self._path)  # noqa: PTH105 - atomic, and says so
+        except OSError:
+            with suppress(OSError):
+                self._path.unlink(missing_ok=True)
+
+    def _read(self) -> dict[str, str] | None:
+        try:
+            raw = json.loads(self._path.read_bytes())
+        except (OSError, ValueError):
+            return None
+        if not isinstance(raw, dict) or not all(isinstance(v, str) for v in raw.values()):
+            return None
+        return raw
+
+
+def _digests(catalog: Catalog) -> dict[str, str]:
+    return {skill.name: skill.digest for skill in catalog.routable}

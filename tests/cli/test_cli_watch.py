@@ -1,0 +1,80 @@
+"""``router skills watch``: a real process that follows a real folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cascade import SHIPPED, some_skills
+
+
+class Watcher:
+    """The command, and what it says line by line."""
+
+    def __init__(self, skills: Path, state: Path) -> None:
+        self._process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "router", "skills", "watch", "--json", "--no-llm"),
+                *("--skills", str(skills), "--request", "stash my changes"),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"ROUTER_STATE_DIR": str(state), "PYTHONPATH": str(SHIPPED.parent)},
+        )
+
+    def next(self, event: str) -> dict[str, Any]:
+        """The next line, which must be about this event."""
+        assert self._process.stdout is not None
+        line: dict[str, Any] = json.loads(self._process.stdout.readline())
+        assert line["event"] == event
+        return line
+
+    def interrupt(self) -> int:
+        self._process.send_signal(signal.SIGINT)
+        self._process.communicate(timeout=20)
+        return self._process.returncode
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+@pytest.fixture
+def skills(tmp_path: Path) -> Path:
+    return some_skills(tmp_path / "skills", "git", "testing")
+
+
+@pytest.fixture
+def watcher(skills: Path, tmp_path: Path) -> Iterator[Watcher]:
+    watcher = Watcher(skills, tmp_path / "state")
+    yield watcher
+    watcher.kill()
+
+
+def test_a_saved_skill_is_reported_with_what_it_did(watcher: Watcher, skills: Path) -> None:
+    assert watcher.next("watching")["skills"] == 2
+    assert watcher.next("routed")["skills"] == ["git"]
+
+    manifest = skills / "git" / "SKILL.md"
+    manifest.write_text(manifest.read_text("utf-8") + "\nOne more line.\n", "utf-8")
+    changed = watcher.next("changed")
+    assert (changed["changed"], changed["added"], changed["removed"]) == (["git"], [], [])
+    assert changed["encoded"] == 1
+    assert changed["cached answers dropped"] == 2  # the standing request, in both caches
+    assert watcher.next("routed")["skills"] == ["git"]
+
+    manifest.write_text("---\nname: git\n", "utf-8")
+    broken = watcher.next("changed")
+    assert str(manifest) in broken["failed"][0]
+    assert (broken["changed"], broken["skills"], broken["encoded"]) == ([], 2, 0)
+    assert watcher.next("routed")["skills"] == ["git"]
+
+    assert watcher.interrupt() == 130

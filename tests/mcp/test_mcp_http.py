@@ -1,0 +1,298 @@
+"""Streamable HTTP: who may connect, and what is said to malformed messages."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import httpx2
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from typer.testing import CliRunner
+
+from router.cli.app import app
+from router.errors import ConfigurationError
+from router.mcp.http import is_loopback, served_names
+
+NEWER = {"MCP-Protocol-Version": "2026-07-28"}
+HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+DISCOVER: dict[str, Any] = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "server/discover",
+    "params": {
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+    },
+}
+GENERATIONS = pytest.mark.parametrize("newer", [True, False], ids=["newer", "older"])
+
+
+def post(
+    url: str,
+    body: bytes | None = None,
+    *,
+    newer: bool = False,
+    headers: Mapping[str, str] = MappingProxyType({}),
+) -> httpx2.Response:
+    """A raw request; by default the first of its generation of the protocol."""
+    message = DISCOVER if newer else INITIALIZE
+    era = {**NEWER, "Mcp-Method": "server/discover"} if newer else {}
+    content = json.dumps(message).encode() if body is None else body
+    sent = [(k.encode(), v.encode("latin-1")) for k, v in {**HEADERS, **era, **headers}.items()]
+    return httpx2.post(url, content=content, headers=sent, timeout=20)
+
+
+@GENERATIONS
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Host": "localhost:80"}, 200),
+        ({"Host": "[::1]:80"}, 200),
+        ({"Host": "127.0.0.1"}, 200),
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "127.0.0.1.evil.example:80"}, 421),
+        ({"Origin": "http://localhost:6274"}, 200),
+        ({"Origin": "https://127.0.0.1"}, 200),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "http://localhost.evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+    ],
+    ids=str,
+)
+def test_only_this_machine_s_names_are_served(
+    shared: Any, newer: bool, headers: dict[str, str], status: int
+) -> None:
+    assert post(shared.url, newer=newer, headers=headers).status_code == status
+
+
+@GENERATIONS
+@pytest.mark.parametrize(
+    ("shown", "status"),
+    [
+        (None, 401),
+        ("Bearer wrong", 401),
+        ("Bearer", 401),
+        ("Basic right-token", 401),
+        ("Bearer right-token ü", 401),
+        ("Bearer right-token", 200),
+    ],
+)
+def test_the_token_is_required_where_one_is_set(
+    shared: Any, newer: bool, shown: str | None, status: int
+) -> None:
+    headers = {} if shown is None else {"Authorization": shown}
+    answer = post(shared.token_url, newer=newer, headers=headers)
+    assert answer.status_code == status
+    assert ("www-authenticate" in answer.headers) is (status == 401)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_the_client_works_with_a_token(shared: Any, mode: str) -> None:
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": "Bearer right-token"}) as carrier,
+        Client(streamable_http_client(shared.token_url, http_client=carrier), mode=mode) as client,
+    ):
+        assert not (await client.call_tool("router_status", {})).is_error
+
+
+@GENERATIONS
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b'{"jsonrpc": "2.0", "id": 1, "meth', 400, -32700),
+        (b"", 400, -32700),
+        (b"\xff\xfe", 400, -32700),
+        (b"[" * 100_000, 400, -32700),
+    ],
+    ids=["truncated", "empty", "no text", "too deep"],
+)
+def test_what_is_no_json_is_a_parse_error(
+    shared: Any, newer: bool, body: bytes, status: int, code: int
+) -> None:
+    answer = post(shared.url, body, newer=newer)
+    assert answer.status_code == status
+    assert answer.json()["error"]["code"] == code
+
+
+@pytest.mark.parametrize("body", [b"[]", b"3", b'{"id": 1}', b'{"jsonrpc": "1.0", "id": 1}'])
+@pytest.mark.parametrize(("newer", "code"), [(True, -32600), (False, -32602)])
+def test_json_that_is_no_message_is_refused(
+    shared: Any, newer: bool, code: int, body: bytes
+) -> None:
+    answer = post(shared.url, body, newer=newer)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == code
+
+
+@GENERATIONS
+def test_a_huge_body_is_refused(shared: Any, newer: bool) -> None:
+    answer = post(shared.url, b" " * (5 * 1024 * 1024), newer=newer)
+    assert answer.status_code == 413
+
+
+@GENERATIONS
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded"])
+def test_another_content_type_is_refused(shared: Any, newer: bool, kind: str) -> None:
+    answer = post(shared.url, newer=newer, headers={"Content-Type": kind})
+    assert answer.status_code == 400
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=8,
+)
+ARGUMENTS = st.sampled_from(
+    ("request", "available_skills", "history", "scope", "query", "limit", "name", "role")
+)
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    tool=st.sampled_from(("route", "find_skills", "load_skill", "router_status")),
+    arguments=st.dictionaries(ARGUMENTS, JSON, max_size=4),
+)
+def test_no_arguments_break_a_tool(shared: Any, tool: str, arguments: dict[str, Any]) -> None:
+    params = {**DISCOVER["params"], "name": tool, "arguments": arguments}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    headers = {**NEWER, "Mcp-Method": "tools/call", "Mcp-Name": tool}
+    answer = post(shared.url, json.dumps(message).encode(), headers=headers)
+    assert answer.status_code == 200
+    result = answer.json()["result"]
+    assert "internal error" not in result["content"][0]["text"]
+    assert result["isError"] is ("structuredContent" not in result)
+
+
+async def test_the_server_goes_on_after_malformed_messages(shared: Any) -> None:
+    for body in (b"{", b"[]", b" " * (5 * 1024 * 1024)):
+        await asyncio.to_thread(post, shared.url, body)
+    async with Client(shared.url) as client:
+        assert not (await client.call_tool("load_skill", {"name": "git"})).is_error
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed", "token", "names"),
+    [
+        ("127.0.0.1", (), None, ("127.0.0.1", "localhost", "[::1]")),
+        ("localhost", ("box.example",), None, ("127.0.0.1", "localhost", "[::1]", "box.example")),
+        ("192.0.2.1", (), "t", ("192.0.2.1",)),
+        ("2001:db8::1", ("box.example",), "t", ("[2001:db8::1]", "box.example")),
+        ("0.0.0.0", ("box.example",), "t", ("box.example",)),  # noqa: S104 - is the case
+    ],
+)
+def test_the_names_follow_from_the_address(
+    host: str, allowed: tuple[str, ...], token: str | None, names: tuple[str, ...]
+) -> None:
+    assert served_names(host, allowed=allowed, token=token) == names
+
+
+@pytest.mark.parametrize(
+    ("host", "token", "said"),
+    [
+        ("0.0.0.0", None, "--token-env"),  # noqa: S104 - is the case
+        ("192.0.2.1", None, "--token-env"),
+        ("box.example", None, "--token-env"),
+        ("0.0.0.0", "t", "--allow-host"),  # noqa: S104 - is the case
+        ("::", "t", "--allow-host"),
+    ],
+)
+def test_an_open_address_without_its_guards_is_refused(
+    host: str, token: str | None, said: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        served_names(host, allowed=(), token=token)
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.9.1", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),  # noqa: S104 - is the case
+        ("10.0.0.1", False),
+        ("localhost.example", False),
+        ("", False),
+    ],
+)
+def test_which_hosts_are_loopback(host: str, loopback: bool) -> None:
+    assert is_loopback(host) is loopback
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--http", "--host", "0.0.0.0"], "error: other machines can reach 0.0.0.0"),  # noqa: S104
+        (["--port", "1234"], "error: --host, --port, --token-env and --allow-host go with --http"),
+        (["--http", "--token-env", "NOT_SET"], "error: the variable NOT_SET is not set"),
+        (["--http", "--token-env", "BAD"], "error: the token in BAD cannot be sent"),
+        (["--http", "--host", "192.0.2.1", "--token-env", "OK"], "error: cannot listen on 192.0"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_the_command_refuses_what_is_unsafe_or_impossible(
+    monkeypatch: pytest.MonkeyPatch, skills: Path, arguments: list[str], said: str
+) -> None:
+    monkeypatch.setenv("BAD", "two words")
+    monkeypatch.setenv("OK", "token")
+    result = CliRunner().invoke(app, ["mcp", "--skills", str(skills), *arguments])
+    assert result.exit_code == 2
+    assert result.stderr.startswith(said)
+    assert result.stdout == ""
+
+
+@pytest.fixture
+def command(skills: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[str]]:
+    monkeypatch.setenv("MCP_TOKEN", "right-token")
+    options = ["--skills", str(skills), "--http", "--port", "0", "--token-env", "MCP_TOKEN"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "router", "mcp", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process
+        process.kill()
+
+
+async def test_the_command_serves_until_it_is_told_to_stop(command: subprocess.Popen[str]) -> None:
+    assert command.stderr is not None
+    line = await asyncio.to_thread(command.stderr.readline)
+    found = re.fullmatch(r"serving MCP at (http://127\.0\.0\.1:\d+/mcp)\n", line)
+    assert found is not None
+    assert (await asyncio.to_thread(post, found[1])).status_code == 401
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": "Bearer right-token"}) as carrier,
+        Client(streamable_http_client(found[1], http_client=carrier)) as client,
+    ):
+        assert not (await client.call_tool("load_skill", {"name": "git"})).is_error
+        async with client.listen(tools_list_changed=True):
+            command.send_signal(signal.SIGTERM)
+            output, errors = await asyncio.to_thread(command.communicate, timeout=20)
+    assert (command.returncode, output, errors) == (0, "", "")

@@ -1,0 +1,116 @@
+"""Standard input and output: what is no message is answered, and nothing else is printed."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from router.cli.app import app
+from router.mcp.server import MAX_MESSAGE_BYTES
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+
+
+class Server:
+    """``router mcp`` in a process of its own."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def ask(self, line: bytes | dict[str, Any]) -> dict[str, Any]:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        sent = json.dumps(line).encode() if isinstance(line, dict) else line
+        self.process.stdin.write(sent + b"\n")
+        self.process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return answer
+
+    def end(self) -> tuple[int, bytes, bytes]:
+        """Exit code, what was printed after the last answer, and standard error."""
+        output, errors = self.process.communicate(timeout=30)
+        return self.process.returncode, output, errors
+
+
+@pytest.fixture
+def process(skills: Path) -> Iterator[Server]:
+    server = Server("-m", "router", "mcp", "--skills", str(skills))
+    yield server
+    server.process.kill()
+    server.process.communicate()
+
+
+def test_faulty_lines_are_answered_and_the_session_goes_on(process: Server) -> None:
+    for line, code in (
+        (b'{"jsonrpc": "2.0", "id": 1, "meth', -32700),
+        (b"", -32700),
+        (b"\xff\xfe", -32700),
+        (b"[" * 100_000, -32700),
+        (b'"' + b"x" * MAX_MESSAGE_BYTES + b'"', -32700),
+        (b"[]", -32600),
+        (b'{"jsonrpc": "1.0", "id": 1, "method": "ping"}', -32600),
+    ):
+        answer = process.ask(line)
+        assert (answer["id"], answer["error"]["code"]) == (None, code)
+    assert process.ask(INITIALIZE)["result"]["serverInfo"]["name"] == "cascade-router"
+    unknown = {"jsonrpc": "2.0", "id": 2, "method": "no/such/method"}
+    assert process.ask(unknown)["error"]["code"] == -32601
+    bad = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": 5}}
+    assert process.ask(bad)["error"]["code"] == -32602
+    assert process.end() == (0, b"", b"")  # closing its input ends it
+
+
+def test_an_interrupt_ends_the_server_while_it_waits_for_input(process: Server) -> None:
+    process.ask(INITIALIZE)
+    process.process.send_signal(signal.SIGINT)
+    code, output, errors = process.end()
+    assert (code, output) == (130, b"")
+    assert b"Traceback" not in errors
+
+
+def test_what_a_library_prints_does_not_reach_the_client() -> None:
+    code = (
+        "import asyncio, os\n"
+        "from router.mcp.server import SkillServer\n"
+        "from router.mcp.stdio import serve_stdio, stdio_streams\n"
+        "from router.router import SemanticRouter\n"
+        "async def main():\n"
+        "    server = SkillServer(SemanticRouter())\n"
+        "    async with stdio_streams() as streams:\n"
+        "        print('printed', flush=True)\n"
+        "        os.write(1, b'written')\n"
+        "        await serve_stdio(server, streams)\n"
+        "asyncio.run(main())\n"
+    )
+    server = Server("-c", code)
+    assert server.ask(INITIALIZE)["id"] == 1
+    assert server.end() == (0, b"", b"printed\nwritten")
+
+
+def test_a_fault_at_the_start_is_one_line_on_standard_error() -> None:
+    result = CliRunner().invoke(app, ["mcp", "--skills", "no-such-folder"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: the skills folder no-such-folder does not exist")
+    assert result.stderr.count("\n") == 1

@@ -1,0 +1,232 @@
+"""The tools themselves: what they advertise, and what they say to a faulty call."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolResult, TextContent
+from numpy.typing import NDArray
+
+from router.errors import EncoderError
+from router.mcp.server import SkillServer
+from router.result import RoutingResult
+from router.retrieval.encoders import Encoder
+from router.router import SemanticRouter
+from router.settings import Settings
+
+SaveSkill = Callable[..., Path]
+
+
+async def call(at: str | SkillServer, tool: str, **arguments: Any) -> CallToolResult:
+    async with Client(at if isinstance(at, str) else at.protocol) as client:
+        await client.list_tools()  # so that the client checks the answer against the schema
+        return await client.call_tool(tool, arguments)
+
+
+def text_of(result: CallToolResult) -> str:
+    [content] = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+async def test_route_gives_the_whole_result_and_a_brief_text(shared: Any) -> None:
+    answer = await call(shared.url, "route", request="commit and push my branch")
+    result = RoutingResult.from_dict(answer.structured_content)
+    assert result.selected_skills == ("git",)
+    assert len(result.trace) == 4
+    brief = json.loads(text_of(answer))
+    assert brief == {k: v for k, v in result.to_dict().items() if k != "trace"}
+
+
+async def test_route_chooses_among_the_available_skills(shared: Any) -> None:
+    answer = await call(
+        shared.url, "route", request="commit and push my branch", available_skills=["testing"]
+    )
+    result = RoutingResult.from_dict(answer.structured_content)
+    assert "git" not in (*result.selected_skills, *result.suggested_skills)
+
+
+async def test_history_is_turns_or_texts(shared: Any) -> None:
+    answer = await call(
+        shared.url,
+        "route",
+        request="commit and push my branch",
+        history=[{"role": "assistant", "text": "Done."}, "thanks"],
+    )
+    assert not answer.is_error
+
+
+async def test_scopes_do_not_share_answers(shared: Any) -> None:
+    for scope, cached in (("a", False), ("b", False), ("a", True)):
+        answer = await call(shared.url, "route", request="commit and push my branch", scope=scope)
+        assert answer.structured_content["from_cache"] is cached
+
+
+async def test_find_skills_says_why(shared: Any) -> None:
+    answer = await call(shared.url, "find_skills", query="flaky tests", limit=2)
+    best, other = answer.structured_content["skills"]
+    assert best["name"] == "testing"
+    assert best["description"].startswith("Writes unit tests")
+    assert best["score"] > other["score"]
+    assert set(best["why"]["terms"]) == {"flaky", "tests"}
+
+
+async def test_load_skill_gives_instructions_and_the_paths_of_the_files(shared: Any) -> None:
+    answer = await call(shared.url, "load_skill", name="git")
+    loaded = answer.structured_content
+    assert loaded["instructions"] == "Do it well."
+    assert loaded["folder"] == str(shared.skills / "git")
+    assert loaded["uri"] == "skill://git"
+    assert loaded["resources"] == ["references/hooks/list.md", "scripts/undo.sh"]
+    assert "Do it well." in text_of(answer)
+    assert "- scripts/undo.sh" in text_of(answer)
+
+
+async def test_a_skill_being_saved_is_loaded_as_it_was(server: SkillServer, skills: Path) -> None:
+    (skills / "git" / "SKILL.md").write_text("---\nname: g", encoding="utf-8")
+    answer = await call(server, "load_skill", name="git")
+    assert answer.structured_content["instructions"] == "Do it well."
+
+
+async def test_a_skill_with_too_many_files_is_loaded_without_their_paths(
+    server: SkillServer, skills: Path
+) -> None:
+    for number in range(600):
+        (skills / "git" / f"{number}.txt").touch()
+    answer = await call(server, "load_skill", name="git")
+    assert answer.structured_content["resources"] == []
+    assert "more than 512 files" in answer.structured_content["note"]
+
+
+async def test_the_enum_names_the_routable_skills(shared: Any) -> None:
+    async with Client(shared.url) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert tools["load_skill"].input_schema["properties"]["name"]["enum"] == ["git", "testing"]
+    assert "$defs" not in json.dumps([tool.input_schema for tool in tools.values()])
+
+
+async def test_the_status_counts_skills_and_reports_failures(
+    server: SkillServer, opened: SemanticRouter, skills: Path
+) -> None:
+    (skills / "broken").mkdir()
+    (skills / "broken" / "SKILL.md").write_text("no frontmatter", encoding="utf-8")
+    await opened.reload()
+    await opened.route("commit and push my branch")
+    status = (await call(server, "router_status")).structured_content
+    assert status["catalog_version"] == opened.catalog.version
+    assert status["skills"] == {"routable": 2, "hidden": 1, "shadowed": 0, "not_loaded": 1}
+    [failure] = status["failures"]
+    assert failure["path"] == str(skills / "broken" / "SKILL.md")
+    assert failure["reason"]
+    assert status["watching"] == "off"
+    assert status["caches"]["exact"]["misses"] == 1
+    assert status["encoder"] == "wordllama"
+    assert status["models"] == []
+
+
+async def test_the_status_names_the_models_and_shows_no_secret(
+    skills: Path, encoder: Encoder, tmp_path: Path
+) -> None:
+    settings = Settings(
+        state_dir=tmp_path / "state-here",
+        llm={
+            "openai": {
+                "api_key": "sk-hidden",
+                "base_url": "http://hidden:hidden@127.0.0.1:9/v1",
+                "model": "small",
+            }
+        },
+    )
+    async with SemanticRouter(settings, roots=[skills], encoder=encoder) as router:
+        answer = await call(SkillServer(router), "router_status")
+    assert answer.structured_content["models"] == [{"provider": "openai", "model": "small"}]
+    assert "hidden" not in json.dumps(
+        {k: v for k, v in answer.structured_content.items() if k != "skills"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("route", {}, "request: Field required"),
+        ("route", {"request": ""}, "request: String should have at least 1 character"),
+        ("route", {"request": "   "}, "request: empty"),
+        ("route", {"request": "a\x00b"}, "request: control character U+0000 at position 1"),
+        ("route", {"request": "x" * 20_001}, "request: String should have at most 20000"),
+        ("route", {"request": 5}, "request: Input should be a valid string"),
+        ("route", {"request": "x", "wrong": 1}, "wrong: Extra inputs are not permitted"),
+        ("route", {"request": "x", "history": [{"role": "system", "text": "y"}]}, "history.0"),
+        ("find_skills", {"query": "x", "limit": 0}, "limit: Input should be greater than"),
+        ("find_skills", {"query": "x", "limit": 51}, "limit: Input should be less than"),
+        ("find_skills", {"query": "\t"}, "request: empty"),
+        ("load_skill", {"name": "gti"}, "no skill named 'gti'; did you mean git?"),
+        ("load_skill", {"name": "secret"}, "no skill named 'secret'"),
+        ("load_skill", {"name": "secre"}, "no skill named 'secre'"),
+        ("load_skill", {"name": "../git"}, "no skill named '../git'"),
+        ("router_status", {"verbose": True}, "verbose: Extra inputs are not permitted"),
+    ],
+)
+async def test_a_faulty_call_is_a_result_that_says_what_is_wrong(
+    shared: Any, tool: str, arguments: dict[str, Any], said: str
+) -> None:
+    answer = await call(shared.url, tool, **arguments)
+    assert answer.is_error
+    assert text_of(answer).startswith(said)
+    assert "secret;" not in text_of(answer)
+    assert "did you mean secret" not in text_of(answer)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_an_unknown_tool_is_an_error_of_the_protocol(shared: Any, mode: str) -> None:
+    async with Client(shared.url, mode=mode) as client:
+        with pytest.raises(MCPError, match="unknown tool: 'rout'") as caught:
+            await client.call_tool("rout", {})
+    assert caught.value.code == -32602
+
+
+class FailingEncoder:
+    """The real encoder until it is told to fail."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self.identity, self.static = encoder.identity, encoder.static
+        self.error: Exception | None = None
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if self.error is not None:
+            raise self.error
+        return self._encoder.encode(texts)
+
+    def encode_documents(self, documents: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        return self._encoder.encode_documents(documents)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_fault_in_a_tool_is_told_without_its_details_when_it_is_a_bug(
+    skills: Path, encoder: Encoder, tmp_path: Path, mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    failing = FailingEncoder(encoder)
+    settings = Settings(state_dir=tmp_path / "state-here")
+    async with (
+        SemanticRouter(settings, roots=[skills], encoder=failing) as router,
+        Client(SkillServer(router).protocol, mode=mode) as client,
+    ):
+        failing.error = EncoderError("the encoder is down")
+        down = await client.call_tool("find_skills", {"query": "flaky tests"})
+        failing.error = ValueError("password=1234")
+        with caplog.at_level(logging.CRITICAL, logger="router"):
+            bug = await client.call_tool("find_skills", {"query": "flaky tests"})
+        failing.error = None
+        well = await client.call_tool("find_skills", {"query": "flaky tests"})
+    assert (down.is_error, text_of(down)) == (True, "the encoder is down")
+    assert bug.is_error
+    assert text_of(bug) == "an internal error; the server's log has the details"
+    assert not well.is_error

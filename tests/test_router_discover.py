@@ -1,0 +1,109 @@
+"""``discover`` of an open router: the installed skills, and catalogues as suggestions only."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from cascade import CountingEncoder, happened, router_over, settings_for, some_skills, write_skill
+
+from router import Discovered, InvalidRequest, SyncSemanticRouter
+
+QUERY = "translate the subtitles of a film"
+
+
+@pytest.fixture
+def skills(tmp_path: Path) -> Path:
+    return some_skills(tmp_path / "skills", "git", "debugging")
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> Path:
+    path = tmp_path / "index.json"
+    entry = {
+        "name": "subtitles",
+        "description": "Translates subtitles of films. Use for SRT and VTT files.",
+        "url": "https://example.org/subtitles",
+    }
+    path.write_text(json.dumps([entry]))
+    return path
+
+
+def seen(found: tuple[Discovered, ...]) -> list[tuple[str, bool]]:
+    return [(skill.name, skill.installed) for skill in found]
+
+
+async def test_catalogues_are_searched_on_request_only(
+    tmp_path: Path, skills: Path, catalogue: Path
+) -> None:
+    async with router_over(skills, tmp_path / "state", catalogues=[catalogue]) as router:
+        here = await router.discover("commit my changes")
+        assert {skill.installed for skill in here} == {True}
+        assert here[0].name == "git"
+        everywhere = await router.discover(QUERY, limit=2, installed_only=False)
+        assert seen(everywhere)[1] == ("subtitles", False)
+        assert everywhere[1].url == "https://example.org/subtitles"
+
+
+async def test_a_suggestion_is_never_routed_to(
+    tmp_path: Path, skills: Path, catalogue: Path
+) -> None:
+    async with router_over(skills, tmp_path / "state") as router:
+        before = await router.route(QUERY)
+    async with router_over(skills, tmp_path / "other", catalogues=[catalogue]) as router:
+        await router.discover(QUERY, installed_only=False)
+        after = await router.route(QUERY)
+        assert "subtitles" not in router.catalog.skills
+        named = await router.route(QUERY, available_skills=["subtitles"])
+    assert (after.decision, after.selected_skills, after.suggested_skills) == (
+        before.decision,
+        before.selected_skills,
+        before.suggested_skills,
+    )
+    assert (named.selected_skills, named.suggested_skills) == ((), ())
+
+
+async def test_a_suggestion_that_gets_installed_is_one_no_longer(
+    tmp_path: Path, skills: Path, catalogue: Path
+) -> None:
+    async with router_over(skills, tmp_path / "state", catalogues=[catalogue]) as router:
+        assert ("subtitles", False) in seen(await router.discover(QUERY, installed_only=False))
+        write_skill(skills, "subtitles", "Translates subtitles of films.")
+        await router.reload()
+        found = await router.discover(QUERY, installed_only=False)
+        assert seen(found)[0] == ("subtitles", True)
+        assert ("subtitles", False) not in seen(found)
+
+
+async def test_a_query_is_checked_as_a_request_is(tmp_path: Path, skills: Path) -> None:
+    async with router_over(skills, tmp_path / "state") as router:
+        with pytest.raises(InvalidRequest, match="empty"):
+            await router.discover(" ")
+        with pytest.raises(InvalidRequest, match="limit: 0"):
+            await router.discover("commit", limit=0)
+
+
+async def test_closing_answers_the_search_under_way(
+    tmp_path: Path, skills: Path, catalogue: Path
+) -> None:
+    encoder = CountingEncoder()
+    router = router_over(skills, tmp_path / "state", catalogues=[catalogue], encoder=encoder)
+    await router.open()
+    encoder.encoding.clear()
+    encoder.release.clear()
+    search = asyncio.create_task(router.discover(QUERY, installed_only=False))
+    await happened(encoder.encoding)
+    closing = asyncio.create_task(router.aclose())
+    encoder.release.set()
+    await closing
+    assert ("subtitles", False) in seen(await search)
+    with pytest.raises(RuntimeError, match="closed"):
+        await router.discover(QUERY)
+
+
+def test_the_synchronous_face_discovers_too(tmp_path: Path, skills: Path, catalogue: Path) -> None:
+    settings = settings_for(tmp_path / "state", catalogues=[catalogue])
+    with SyncSemanticRouter.from_skills(skills, settings=settings) as router:
+        assert seen(router.discover(QUERY, installed_only=False))[1] == ("subtitles", False)
