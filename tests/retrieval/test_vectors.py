@@ -214,11 +214,13 @@ import sys
 from pathlib import Path
 import numpy as np
 from router.retrieval.vectors import VectorStore
+rng = np.random.default_rng(0)
 store = VectorStore.open(Path(sys.argv[1]), identity="test")
 names = [f"skill-{number}" for number in range(int(sys.argv[2]))]
 store.sync(
     dict.fromkeys(names, "1"),
-    lambda names: np.ones((len(names), 16), np.float32),
+    # Different vectors: among thousands of equal ones Chroma's approximate search may miss a row.
+    lambda names: np.stack([rng.normal(size=16) for _ in names]).astype(np.float32),
     lambda done, total: print(done, flush=True),
 )
 print("complete", flush=True)
