@@ -279,8 +279,10 @@ class SemanticRouter:
             EncoderError: a remote encoder cannot be reached.
             RuntimeError: the router is closed.
         """
-        self._check_open()
-        installed = self._installed or await self.open()
+        installed = self._installed
+        if self._closed or installed is None:
+            self._check_open()
+            installed = await self.open()
         began = perf_counter_ns()
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
         context = installed.context_of(asked)
@@ -288,7 +290,7 @@ class SemanticRouter:
         # Looked up first, so that an identical request is never answered by a neighbour.
         own = self.exact.get(asked.text, context)
         if own is not None:
-            hit = _EXACT_HIT.copy_with(microseconds=_microseconds(began))
+            hit = _EXACT_HIT.copy_with(microseconds=(perf_counter_ns() - began) / 1000)
             return self._replay(own, installed, Stage.EXACT, (_IDENTICAL, hit, *_NOT_NEEDED))
         exact = _EXACT_MISS.copy_with(microseconds=_microseconds(began))
         fuzzy = _FUZZY_LEFT_OUT
