@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -109,11 +110,11 @@ class WordLlamaEncoder:
         return rows
 
 
-class _HeadEncoder:
+class _HeadEncoder(ABC):
     """What encoders share that are too slow, or too short of context, for whole bodies."""
 
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        raise NotImplementedError
+    @abstractmethod
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
 
     def encode_documents(self, documents: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         return self.encode([head for head, _ in documents])

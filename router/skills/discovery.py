@@ -48,18 +48,13 @@ class RootScan:
     diagnostics: tuple[Diagnostic, ...]
 
 
-def default_places() -> tuple[Path, ...]:
-    """The project's folders of skills, then the user's, strongest first; any may be missing."""
+def default_roots() -> tuple[Path, ...]:
+    """The project's folders of skills, then the user's, strongest first, where they exist."""
     here = Path.cwd()
     places = [here / "skills", here / ".agents" / "skills", here / ".claude" / "skills"]
     home = os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises where there is no home
     places.append(Path(home) / ".agents" / "skills")
-    return tuple(places)
-
-
-def default_roots() -> tuple[Path, ...]:
-    """Those of the default places that exist now."""
-    return tuple(place for place in default_places() if _is_folder(place))
+    return tuple(place for place in places if _is_folder(place))
 
 
 def shipped_skills_root() -> Path:
