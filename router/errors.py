@@ -7,6 +7,10 @@
     ├── UnknownSkill            a skill was asked for that the catalog does not hold
     ├── StoreError              a file that the router keeps cannot be read or written
     ├── EncoderError            an encoder cannot be loaded or gave unusable vectors
+    ├── UnknownMemory           a memory was asked for that is not stored
+    ├── ReadOnlyMemory          a memory must not be written
+    ├── LayerError              a memory layer failed or was late, and the caller wanted to know
+    ├── MemoryServiceError      a remote memory service gave no usable answer
     └── LLMError                an LLM call gave no usable answer
         ├── LLMUnavailable      no connection, time-out, 429 or 5xx: worth another try
         ├── LLMRejected         the provider refuses the call (key, model, parameters)
@@ -68,6 +72,39 @@ class StoreError(RouterError):
 
 class EncoderError(RouterError):
     """An encoder cannot be loaded, or gave vectors that cannot be used."""
+
+
+class UnknownMemory(RouterError, KeyError):
+    """A memory was asked for by a name that is not stored, or that the scope does not see."""
+
+    def __init__(self, name: str, suggestions: tuple[str, ...] = ()) -> None:
+        hint = f"; did you mean {', '.join(suggestions)}?" if suggestions else ""
+        super().__init__(f"no memory named {name!r}{hint}")
+        self.name = name
+        self.suggestions = suggestions
+
+    def __str__(self) -> str:  # KeyError would show the repr of the message
+        return str(self.args[0])
+
+
+class ReadOnlyMemory(RouterError):
+    """A memory must not be written: a pattern of the project protects it."""
+
+
+class LayerError(RouterError):
+    """A memory layer failed or was late; raised only where the caller asked for ``strict``.
+
+    Attributes:
+        layer: which layer.
+    """
+
+    def __init__(self, layer: str, message: str) -> None:
+        super().__init__(f"layer {layer}: {message}")
+        self.layer = layer
+
+
+class MemoryServiceError(RouterError):
+    """A remote memory service cannot be reached, refuses, or answers what cannot be used."""
 
 
 class LLMError(RouterError):

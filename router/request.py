@@ -64,7 +64,7 @@ class Request:
         """
         if available is None and not history and scope is None and isinstance(text, str):
             return _parse_text(text)
-        _check_text("request", text, MAX_REQUEST_CHARACTERS)
+        check_text("request", text, MAX_REQUEST_CHARACTERS)
         if isinstance(available, str):
             raise InvalidRequest("available_skills: expected a list of names, not one string")
         names = None
@@ -74,7 +74,7 @@ class Request:
                 raise InvalidRequest("available_skills: every name must be a string")
             names = tuple(sorted(set(given)))
         if scope is not None:
-            _check_text("scope", scope, MAX_SCOPE_CHARACTERS)
+            check_text("scope", scope, MAX_SCOPE_CHARACTERS)
         return cls(text, names, _parse_history(history) if history else (), scope)
 
 
@@ -82,7 +82,7 @@ class Request:
 def _parse_text(text: str) -> Request:
     """A request of text alone. Remembered, because callers ask the same again and again, and then
     checking would take longer than the cache that answers."""
-    _check_text("request", text, MAX_REQUEST_CHARACTERS)
+    check_text("request", text, MAX_REQUEST_CHARACTERS)
     return Request(text)
 
 
@@ -96,7 +96,7 @@ def _parse_history(history: Sequence[Turn | str]) -> tuple[Turn, ...]:
     for turn in turns:
         if not isinstance(turn, Turn) or turn.role not in ("user", "assistant"):
             raise InvalidRequest("history: a turn is a string or Turn('user' | 'assistant', text)")
-        _check_text("history", turn.text, MAX_HISTORY_CHARACTERS)
+        check_text("history", turn.text, MAX_HISTORY_CHARACTERS)
     if sum(len(turn.text) for turn in turns) > MAX_HISTORY_CHARACTERS:
         raise InvalidRequest(f"history: over {MAX_HISTORY_CHARACTERS:,} characters in all")
     return turns
@@ -110,7 +110,13 @@ def _listed(part: str, items: Iterable[T]) -> list[T]:
         raise InvalidRequest(f"{part}: expected a list, not {kind}") from None
 
 
-def _check_text(part: str, text: object, limit: int) -> None:
+def check_text(part: str, text: object, limit: int) -> None:
+    """Whether a text from outside can be used: a string with something in it, bounded, and free of
+    control characters but white space.
+
+    Raises:
+        InvalidRequest: it cannot; the message names the part.
+    """
     if not isinstance(text, str):
         raise InvalidRequest(f"{part}: expected a string, not {type(text).__name__}")
     if not text or text.isspace():

@@ -19,7 +19,7 @@ FLOORS = (
     ("errors", "result", "request", "text", "settings", "flight"),
     ("skills",),
     ("retrieval", "llm"),
-    ("stages", "lint"),
+    ("stages", "lint", "memory"),
     ("assembly",),
     ("router",),
     ("sync",),
@@ -63,6 +63,10 @@ def test_imports_point_downward_only() -> None:
         if FLOOR_OF[importer] < FLOOR_OF[imported]
     }
     assert upward == set()
+
+
+def test_memory_and_the_stages_do_not_know_each_other() -> None:
+    assert {("memory", "stages"), ("stages", "memory")} & set(_imports()) == set()
 
 
 def test_retrieval_and_llm_do_not_know_each_other() -> None:

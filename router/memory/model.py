@@ -1,0 +1,301 @@
+"""The types that every part of memory shares: scope, item, layer, query, classification.
+
+All are immutable. Times are aware ``datetime`` values in UTC; every clock that memory takes is
+``Callable[[], float]``, seconds since the epoch, so that a test can say what time it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final, Protocol, Self, TypeAlias, runtime_checkable
+
+from router.errors import InvalidRequest
+from router.request import check_text
+from router.result import LayerChoice
+
+MAX_QUERY_CHARACTERS: Final = 2_000
+MAX_CONTENT_CHARACTERS: Final = 100_000
+MAX_ID_CHARACTERS: Final = 200
+MAX_TAGS: Final = 50
+MAX_ATTRIBUTES: Final = 50
+
+AttributeValue: TypeAlias = str | int | float | bool | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose memories: a user, a project, a session; each may be left open.
+
+    Of an item, a dimension that is None means that it belongs to all. Of a query, it means that
+    nobody in particular asks, who sees only what belongs to all. So an item is visible to a query
+    when each of its dimensions is None or equal to the query's; nothing else ever is.
+    """
+
+    user: str | None = None
+    project: str | None = None
+    session: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("user", "project", "session"):
+            value = getattr(self, name)
+            if value is not None:
+                check_text(f"scope.{name}", value, MAX_ID_CHARACTERS)
+
+    @classmethod
+    def parse(cls, raw: Scope | Mapping[str, object] | None) -> Scope:
+        """A scope as callers give it: itself, a mapping of its three names, or None for nobody.
+
+        Raises:
+            InvalidRequest: an unknown name, or a value that is no string; the message names it.
+        """
+        if raw is None:
+            return cls()
+        if isinstance(raw, Scope):
+            return raw
+        if not isinstance(raw, Mapping):
+            raise InvalidRequest(f"scope: expected a mapping, not {type(raw).__name__}")
+        unknown = sorted(str(key) for key in raw if key not in ("user", "project", "session"))
+        if unknown:
+            raise InvalidRequest(f"scope: unknown {unknown[0]!r}; it has user, project, session")
+        return cls(**{str(key): value for key, value in raw.items()})  # type: ignore[arg-type]
+
+    def sees(self, item: Scope) -> bool:
+        """Whether a query in this scope may see what is stored in ``item``."""
+        return all(
+            theirs is None or theirs == ours
+            for theirs, ours in (
+                (item.user, self.user),
+                (item.project, self.project),
+                (item.session, self.session),
+            )
+        )
+
+    def visible(self) -> tuple[Scope, ...]:
+        """Every stored scope that a query in this one sees, the most particular first; 1 to 8."""
+        users = dict.fromkeys((self.user, None))
+        projects = dict.fromkeys((self.project, None))
+        sessions = dict.fromkeys((self.session, None))
+        return tuple(Scope(u, p, s) for s in sessions for p in projects for u in users)
+
+    def to_dict(self) -> dict[str, str]:
+        """The dimensions that are set."""
+        given = {"user": self.user, "project": self.project, "session": self.session}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+class ScoreKind(StrEnum):
+    """What an item's score is. Scores of different kinds never compare."""
+
+    BM25 = "bm25"
+    """Lexical, positive, without an upper bound."""
+    COSINE = "cosine"
+    """Similarity of embeddings, in [-1, 1]."""
+    FUSED = "fused"
+    """Several rankings as one; its scale belongs to the layer that gave it."""
+    RELEVANCE = "relevance"
+    """Calibrated probability, in [0, 1], that the item bears on the query."""
+    RERANKED = "reranked"
+    """What ``recall`` orders by, in [0, 1]: relevance, recency and usefulness together."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryItem:
+    """One thing remembered.
+
+    Attributes:
+        id: unique within its layer.
+        layer: name of the layer that holds it.
+        content: the text, 1 to 100,000 characters.
+        created: when it was remembered, or when it happened if the writer said so.
+        type: what kind of thing, such as ``fact``, ``event``, ``decision``, ``task``.
+        tags: free labels.
+        accessed: when it was last given as an answer; None when never.
+        usefulness: how useful it has proved, in [0, 1]; 0.5 until somebody says.
+        scope: to whom it belongs.
+        provenance: where it comes from, such as ``file:auth/login`` or ``forgetful:17``; several
+            when the same content was found in several places.
+        attributes: what belongs to one layer only, such as ``status`` and ``due`` of a task.
+        score: how well it answers the query it was found for; None outside a search.
+        score_kind: what ``score`` is; None outside a search.
+    """
+
+    id: str
+    layer: str
+    content: str
+    created: datetime
+    type: str = "note"
+    tags: tuple[str, ...] = ()
+    accessed: datetime | None = None
+    usefulness: float = 0.5
+    scope: Scope = Scope()
+    provenance: tuple[str, ...] = ()
+    attributes: Mapping[str, AttributeValue] = field(
+        default_factory=lambda: MappingProxyType({}), hash=False
+    )
+    score: float | None = None
+    score_kind: ScoreKind | None = None
+
+    def __post_init__(self) -> None:
+        check_text("id", self.id, MAX_ID_CHARACTERS)
+        check_text("layer", self.layer, MAX_ID_CHARACTERS)
+        check_text("content", self.content, MAX_CONTENT_CHARACTERS)
+        if self.created.tzinfo is None or (self.accessed and self.accessed.tzinfo is None):
+            raise InvalidRequest("created, accessed: a time without a time zone is ambiguous")
+        if not 0 <= self.usefulness <= 1:
+            raise InvalidRequest(f"usefulness: {self.usefulness} is not in [0, 1]")
+        if len(self.tags) > MAX_TAGS:
+            raise InvalidRequest(f"tags: {len(self.tags)}; at most {MAX_TAGS}")
+        if len(self.attributes) > MAX_ATTRIBUTES:
+            raise InvalidRequest(f"attributes: {len(self.attributes)}; at most {MAX_ATTRIBUTES}")
+        if (self.score is None) != (self.score_kind is None):
+            raise InvalidRequest("score: a score has a kind, and a kind a score")
+        if self.score is not None and not math.isfinite(self.score):
+            raise InvalidRequest(f"score: {self.score} is not a finite number")
+        if not isinstance(self.attributes, MappingProxyType):
+            object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A read-only mapping can be neither pickled nor copied.
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return MemoryItem, tuple((values | {"attributes": dict(self.attributes)}).values())
+
+    def scored(self, score: float, kind: ScoreKind) -> Self:
+        """The same item with a score."""
+        return replace(self, score=score, score_kind=kind)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The item as plain JSON types, times in ISO 8601."""
+        return {
+            "id": self.id,
+            "layer": self.layer,
+            "content": self.content,
+            "type": self.type,
+            "tags": list(self.tags),
+            "created": self.created.isoformat(),
+            "accessed": None if self.accessed is None else self.accessed.isoformat(),
+            "usefulness": self.usefulness,
+            "scope": self.scope.to_dict(),
+            "provenance": list(self.provenance),
+            "attributes": {
+                key: list(value) if isinstance(value, tuple) else value
+                for key, value in self.attributes.items()
+            },
+            "score": self.score,
+            "score_kind": None if self.score_kind is None else self.score_kind.value,
+        }
+
+
+class QueryType(StrEnum):
+    """What a query asks for; several may hold at once."""
+
+    TEMPORAL = "temporal"
+    RELATIONAL = "relational"
+    PLANNING = "planning"
+    PROCEDURAL = "procedural"
+    PROSPECTIVE = "prospective"
+    META = "meta"
+    FACTUAL = "factual"
+    ARCHITECTURAL = "architectural"
+    USER = "user"
+    HISTORICAL = "historical"
+    GENERAL = "general"
+
+
+@dataclass(frozen=True, slots=True)
+class Classification:
+    """What a query asks for and where to look.
+
+    Attributes:
+        types: most important first; empty when nothing in memory can bear on the query.
+        layers: layers to read, primary first, weights in (0, 1]; empty when nothing need be read.
+        secondary: layers to turn to when those gave too little, best first.
+        confidence: probability, in [0, 1], that the first layer is the right one (or that reading
+            none is).
+        reasons: sentences for a person, most important first.
+    """
+
+    types: tuple[QueryType, ...]
+    layers: tuple[LayerChoice, ...]
+    secondary: tuple[LayerChoice, ...]
+    confidence: float
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A span of time, from ``start`` up to but without ``end``; both aware."""
+
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LayerQuery:
+    """A query, rewritten once for all layers; each layer takes what it can use.
+
+    Attributes:
+        text: what was asked, 1 to 2,000 characters.
+        terms: its content words in order, case-folded, without stop words and words about time.
+        entities: names of things that it speaks of, as written.
+        period: the time that it speaks of; None when it speaks of none.
+        now: when it was asked.
+    """
+
+    text: str
+    terms: tuple[str, ...]
+    entities: tuple[str, ...]
+    period: Period | None
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSpec:
+    """What a layer is.
+
+    Attributes:
+        name: unique among the layers of a router.
+        description: what it holds, in a sentence.
+        examples: queries that it answers; the classifier compares with them.
+        quality: how far its items are to be trusted by their source alone, in [0, 1].
+    """
+
+    name: str
+    description: str
+    examples: tuple[str, ...] = ()
+    quality: float = 0.8
+
+
+@runtime_checkable
+class MemoryLayer(Protocol):
+    """A source of memories that is asked on the event loop."""
+
+    @property
+    def spec(self) -> LayerSpec: ...
+
+    async def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
+        """At most ``k`` items that ``scope`` sees, best first, each scored, all scores of one kind.
+
+        Finding nothing is an empty answer, never an error. The scope is applied inside the search,
+        before the best ``k`` are taken.
+        """
+        ...
+
+
+@runtime_checkable
+class BlockingLayer(Protocol):
+    """The same for a source that blocks; it is asked in one of a bounded number of threads."""
+
+    @property
+    def spec(self) -> LayerSpec: ...
+
+    def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
+        """As for ``MemoryLayer``."""
+        ...
+
+
+AnyLayer: TypeAlias = MemoryLayer | BlockingLayer
