@@ -1,0 +1,354 @@
+"""What the router was told about requests: labelled examples, durable, bounded, each text once.
+
+A label says which skills are right for a request ("none" is a label too), or that one skill is
+wrong. It carries digests of what the skills said of themselves at that time, so that evidence about
+a skill that has changed since counts less, and evidence about one that is gone does not count until
+it is back. A person's word outranks a file's, a file's an LLM's.
+
+One SQLite file, shared by the processes of a machine: examples, the answers that ``feedback`` may
+speak about, and the states of what is fitted on all this.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from router.errors import InvalidRequest, StoreError
+from router.request import MAX_REQUEST_CHARACTERS, check_text
+from router.skills.manifest import SkillManifest
+from router.text import normalise
+
+MAX_EXAMPLES: Final = 20_000
+MAX_ANSWERS: Final = 10_000
+"""Answers that feedback can still be given on."""
+MAX_SKILLS: Final = 20
+
+AGED_WEIGHT: Final = 0.5
+"""Of an example that speaks of a skill which has changed since."""
+
+BUSY_SECONDS: Final = 5.0
+
+_SCHEMA_VERSION: Final = 1
+_SCHEMA: Final = f"""
+CREATE TABLE examples (
+    key TEXT NOT NULL,              -- the normalised text
+    wrong TEXT NOT NULL,            -- the skill that is wrong for it; '' where skills are right
+    text TEXT NOT NULL,
+    digests TEXT NOT NULL,          -- of the skills that are right (or wrong), JSON
+    source TEXT NOT NULL,
+    rank INTEGER NOT NULL,
+    learnt REAL NOT NULL,
+    PRIMARY KEY (key, wrong)
+);
+CREATE INDEX examples_by_age ON examples (rank, learnt);
+CREATE TABLE answers (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    text TEXT NOT NULL,
+    skills TEXT NOT NULL
+);
+CREATE TABLE states (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+PRAGMA user_version = {_SCHEMA_VERSION};
+"""
+
+
+class Source(StrEnum):
+    """Who said so, weakest first."""
+
+    LLM = "llm"
+    """The LLM decided a request that the router could not."""
+    AUDIT = "audit"
+    """The LLM was asked about a request that the router had answered by itself."""
+    FILE = "file"
+    """A file of examples, imported or beside a skill."""
+    FEEDBACK = "feedback"
+    """A person, or the caller's program."""
+
+    @property
+    def rank(self) -> int:
+        """Higher outranks lower; LLM and audit are the same voice."""
+        return {"llm": 0, "audit": 0, "file": 1, "feedback": 2}[self.value]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One label.
+
+    Attributes:
+        text: the request.
+        skills: the skills that are right, sorted; empty means that none is. Of a label that says
+            what is wrong: that one skill.
+        right: False means that the skill in ``skills`` is wrong, and says nothing about others.
+        source: who said so.
+        weight: in (0, 1]; less than 1 when a skill has changed since.
+    """
+
+    text: str
+    skills: tuple[str, ...]
+    right: bool
+    source: Source
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An earlier answer: what was asked, and what was selected."""
+
+    text: str
+    skills: tuple[str, ...]
+
+
+def self_description(skill: SkillManifest) -> str:
+    """Digest of what a skill says it is for. Its instructions may change without making what is
+    known about its requests any older."""
+    said = [
+        skill.name,
+        skill.description,
+        *skill.routing_keywords,
+        *skill.intents,
+        *skill.examples,
+    ]
+    return hashlib.blake2b("\0".join(said).encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+class EvidenceStore:
+    """The evidence file; safe to use from several threads."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Callable[[], float],
+        max_examples: int = MAX_EXAMPLES,
+        max_answers: int = MAX_ANSWERS,
+    ) -> None:
+        """Open or create the file.
+
+        Raises:
+            StoreError: it cannot be opened, or another version wrote it; the message names it.
+        """
+        self._path = path
+        self._clock = clock
+        self._max_examples = max_examples
+        self._max_answers = max_answers
+        self._lock = threading.RLock()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(
+                path, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"cannot open {path}: {error}") from error
+        try:
+            self._prepare()
+        except sqlite3.Error as error:
+            self._database.close()
+            raise StoreError(f"cannot open {path}: {error}") from error
+        except BaseException:
+            self._database.close()
+            raise
+
+    def _prepare(self) -> None:
+        self._database.execute("PRAGMA journal_mode = WAL")
+        # An LLM call was paid for every row: it must survive the power as well.
+        self._database.execute("PRAGMA synchronous = FULL")
+        with self._transaction():
+            version = self._database.execute("PRAGMA user_version").fetchone()[0]
+            if version == 0:
+                for statement in _SCHEMA.split(";\n"):
+                    self._database.execute(statement)
+            elif version != _SCHEMA_VERSION:
+                raise StoreError(f"{self._path}: written by another version; move it away")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._lock, self._database:
+            self._database.execute("BEGIN IMMEDIATE")
+            yield
+
+    def add(
+        self,
+        text: str,
+        skills: Iterable[str],
+        *,
+        source: Source,
+        catalog: Mapping[str, SkillManifest],
+        right: bool = True,
+    ) -> bool:
+        """Remember one label, durably before it returns.
+
+        Returns:
+            Whether it was new or outranked or renewed what was known; a weaker voice changes
+            nothing.
+
+        Raises:
+            InvalidRequest: the text cannot be a request, there are too many skills, or, of a label
+                that says what is wrong, not exactly one.
+            StoreError: the file cannot be written.
+        """
+        return self.add_many([Example(text, tuple(skills), right, source)], catalog=catalog) == 1
+
+    def add_many(self, examples: Sequence[Example], *, catalog: Mapping[str, SkillManifest]) -> int:
+        """Remember labels, all or none; see ``add``. Their weights are not kept.
+
+        Returns:
+            How many changed what was known.
+        """
+        rows = [self._row(example, catalog) for example in examples]
+        changed = 0
+        try:
+            with self._transaction():
+                for row in rows:
+                    changed += self._database.execute(
+                        "INSERT INTO examples VALUES (?, ?, ?, ?, ?, ?, ?)"
+                        " ON CONFLICT (key, wrong) DO UPDATE SET text = excluded.text,"
+                        " digests = excluded.digests, source = excluded.source,"
+                        " rank = excluded.rank, learnt = excluded.learnt"
+                        " WHERE excluded.rank >= rank",
+                        row,
+                    ).rowcount
+                self._database.execute(
+                    "DELETE FROM examples WHERE (key, wrong) IN (SELECT key, wrong FROM examples"
+                    " ORDER BY rank DESC, learnt DESC, key, wrong LIMIT -1 OFFSET ?)",
+                    (self._max_examples,),
+                )
+        except sqlite3.Error as error:
+            raise StoreError(f"cannot write {self._path}: {error}") from error
+        return changed
+
+    def _row(self, example: Example, catalog: Mapping[str, SkillManifest]) -> tuple[Any, ...]:
+        check_text("request", example.text, MAX_REQUEST_CHARACTERS)
+        names = sorted(set(example.skills))
+        if len(names) > MAX_SKILLS:
+            raise InvalidRequest(f"skills: {len(names)}; at most {MAX_SKILLS}")
+        if not example.right and len(names) != 1:
+            raise InvalidRequest("skills: a label that says what is wrong names one skill")
+        digests = {name: _described(name, catalog) for name in names}
+        return (
+            normalise(example.text),
+            "" if example.right else names[0],
+            example.text,
+            json.dumps(digests),
+            example.source.value,
+            example.source.rank,
+            self._clock(),
+        )
+
+    def examples(self, catalog: Mapping[str, SkillManifest]) -> list[Example]:
+        """What counts over a catalog, oldest first: labels whose skills it holds.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        described = {name: self_description(skill) for name, skill in catalog.items()}
+        found = []
+        for text, wrong, digests, source in self._rows():
+            if described.keys() >= digests.keys():
+                same = all(described[name] == digest for name, digest in digests.items())
+                weight = 1.0 if same else AGED_WEIGHT
+                found.append(Example(text, tuple(digests), not wrong, Source(source), weight))
+        return found
+
+    def all(self) -> list[Example]:
+        """Every label, whatever the catalog, oldest first; for export.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        return [
+            Example(text, tuple(digests), not wrong, Source(source))
+            for text, wrong, digests, source in self._rows()
+        ]
+
+    def _rows(self) -> Iterator[tuple[str, str, dict[str, str], str]]:
+        rows = self._read("SELECT text, wrong, digests, source FROM examples ORDER BY learnt, key")
+        for text, wrong, digests, source in rows:
+            yield text, wrong, json.loads(digests), source
+
+    def counts(self) -> dict[Source, int]:
+        """How many labels each source gave."""
+        found = dict(self._read("SELECT source, count(*) FROM examples GROUP BY source"))
+        return {source: found.get(source.value, 0) for source in Source}
+
+    def keep_answers(self, answers: Mapping[str, Answer]) -> None:
+        """Remember answers, by the id of each, so that feedback can be given on them later.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
+        rows = [
+            (answer_id, answer.text, json.dumps(answer.skills))
+            for answer_id, answer in answers.items()
+        ]
+        try:
+            with self._transaction():
+                self._database.executemany(
+                    "INSERT OR REPLACE INTO answers (id, text, skills) VALUES (?, ?, ?)", rows
+                )
+                self._database.execute(
+                    "DELETE FROM answers WHERE number <= (SELECT max(number) FROM answers) - ?",
+                    (self._max_answers,),
+                )
+        except sqlite3.Error as error:
+            raise StoreError(f"cannot write {self._path}: {error}") from error
+
+    def answer(self, answer_id: str) -> Answer | None:
+        """An earlier answer; None when it is unknown or too long ago."""
+        for text, skills in self._read("SELECT text, skills FROM answers WHERE id = ?", answer_id):
+            return Answer(text, tuple(json.loads(skills)))
+        return None
+
+    def state(self, name: str) -> Any:
+        """What was kept under a name, as plain JSON types; None when nothing was."""
+        for (value,) in self._read("SELECT value FROM states WHERE name = ?", name):
+            return json.loads(value)
+        return None
+
+    def keep_state(self, name: str, value: Any) -> None:
+        """Keep plain JSON types under a name.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
+        text = json.dumps(value, allow_nan=False)
+        try:
+            with self._transaction():
+                self._database.execute("INSERT OR REPLACE INTO states VALUES (?, ?)", (name, text))
+        except sqlite3.Error as error:
+            raise StoreError(f"cannot write {self._path}: {error}") from error
+
+    def reset(self) -> int:
+        """Forget all labels and what was fitted on them; the number of labels."""
+        try:
+            with self._transaction():
+                number = self._database.execute("DELETE FROM examples").rowcount
+                self._database.execute("DELETE FROM states")
+        except sqlite3.Error as error:
+            raise StoreError(f"cannot write {self._path}: {error}") from error
+        return number
+
+    def close(self) -> None:
+        """Close the file. Closing twice is fine."""
+        with self._lock:
+            self._database.close()
+
+    def _read(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._lock:
+            try:
+                return self._database.execute(query, values).fetchall()
+            except sqlite3.Error as error:
+                raise StoreError(f"cannot read {self._path}: {error}") from error
+
+
+def _described(name: str, catalog: Mapping[str, SkillManifest]) -> str:
+    skill = catalog.get(name)
+    return "" if skill is None else self_description(skill)

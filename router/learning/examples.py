@@ -1,0 +1,104 @@
+"""Labelled examples that come with the skills, and files of examples from elsewhere.
+
+A skill's manifest lists whole requests that it answers. Beside it there may be trigger files in the
+format that skill authors use to test descriptions: ``[{"query": "...", "should_trigger": true}]``.
+Both are read anew with every catalog, so they are never older than the skill. All of it is written
+by strangers: it is bounded, parsed strictly, and what cannot be used is left out with a warning.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from router.errors import InvalidRequest
+from router.learning.evidence import Example, Source
+from router.request import MAX_REQUEST_CHARACTERS, check_text
+from router.skills.manifest import SkillManifest
+
+_log = logging.getLogger(__name__)
+
+MAX_TRIGGER_BYTES: Final = 1 << 18
+MAX_TRIGGER_FILES: Final = 5
+MAX_TRIGGERS: Final = 500
+"""Of one file."""
+TRIGGER_FILES: Final = ("*trigger*.json", "evals/*.json", "tests/*trigger*.json")
+"""Where trigger files are looked for in a skill's folder."""
+
+
+def shipped_examples(skills: Iterable[SkillManifest]) -> list[Example]:
+    """What the skills' own files say about requests, in the order of the skills."""
+    return [example for skill in skills for example in _of(skill)]
+
+
+def _of(skill: SkillManifest) -> Iterator[Example]:
+    names = (skill.name,)
+    for text in skill.examples:
+        if _usable(text):
+            yield Example(text, names, True, Source.FILE)
+    for path in trigger_files(skill.path.parent):
+        try:
+            yield from read_triggers(path, skill.name)
+        except (OSError, InvalidRequest) as error:
+            _log.warning("left out: %s", error)
+
+
+def trigger_files(folder: Path) -> list[Path]:
+    """The trigger files of a skill, at most ``MAX_TRIGGER_FILES``; no link is followed."""
+    found = {
+        path
+        for pattern in TRIGGER_FILES
+        for path in folder.glob(pattern)
+        if path.is_file() and not path.is_symlink() and not path.parent.is_symlink()
+    }
+    return sorted(found)[:MAX_TRIGGER_FILES]
+
+
+def read_triggers(path: Path, skill: str) -> list[Example]:
+    """The examples of one trigger file; a JSON file of another form gives none.
+
+    Raises:
+        InvalidRequest: the file is too large, or one of its rows cannot be used; it names both.
+        OSError: the file cannot be read.
+    """
+    rows = _json(path)
+    if not isinstance(rows, list) or not all(_is_trigger(row) for row in rows):
+        return []
+    if len(rows) > MAX_TRIGGERS:
+        raise InvalidRequest(f"{path}: {len(rows)} rows; at most {MAX_TRIGGERS}")
+    for number, row in enumerate(rows, start=1):
+        try:
+            check_text("query", row["query"], MAX_REQUEST_CHARACTERS)
+        except InvalidRequest as error:
+            raise InvalidRequest(f"{path}: row {number}: {error}") from None
+    return [Example(row["query"], (skill,), row["should_trigger"], Source.FILE) for row in rows]
+
+
+def _is_trigger(row: object) -> bool:
+    return (
+        isinstance(row, dict)
+        and isinstance(row.get("query"), str)
+        and isinstance(row.get("should_trigger"), bool)
+    )
+
+
+def _json(path: Path) -> Any:
+    with path.open("rb") as file:
+        data = file.read(MAX_TRIGGER_BYTES + 1)
+    if len(data) > MAX_TRIGGER_BYTES:
+        raise InvalidRequest(f"{path}: over {MAX_TRIGGER_BYTES:,} bytes")
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequest(f"{path}: not JSON: {error}") from None
+
+
+def _usable(text: str) -> bool:
+    try:
+        check_text("example", text, MAX_REQUEST_CHARACTERS)
+    except InvalidRequest:
+        return False
+    return True

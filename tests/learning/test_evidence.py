@@ -1,0 +1,213 @@
+"""Evidence: each text once, the stronger voice wins, nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from router.errors import InvalidRequest, StoreError
+from router.learning.evidence import AGED_WEIGHT, Answer, EvidenceStore, Example, Source
+from router.skills.manifest import SkillManifest
+
+
+def skill(name: str, description: str = "does something", body: str = "steps") -> SkillManifest:
+    return SkillManifest(
+        name=name, description=description, body=body, path=Path(name), digest=description + body
+    )
+
+
+def catalog(*skills: SkillManifest) -> dict[str, SkillManifest]:
+    return {each.name: each for each in skills}
+
+
+BOTH = catalog(skill("git"), skill("docker"))
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        self.now += 1
+        return self.now
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[EvidenceStore]:
+    opened = EvidenceStore(tmp_path / "evidence.sqlite3", clock=Clock())
+    yield opened
+    opened.close()
+
+
+def known(store: EvidenceStore) -> list[tuple[str, tuple[str, ...], Source]]:
+    return [(e.text, e.skills, e.source) for e in store.examples(BOTH)]
+
+
+def test_a_label_is_there_after_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "evidence.sqlite3"
+    first = EvidenceStore(path, clock=Clock())
+    assert first.add("commit it", ["git"], source=Source.LLM, catalog=BOTH)
+    first.close()
+    second = EvidenceStore(path, clock=Clock())
+    assert known(second) == [("commit it", ("git",), Source.LLM)]
+    second.close()
+
+
+def test_that_no_skill_is_right_is_a_label_too(store: EvidenceStore) -> None:
+    store.add("tell me a joke", [], source=Source.FEEDBACK, catalog=BOTH)
+    assert known(store) == [("tell me a joke", (), Source.FEEDBACK)]
+
+
+def test_the_same_request_has_one_label_the_latest(store: EvidenceStore) -> None:
+    store.add("Commit it!", ["git"], source=Source.LLM, catalog=BOTH)
+    assert store.add("commit it", ["docker"], source=Source.LLM, catalog=BOTH)
+    assert known(store) == [("commit it", ("docker",), Source.LLM)]
+
+
+def test_a_weaker_voice_changes_nothing(store: EvidenceStore) -> None:
+    store.add("commit it", ["git"], source=Source.FEEDBACK, catalog=BOTH)
+    assert not store.add("commit it", ["docker"], source=Source.AUDIT, catalog=BOTH)
+    assert known(store) == [("commit it", ("git",), Source.FEEDBACK)]
+
+
+def test_what_is_wrong_stands_beside_what_is_right(store: EvidenceStore) -> None:
+    store.add("commit it", ["git"], source=Source.LLM, catalog=BOTH)
+    store.add("commit it", ["docker"], source=Source.FEEDBACK, catalog=BOTH, right=False)
+    assert [(e.skills, e.right) for e in store.examples(BOTH)] == [
+        (("git",), True),
+        (("docker",), False),
+    ]
+
+
+def test_a_changed_description_ages_its_examples(store: EvidenceStore) -> None:
+    store.add("commit it", ["git"], source=Source.LLM, catalog=BOTH)
+    changed = catalog(skill("git", "does something else"), skill("docker"))
+    assert [e.weight for e in store.examples(changed)] == [AGED_WEIGHT]
+
+
+def test_changed_instructions_do_not(store: EvidenceStore) -> None:
+    store.add("commit it", ["git"], source=Source.LLM, catalog=BOTH)
+    changed = catalog(skill("git", body="better steps"), skill("docker"))
+    assert [e.weight for e in store.examples(changed)] == [1.0]
+
+
+def test_examples_of_a_removed_skill_wait_until_it_is_back(store: EvidenceStore) -> None:
+    store.add("commit it", ["git"], source=Source.LLM, catalog=BOTH)
+    assert store.examples(catalog(skill("docker"))) == []
+    assert [e.text for e in store.examples(BOTH)] == ["commit it"]
+
+
+def test_beyond_the_bound_the_oldest_of_the_weakest_voice_goes(tmp_path: Path) -> None:
+    store = EvidenceStore(tmp_path / "e.sqlite3", clock=Clock(), max_examples=2)
+    store.add("first", ["git"], source=Source.FEEDBACK, catalog=BOTH)
+    store.add("second", ["git"], source=Source.LLM, catalog=BOTH)
+    store.add("third", ["git"], source=Source.LLM, catalog=BOTH)
+    assert [text for text, _, _ in known(store)] == ["first", "third"]
+    store.close()
+
+
+def test_many_are_remembered_all_or_none(store: EvidenceStore) -> None:
+    good = Example("commit it", ("git",), True, Source.FILE)
+    bad = Example("\0", ("git",), True, Source.FILE)
+    with pytest.raises(InvalidRequest):
+        store.add_many([good, bad], catalog=BOTH)
+    assert known(store) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "skills", "right"),
+    [
+        ("", ["git"], True),
+        ("x", [], False),
+        ("x", ["git", "docker"], False),
+        ("x", list("abcdefghijklmnopqrstuvwxyz"), True),
+    ],
+)
+def test_a_label_that_says_nothing_usable_is_refused(
+    store: EvidenceStore, text: str, skills: list[str], right: bool
+) -> None:
+    with pytest.raises(InvalidRequest):
+        store.add(text, skills, source=Source.LLM, catalog=BOTH, right=right)
+
+
+def test_the_latest_answers_can_be_spoken_about(tmp_path: Path) -> None:
+    store = EvidenceStore(tmp_path / "e.sqlite3", clock=Clock(), max_answers=2)
+    for number in range(3):
+        store.keep_answers({f"a{number}": Answer(f"request {number}", ("git",))})
+    assert store.answer("a0") is None
+    assert store.answer("a2") == Answer("request 2", ("git",))
+    store.close()
+
+
+def test_a_reset_forgets_labels_and_states(store: EvidenceStore) -> None:
+    store.add("commit it", ["git"], source=Source.LLM, catalog=BOTH)
+    store.keep_state("bound", {"seen": 3})
+    assert store.reset() == 1
+    assert (known(store), store.state("bound")) == ([], None)
+
+
+def test_two_stores_share_the_file(tmp_path: Path) -> None:
+    one = EvidenceStore(tmp_path / "e.sqlite3", clock=Clock())
+    two = EvidenceStore(tmp_path / "e.sqlite3", clock=Clock())
+    one.add("commit it", ["git"], source=Source.LLM, catalog=BOTH)
+    two.add("build it", ["docker"], source=Source.LLM, catalog=BOTH)
+    assert len(known(one)) == len(known(two)) == 2
+    one.close()
+    two.close()
+
+
+def test_a_file_that_is_no_database_is_named_and_kept(tmp_path: Path) -> None:
+    path = tmp_path / "evidence.sqlite3"
+    path.write_bytes(b"precious" * 1000)
+    with pytest.raises(StoreError, match=r"evidence\.sqlite3"):
+        EvidenceStore(path, clock=Clock())
+    assert path.read_bytes() == b"precious" * 1000
+
+
+def test_a_file_of_another_version_is_named_and_kept(tmp_path: Path) -> None:
+    path = tmp_path / "evidence.sqlite3"
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA user_version = 99")
+    database.close()
+    with pytest.raises(StoreError, match="another version"):
+        EvidenceStore(path, clock=Clock())
+
+
+_WRITER = """
+import sys, time
+from pathlib import Path
+from router.learning.evidence import EvidenceStore, Source
+store = EvidenceStore(Path(sys.argv[1]), clock=time.time)
+for number in range(100_000):
+    store.add(f"request {number}", [], source=Source.LLM, catalog={})
+    print(number, flush=True)
+"""
+
+
+def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
+    path = tmp_path / "evidence.sqlite3"
+    writer = subprocess.Popen(
+        [sys.executable, "-c", _WRITER, str(path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert writer.stdout is not None
+    for _ in range(20):
+        last = int(writer.stdout.readline())
+    writer.send_signal(signal.SIGKILL)
+    rest = writer.stdout.read().split("\n")
+    writer.stdout.close()
+    writer.wait()
+    last = max([last, *(int(line) for line in rest[:-1] if line)])
+    store = EvidenceStore(path, clock=Clock())
+    kept = {text for text, _, _ in known(store)}
+    store.close()
+    assert kept >= {f"request {number}" for number in range(last + 1)}

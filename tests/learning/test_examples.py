@@ -1,0 +1,91 @@
+"""Examples that come with skills: read strictly, bounded, never at another skill's cost."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+
+from router.learning.evidence import Example, Source
+from router.learning.examples import MAX_TRIGGERS, read_triggers, shipped_examples
+from router.skills.manifest import SkillManifest
+
+
+def skill(folder: Path, name: str = "git", examples: tuple[str, ...] = ()) -> SkillManifest:
+    home = folder / name
+    home.mkdir(exist_ok=True)
+    return SkillManifest(
+        name=name,
+        description="commits",
+        body="steps",
+        path=home / "SKILL.md",
+        digest="d",
+        examples=examples,
+    )
+
+
+def triggers(path: Path, *rows: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    return path
+
+
+YES = {"query": "commit my changes", "should_trigger": True}
+NO = {"query": "what is git?", "should_trigger": False}
+
+
+def test_a_manifests_examples_are_labels(tmp_path: Path) -> None:
+    assert shipped_examples([skill(tmp_path, examples=("commit it",))]) == [
+        Example("commit it", ("git",), True, Source.FILE)
+    ]
+
+
+@pytest.mark.parametrize("place", ["triggers.json", "evals/set.json", "tests/trigger-eval.json"])
+def test_a_trigger_file_beside_the_skill_is_read(tmp_path: Path, place: str) -> None:
+    home = skill(tmp_path)
+    triggers(home.path.parent / place, YES, NO)
+    assert shipped_examples([home]) == [
+        Example("commit my changes", ("git",), True, Source.FILE),
+        Example("what is git?", ("git",), False, Source.FILE),
+    ]
+
+
+def test_json_of_another_form_gives_nothing(tmp_path: Path) -> None:
+    home = skill(tmp_path)
+    triggers(home.path.parent / "evals/evals.json", {"prompt": "x"}, YES)
+    assert shipped_examples([home]) == []
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"{not json",
+        b"[" * 100_000,
+        b'"' + b"x" * (1 << 18) + b'"',
+        json.dumps([YES] * (MAX_TRIGGERS + 1)).encode(),
+        json.dumps([YES, {"query": " ", "should_trigger": True}]).encode(),
+    ],
+)
+def test_a_bad_trigger_file_is_left_out_with_a_warning_and_disturbs_no_other(
+    tmp_path: Path, data: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad, good = skill(tmp_path, "bad"), skill(tmp_path, "good", examples=("do it",))
+    (bad.path.parent / "triggers.json").write_bytes(data)
+    with caplog.at_level(logging.WARNING):
+        assert [e.text for e in shipped_examples([bad, good])] == ["do it"]
+    assert "triggers.json" in caplog.text
+
+
+def test_a_link_out_of_the_skills_folder_is_not_followed(tmp_path: Path) -> None:
+    secret = triggers(tmp_path / "elsewhere" / "secret.json", YES)
+    home = skill(tmp_path)
+    (home.path.parent / "triggers.json").symlink_to(secret)
+    (home.path.parent / "evals").symlink_to(secret.parent, target_is_directory=True)
+    assert shipped_examples([home]) == []
+
+
+def test_rows_name_the_skill_that_they_are_for(tmp_path: Path) -> None:
+    path = triggers(tmp_path / "t.json", YES)
+    assert read_triggers(path, "docker")[0].skills == ("docker",)
