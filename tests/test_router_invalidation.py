@@ -66,7 +66,7 @@ def write_squashing(skills: Path) -> None:
 
 
 def held_answers(router: SemanticRouter) -> dict[Key, tuple[str, ...]]:
-    base = router._current().base
+    base = router._live.current.base
     answers = CachedAnswers(router.exact, router.fuzzy, base).all()
     return {key: result.selected_skills for key, result in answers.items()}
 

@@ -100,12 +100,20 @@ async def outdated(
         return wrong
     names = sorted({name for key in kept for name in answers[key].selected_skills}.union(rivals))
     place = {name: column for column, name in enumerate(names)}
-    scores = await index.scores([request for request, _, _ in kept], names)
-    for key, row in zip(kept, scores, strict=True):
-        allowed = _allowed(key[1])
-        able = [place[name] for name in rivals if allowed is None or name in allowed]
-        held = [place[name] for name in answers[key].selected_skills]
-        if row[able].max(initial=-np.inf) > row[held].max(initial=-np.inf):
+    requests = list(dict.fromkeys(request for request, _, _ in kept))  # whoever asked them
+    place_of = {request: row for row, request in enumerate(requests)}
+    scores = await index.scores(requests, names)
+    best_rivals = scores[:, [place[name] for name in rivals]].max(axis=1)
+    for key in kept:
+        request, context, _ = key
+        row, allowed = place_of[request], _allowed(context)
+        if allowed is None:
+            best = best_rivals[row]
+        else:
+            able = (scores[row, place[name]] for name in rivals if name in allowed)
+            best = max(able, default=-np.inf)
+        held = (scores[row, place[name]] for name in answers[key].selected_skills)
+        if best > max(held, default=-np.inf):
             wrong.add(key)
     return wrong
 
