@@ -148,11 +148,11 @@ class LiveSkills:
         cached = CachedAnswers(self._exact, self._fuzzy, installed.base)
         answers = cached.all()
         changes = parts.record.changes_to(installed.catalog)
-        if changes is None:
-            cached.discard(answers)
-        else:
-            cached.discard(await outdated(answers, installed.index, changes))
-        parts.record.write(installed.catalog)
+        wrong = set(answers)
+        if changes is not None:
+            wrong = await outdated(answers, installed.index, changes)
+        if cached.discard(wrong):
+            parts.record.write(installed.catalog)
 
     async def _apply(self, change: CatalogChange) -> None:
         """Build the next snapshot aside, and exchange it together with what the caches hold."""
@@ -166,9 +166,10 @@ class LiveSkills:
         wrong = await outdated(answers, after.index, changes)
         # Nothing below waits, so no request sees a half of it. What was learnt since ``answers``
         # was learnt on the old snapshot.
-        cached.discard(wrong | (cached.all().keys() - answers.keys()))
+        gone = cached.discard(wrong | (cached.all().keys() - answers.keys()))
         self.installed = after
-        self.parts.record.write(change.after)
+        if gone:
+            self.parts.record.write(change.after)
         self._save_soon()
 
     def _save_soon(self) -> None:

@@ -153,6 +153,15 @@ class SemanticRouter:
         return self._live.current.catalog
 
     @property
+    def models(self) -> tuple[ChatModel, ...]:
+        """The LLMs, in the order in which they are asked; empty when none is configured.
+
+        Raises:
+            RuntimeError: the router is not open.
+        """
+        return self._live.parts.llm.models
+
+    @property
     def manager(self) -> SkillManager:
         """Loads, reloads, unloads and watches skills, and tells observers.
 
@@ -230,7 +239,10 @@ class SemanticRouter:
             began = perf_counter_ns()
             recall = self.fuzzy.find(asked.text, context)
             fuzzy = recall.trace(_microseconds(began))
-            if recall.result is not None:
+            # Another process may have learnt it over other skills than this one has.
+            if recall.result is not None and not installed.offers(recall.result):
+                fuzzy = fuzzy.copy_with(outcome=Outcome.DECLINED, reason=_UNKNOWN_SKILLS)
+            elif recall.result is not None:
                 if recall.is_own:  # kept from an earlier run: from now on it is an exact hit
                     self.exact.set(asked.text, recall.result, context)
                 trace = (fuzzy, exact, *_NOT_NEEDED)
@@ -408,6 +420,7 @@ _IDENTICAL: Final = StageTrace(
 _FUZZY_LEFT_OUT: Final = StageTrace(
     Stage.FUZZY, Outcome.SKIPPED, "the caller left the fuzzy cache out"
 )
+_UNKNOWN_SKILLS: Final = "the answer to a close request names unknown skills"
 _EXACT_HIT: Final = StageTrace(Stage.EXACT, Outcome.ANSWERED, "an identical request")
 _EXACT_MISS: Final = StageTrace(Stage.EXACT, Outcome.DECLINED, "no identical request is stored")
 _NOT_WEAK: Final = StageTrace(Stage.VECTOR, Outcome.SKIPPED, "the LLM's route is strong")
