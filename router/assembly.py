@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from router.errors import StoreError
+from router.learning.evidence import EvidenceStore
+from router.learning.learner import Learner
 from router.llm.protocol import ChatModel
 from router.request import Request
 from router.result import RoutingResult
@@ -21,7 +26,9 @@ from router.skills.registry import SkillRegistry
 from router.stages.invalidation import CatalogRecord, context_of, digest
 from router.stages.llm import LLMStage, models_from_settings
 
-ANSWERS: Final = 2
+_log: Final = logging.getLogger(__name__)
+
+ANSWERS: Final = 3
 """Generation of answers, part of every cache context. Raise it when new code must not replay what
 older code decided."""
 
@@ -71,6 +78,7 @@ class Assembly:
         llm: stage 3.
         record: which skills the caches were last made right for.
         catalogues: finds skills that are not installed; opens nothing before it is asked.
+        learner: what is learnt from answers; None where that is switched off, or cannot be kept.
     """
 
     installed: Installed
@@ -78,6 +86,7 @@ class Assembly:
     llm: LLMStage
     record: CatalogRecord
     catalogues: CatalogueIndex
+    learner: Learner | None
 
 
 def assemble(
@@ -126,4 +135,17 @@ def assemble(
         # One a base: routers over the same roots mend only their own answers.
         CatalogRecord(folder / f"catalog-{base}.json"),
         CatalogueIndex(settings.catalogues, encoder=encoder, state_dir=settings.state_dir),
+        _learner(settings, encoder, has_llm=bool(models)),
     )
+
+
+def _learner(settings: Settings, encoder: Encoder, *, has_llm: bool) -> Learner | None:
+    """Answers are worth more than learning: where its file cannot be used, there is none."""
+    if not settings.learning.enabled:
+        return None
+    try:
+        store = EvidenceStore(settings.state_dir / "evidence.sqlite3", clock=time.time)
+    except StoreError as error:
+        _log.error("nothing is learnt: %s", error)
+        return None
+    return Learner(store, settings.learning, encoder, has_llm=has_llm)

@@ -28,6 +28,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from router.errors import ConfigurationError
+from router.learning.learner import own_confidence
+from router.learning.metrics import (
+    ReliabilityBin,
+    expected_calibration_error,
+    reliability_bins,
+    risk_coverage,
+)
 from router.request import Request
 from router.result import Decision, RoutingResult
 
@@ -38,7 +45,7 @@ if TYPE_CHECKING:
 
 RECALL_DEPTH: Final = 5
 NDCG_DEPTH: Final = 10
-CALIBRATION_BINS: Final = 15
+CURVE_POINTS: Final = 100
 Z_95: Final = 1.959963984540054
 """Two-sided 95% quantile of the standard normal distribution."""
 
@@ -79,6 +86,7 @@ class Judgement:
         selected: skills that it chose.
         ranking: its best ``NDCG_DEPTH`` skills, see ``ranking``.
         confidence: the result's confidence in [0, 1].
+        own_confidence: the same before calibration.
         stage: name of the stage that answered.
         milliseconds: wall-clock time of ``route``.
     """
@@ -88,6 +96,7 @@ class Judgement:
     selected: tuple[str, ...]
     ranking: tuple[str, ...]
     confidence: float
+    own_confidence: float
     stage: str
     milliseconds: float
 
@@ -159,6 +168,8 @@ class Report:
         aurc: area under the risk-coverage curve of all routed rows; lower is better.
         risk_at: share of routed rows, most confident first, to the share of them that is wrong.
         ece: expected calibration error of the routed rows.
+        reliability: their reliability diagram: the bins that hold any, by confidence.
+        risk_coverage: their risk-coverage curve, (coverage, risk), at some hundred points.
         latency_ms: percentile (``p50``, ``p90``, ``p99``) to milliseconds a request.
     """
 
@@ -174,6 +185,8 @@ class Report:
     aurc: float | None
     risk_at: Mapping[str, float]
     ece: float | None
+    reliability: tuple[ReliabilityBin, ...]
+    risk_coverage: tuple[tuple[float, float], ...]
     latency_ms: Mapping[str, float]
 
     def to_dict(self) -> dict[str, Any]:
@@ -262,6 +275,7 @@ def judge(row: LabelledRequest, result: RoutingResult, *, milliseconds: float) -
         selected=result.selected_skills,
         ranking=ranking(result)[:NDCG_DEPTH],
         confidence=result.confidence,
+        own_confidence=own_confidence(result),
         stage=result.stage.value,
         milliseconds=milliseconds,
     )
@@ -288,7 +302,8 @@ def summarise(judgements: Sequence[Judgement]) -> Report:
     nothing_fits = [j for j in judgements if not j.row.skills]
     confidences = [j.confidence for j in routed]
     right = [j.right for j in routed]
-    risks = selective_risks(confidences, right)
+    curve = risk_coverage(confidences, right)
+    risks = [risk for _, risk in curve]
     return Report(
         rows=len(judgements),
         decisions={d.value: sum(j.decision is d for j in judgements) for d in Decision},
@@ -306,6 +321,8 @@ def summarise(judgements: Sequence[Judgement]) -> Report:
             if risks
         },
         ece=expected_calibration_error(confidences, right) if routed else None,
+        reliability=reliability_bins(confidences, right),
+        risk_coverage=curve[:: max(1, len(curve) // CURVE_POINTS)],
         latency_ms={
             f"p{p}": percentile([j.milliseconds for j in judgements], p)
             for p in (50, 90, 99)
@@ -367,44 +384,6 @@ def share(values: Iterable[float]) -> Share | None:
     half = Z_95 / (1 + square / n) * math.sqrt(mean * (1 - mean) / n + square / (4 * n * n))
     # At 0 and 1 the interval ends there exactly; min and max take off the rounding error.
     return Share(mean, max(0.0, min(mean, centre - half)), min(1.0, max(mean, centre + half)), n)
-
-
-def selective_risks(confidences: Sequence[float], right: Sequence[bool]) -> list[float]:
-    """The risk-coverage curve: element i is the share of wrong answers among the i + 1 most
-    confident ones.
-
-    Its mean is the area under the curve (AURC) of Geifman, Uziel and El-Yaniv, "Bias-reduced
-    uncertainty estimation for deep neural classifiers", ICLR 2019. Equally confident answers count
-    as if in random order (the expected value), so the order of the rows does not matter.
-    """
-    groups: dict[float, tuple[int, int]] = {}
-    for confidence, correct in zip(confidences, right, strict=True):
-        size, wrong = groups.get(confidence, (0, 0))
-        groups[confidence] = (size + 1, wrong + (not correct))
-    risks: list[float] = []
-    wrong_before = 0
-    for confidence in sorted(groups, reverse=True):
-        size, wrong = groups[confidence]
-        before = len(risks)
-        risks.extend(
-            (wrong_before + taken * wrong / size) / (before + taken) for taken in range(1, size + 1)
-        )
-        wrong_before += wrong
-    return risks
-
-
-def expected_calibration_error(confidences: Sequence[float], right: Sequence[bool]) -> float:
-    """Mean distance between stated confidence and share of right answers, in [0, 1].
-
-    Fifteen bins of equal width over [0, 1]; a confidence on an edge belongs to the lower bin; each
-    bin counts by its rows. Guo, Pleiss, Sun and Weinberger, "On calibration of modern neural
-    networks", ICML 2017, after Naeini, Cooper and Hauskrecht, AAAI 2015. Lists are not empty.
-    """
-    gaps: dict[int, list[float]] = {}
-    for confidence, correct in zip(confidences, right, strict=True):
-        chosen = max(0, math.ceil(confidence * CALIBRATION_BINS) - 1)
-        gaps.setdefault(chosen, []).append(confidence - correct)
-    return math.fsum(abs(math.fsum(gap)) for gap in gaps.values()) / len(confidences)
 
 
 def percentile(values: Sequence[float], p: float) -> float:

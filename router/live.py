@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from router.flight import in_thread
 from router.stages.exact import ExactCache
@@ -69,6 +69,7 @@ class LiveSkills:
         self._parts: Assembly | None = None
         self._manager: SkillManager | None = None
         self._turn = asyncio.Lock()
+        self._background: set[asyncio.Task[None]] = set()
         self._unsaved = False
         self._saving: asyncio.Task[None] | None = None
 
@@ -131,6 +132,8 @@ class LiveSkills:
             await in_thread(build)
         parts = self.parts
         await self._mend_caches(parts)
+        if parts.learner is not None:
+            await parts.learner.begin(parts.installed.catalog)
         self._manager = SkillManager(
             parts.registry,
             install=self._apply,
@@ -168,6 +171,8 @@ class LiveSkills:
         # was learnt on the old snapshot.
         gone = cached.discard(wrong | (cached.all().keys() - answers.keys()))
         self.installed = after
+        if self.parts.learner is not None:
+            self.parts.learner.catalog_changed(change.after)
         if gone:
             self.parts.record.write(change.after)
         self._save_soon()
@@ -187,6 +192,17 @@ class LiveSkills:
                 # Routing goes on from memory; the next change, or the end, tries again.
                 _log.error("the vector index is not saved: %s: %s", type(error).__name__, error)
 
+    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something that no request waits for; closing ends it."""
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("in the background: %s", task.exception())
+
     async def aclose(self, *, after: Callable[[], Awaitable[None]]) -> None:
         """Refuse to open from now on, wait for ``after``, and close everything; again is fine."""
         self.closed = True
@@ -197,8 +213,14 @@ class LiveSkills:
             if self._saving is not None:
                 self._saving.cancel()
                 await asyncio.wait([self._saving])
+            for task in self._background:
+                task.cancel()
+            if self._background:
+                await asyncio.wait(self._background)
             parts, self._parts, self.installed, self._manager = self._parts, None, None, None
             if parts is not None:
+                if parts.learner is not None:
+                    await parts.learner.aclose()
                 await in_thread(parts.installed.index.close)
                 await parts.catalogues.aclose()
                 await parts.llm.aclose()

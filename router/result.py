@@ -151,6 +151,7 @@ class RoutingResult(_Copied):
         confidence: probability in [0, 1] that the decision is right: for ``ROUTE`` that the
             selected skills are the right ones, otherwise that loading none is.
         calibrated: whether ``confidence`` was fitted on labelled outcomes of this deployment.
+        evidence_count: on how many.
         stage: the stage that answered.
         from_cache: whether the answer was made for an earlier request.
         catalog_version: digest of the catalog snapshot that every named skill exists in.
@@ -166,6 +167,7 @@ class RoutingResult(_Copied):
     reasoning: str
     confidence: float
     calibrated: bool
+    evidence_count: int
     stage: Stage
     from_cache: bool
     catalog_version: str
@@ -185,6 +187,7 @@ class RoutingResult(_Copied):
             "reasoning": self.reasoning,
             "confidence": self.confidence,
             "calibrated": self.calibrated,
+            "evidence_count": self.evidence_count,
             "stage": self.stage.value,
             "from_cache": self.from_cache,
             "catalog_version": self.catalog_version,
@@ -229,6 +232,7 @@ class RoutingResult(_Copied):
             reasoning=read.string("reasoning"),
             confidence=read.number("confidence"),
             calibrated=read.boolean("calibrated"),
+            evidence_count=read.count("evidence_count"),
             stage=Stage(read.string("stage")),
             from_cache=read.boolean("from_cache"),
             catalog_version=read.string("catalog_version"),
@@ -306,6 +310,12 @@ class _Reader:
         value = self._take(key)
         if not isinstance(value, bool):
             raise self._wrong(key, "true or false", value)
+        return value
+
+    def count(self, key: str) -> int:
+        value = self._take(key)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise self._wrong(key, "a count", value)
         return value
 
     def number(self, key: str) -> float:

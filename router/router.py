@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import secrets
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter_ns
@@ -19,13 +20,15 @@ from router.errors import ConfigurationError, InvalidRequest
 from router.flight import SingleFlight
 from router.live import LiveSkills
 from router.request import Request, Turn
-from router.result import Decision, Outcome, RoutingResult, Stage, StageTrace
+from router.result import Outcome, RoutingResult, Stage, StageTrace
 from router.stages.exact import ExactCache
 from router.stages.fuzzy import FuzzyCache
 from router.text import normalise
 
 if TYPE_CHECKING:
     from router.assembly import Installed
+    from router.learning.evidence import Answer
+    from router.learning.learner import Given, Judgement, Learner
     from router.llm.protocol import ChatModel
     from router.retrieval.discover import Discovered
     from router.retrieval.encoders import Encoder
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
     from router.skills.manager import SkillManager
     from router.skills.observers import CatalogObserver
 
+RECENT_ANSWERS: Final = 2_000
+"""Answers that feedback can be given on while the router is open."""
 ENCODING_BATCH: Final = 256
 """Requests that ``route_many`` encodes at once."""
 
@@ -99,6 +104,7 @@ class SemanticRouter:
         self._flights: SingleFlight[RoutingResult] = SingleFlight()
         self._searches: SingleFlight[tuple[Discovered, ...]] = SingleFlight()
         self._ids = _ids()
+        self._given: deque[Given] = deque(maxlen=RECENT_ANSWERS)
 
     @classmethod
     def from_skills(
@@ -180,6 +186,8 @@ class SemanticRouter:
     async def _landed(self) -> None:
         await self._flights.landed()
         await self._searches.landed()
+        if self._live.installed is not None and self._live.parts.learner is not None:
+            await self._live.parts.learner.keep(self._given)
 
     async def reload(self) -> CatalogChange:
         """Look at the disk now, and exchange the snapshot if anything changed; says what.
@@ -232,7 +240,11 @@ class SemanticRouter:
         own = self.exact.get(asked.text, context)
         if own is not None:
             hit = _EXACT_HIT.copy_with(microseconds=(perf_counter_ns() - began) / 1000)
-            return self._replay(own, installed, Stage.EXACT, (_IDENTICAL, hit, *_NOT_NEEDED))
+            return self._noted(
+                asked,
+                context,
+                self._replay(own, installed, Stage.EXACT, (_IDENTICAL, hit, *_NOT_NEEDED)),
+            )
         exact = _EXACT_MISS.copy_with(microseconds=_microseconds(began))
         fuzzy = _FUZZY_LEFT_OUT
         if use_semantic_cache:
@@ -246,7 +258,9 @@ class SemanticRouter:
                 if recall.is_own:  # kept from an earlier run: from now on it is an exact hit
                     self.exact.set(asked.text, recall.result, context)
                 trace = (fuzzy, exact, *_NOT_NEEDED)
-                return self._replay(recall.result, installed, Stage.FUZZY, trace)
+                return self._noted(
+                    asked, context, self._replay(recall.result, installed, Stage.FUZZY, trace)
+                )
 
         answer = await self._flights.do(
             (normalise(asked.text), context, use_semantic_cache, installed.catalog.version),
@@ -254,7 +268,8 @@ class SemanticRouter:
                 asked, installed, context, (fuzzy, exact), teach_fuzzy=use_semantic_cache
             ),
         )
-        return answer.copy_with(id=next(self._ids))  # others may have been given the same answer
+        # Others may have been given the same answer.
+        return self._noted(asked, context, answer.copy_with(id=next(self._ids)))
 
     async def route_many(
         self,
@@ -342,49 +357,98 @@ class SemanticRouter:
         *,
         teach_fuzzy: bool,
     ) -> RoutingResult:
-        """Stages 3 and 4, for a request that no cache knows. A strong answer is learnt."""
-        from router.stages.shortlist import shortlist
-        from router.stages.vector import decide
-        from router.stages.verdict import is_generic, of_llm, of_retrieval, weakness, weigh
+        """Stages 3 and 4, for a request that no cache knows. A strong answer is kept by both."""
+        from router.decision import decide
 
-        skills, settings = installed.catalog.skills, self.settings.vector
-        llm = self._live.parts.llm
-        offered = []
-        if llm.has_models:
-            offered = await shortlist(
-                asked,
-                installed.index,
-                pinned=self.settings.pinned_skills,
-                limit=self.settings.llm.max_offered,
-            )
-        answer = await llm.choose(asked, offered)
-        weak = None if answer.choice is None else weakness(answer.choice, skills, settings)
-        if answer.choice is not None and weak is None:
-            verdict = of_llm(answer.choice)
-            vector = _NOT_WEAK
-            strong = True
-        else:
-            local = await decide(asked.text, installed.index, among=asked.available)
-            if answer.choice is not None and weak is not None:
-                verdict, vector = weigh(answer.choice, weak, local, settings)
-                strong = False
-            else:
-                verdict = of_retrieval(asked, local, settings)
-                routed = local.decision is Decision.ROUTE
-                vector = local.trace(Outcome.ANSWERED if routed else Outcome.DECLINED)
-                # An answer that stands in for an LLM's must not outlive what kept that from coming.
-                strong = (
-                    routed
-                    and not llm.has_models
-                    and local.confidence >= settings.confidence_threshold
-                    and not is_generic(local.selected, skills, settings)
-                )
-        trace = (*caches, answer.trace(), vector)
-        result = verdict.as_result(installed.catalog.version, trace, id=next(self._ids))
-        if strong and installed is self._live.installed:  # else it is learnt too late
+        live = self._live
+        parts = live.parts
+        decided = await decide(asked, installed, parts, self.settings)
+        result = decided.as_result(
+            installed.catalog.version, caches, parts.learner, id=next(self._ids)
+        )
+        if decided.strong and installed is live.installed:  # else it is learnt too late
             self.exact.set(asked.text, result, context)
             if teach_fuzzy:
                 await self.fuzzy.learn(asked.text, result, context)
+        if decided.audit is not None:
+            live.in_background(self._audit(asked, installed, context, decided.audit))
+        return result
+
+    async def _audit(
+        self, asked: Request, installed: Installed, context: str, judgement: Judgement
+    ) -> None:
+        """Ask the LLM about an answer that has been given; one that it calls wrong is not given
+        again."""
+        from router.decision import audit
+
+        agrees = await audit(asked, installed, self._live.parts, self.settings, judgement)
+        if agrees is False:
+            self._forget(asked.text, context)
+
+    def _forget(self, text: str, context: str) -> None:
+        """No cache gives this answer again, in any process that opens the file later."""
+        self.exact.discard(normalise(text), context)
+        self.fuzzy.discard(normalise(text), context)
+        self.fuzzy.flush()
+
+    async def feedback(
+        self,
+        result_id: str,
+        skills: Iterable[str] | None = None,
+        *,
+        right: bool | None = None,
+    ) -> None:
+        """Say what an earlier answer should have been. It is evidence at once, and the answer is
+        not given again if it was wrong.
+
+        Args:
+            result_id: the ``id`` of one of the latest 2,000 answers of this router, or of the
+                latest 10,000 of those that are closed and had the same ``state_dir``.
+            skills: the skills that are right; an empty list says that none is.
+            right: in their place, whether the answer was right. Of a wrong one, each selected
+                skill counts as wrong, and nothing is known about others.
+
+        Raises:
+            InvalidRequest: the answer is unknown, a skill is not installed, or not exactly one of
+                ``skills`` and ``right`` is given.
+            StoreError: the evidence cannot be written.
+            RuntimeError: the router is closed, or learning is switched off.
+        """
+        await self.open()
+        learner = self.learner
+        named = None if skills is None else list(skills)
+        answer = await learner.feedback(result_id, named, right=right, given=self._given)
+        if right is False or (named is not None and set(named) != set(answer.skills)):
+            self._forget(answer.text, answer.context)
+        if named:
+            await self._correct(answer, named)
+
+    async def _correct(self, answer: Answer, skills: Sequence[str]) -> None:
+        """The same request is answered as a person said from now on."""
+        from router.decision import of_feedback
+
+        installed = self._live.current
+        result = of_feedback(answer.text, skills).as_result(
+            installed.catalog.version, (), id=next(self._ids)
+        )
+        self.exact.set(answer.text, result, answer.context)
+        await self.fuzzy.learn(answer.text, result, answer.context)
+
+    @property
+    def learner(self) -> Learner:
+        """What the router has learnt.
+
+        Raises:
+            RuntimeError: the router is not open, or learning is switched off.
+        """
+        learner = self._live.parts.learner
+        if learner is None:
+            raise RuntimeError("learning is switched off, or its evidence cannot be opened")
+        return learner
+
+    def _noted(self, asked: Request, context: str, result: RoutingResult) -> RoutingResult:
+        """The result, kept in mind for feedback."""
+        self._given.append((result, asked, context))
         return result
 
     def _replay(

@@ -144,6 +144,20 @@ class WatchSettings(_Section):
     there are none, or where ``WATCHFILES_FORCE_POLLING`` is set."""
 
 
+class LearningSettings(_Section):
+    """Learning from every answer, inside an error bound."""
+
+    enabled: bool = True
+    """False: nothing is remembered of requests but what the caches keep."""
+    max_error: float = Field(0.01, ge=0, lt=1)
+    """Largest share of wrong answers, relative to the LLM's, for which LLM calls may be saved; it
+    holds with 95% confidence. 0 asks the LLM whenever no cache answers."""
+    seed: int = 0
+    """Of the random share of local answers that is audited."""
+    share_scopes: bool = False
+    """Whether requests of a scope teach too. What they teach serves every scope."""
+
+
 class Settings(BaseSettings):
     """All settings; see the module's text for their sources."""
 
@@ -179,6 +193,7 @@ class Settings(BaseSettings):
     vector: VectorSettings = VectorSettings()
     encoder: EncoderSettings = EncoderSettings()
     watch: WatchSettings = WatchSettings()
+    learning: LearningSettings = LearningSettings()
 
     def __init__(self, **values: Any) -> None:
         """Read all sources.

@@ -108,6 +108,12 @@ class SyncSemanticRouter:
         """See ``SemanticRouter.discover``."""
         return self._wait(self._router.discover(query, limit=limit, installed_only=installed_only))
 
+    def feedback(
+        self, result_id: str, skills: Iterable[str] | None = None, *, right: bool | None = None
+    ) -> None:
+        """See ``SemanticRouter.feedback``."""
+        self._wait(self._router.feedback(result_id, skills, right=right))
+
     def reload(self) -> CatalogChange:
         """See ``SemanticRouter.reload``."""
         return self._wait(self._router.reload())

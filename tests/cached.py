@@ -26,6 +26,7 @@ def answer(name: str) -> RoutingResult:
         reasoning="",
         confidence=0.9,
         calibrated=False,
+        evidence_count=0,
         stage=Stage.LLM,
         from_cache=False,
         catalog_version="1",

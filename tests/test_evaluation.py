@@ -15,7 +15,6 @@ from router.errors import ConfigurationError
 from router.evaluation import (
     Judgement,
     LabelledRequest,
-    expected_calibration_error,
     hit_at_1,
     judge,
     ndcg_at,
@@ -23,12 +22,12 @@ from router.evaluation import (
     ranking,
     read_rows,
     recall_at,
-    selective_risks,
     share,
     summarise,
     summarise_by_kind,
     unknown_labels,
 )
+from router.learning.metrics import expected_calibration_error, risk_coverage
 from router.result import Candidate, Decision, Outcome, RoutingResult, Stage, StageTrace
 
 names = st.sampled_from("abcdefghijklmnop")
@@ -36,6 +35,10 @@ rankings = st.lists(names, unique=True, max_size=12)
 label_sets = st.lists(names, unique=True, min_size=1, max_size=6)
 unit = st.floats(0, 1)
 answers = st.lists(st.tuples(unit, st.booleans()), min_size=1, max_size=40)
+
+
+def selective_risks(confidences: Sequence[float], right: Sequence[bool]) -> list[float]:
+    return [risk for _, risk in risk_coverage(confidences, right)]
 
 
 def result(
@@ -54,6 +57,7 @@ def result(
         reasoning="",
         confidence=confidence,
         calibrated=False,
+        evidence_count=0,
         stage=Stage.VECTOR,
         from_cache=False,
         catalog_version="v",

@@ -49,6 +49,7 @@ RESULTS = st.builds(
     reasoning=_TEXT,
     confidence=st.floats(0, 1),
     calibrated=st.booleans(),
+    evidence_count=st.integers(0, 10_000),
     stage=st.sampled_from(Stage),
     from_cache=st.booleans(),
     catalog_version=_TEXT,

@@ -83,7 +83,8 @@ async def test_work_that_every_caller_has_given_up_stops_and_can_be_asked_for_ag
     tmp_path: Path,
 ) -> None:
     model = HeldModel(answer("git"))
-    async with router_over(SHIPPED, tmp_path, models=[model]) as router:
+    quiet = {"enabled": False}  # training is a task of its own
+    async with router_over(SHIPPED, tmp_path, models=[model], learning=quiet) as router:
         callers = [asyncio.create_task(router.route(SQUASH)) for _ in range(2)]
         await happened(model.asked)
         for caller in callers:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from router.cli import cache, config, demo, evaluate, lint, mcp, output, route, skills, watch
+from router.cli import cache, config, demo, evaluate, learn, lint, mcp, output, route, skills, watch
 from router.cli.options import EXIT_CODES
 from router.errors import ConfigurationError, InvalidRequest, RouterError, UnknownSkill
 
@@ -70,6 +70,9 @@ skills.app.command("watch", epilog=EXIT_CODES)(watch.watch_skills)
 app.add_typer(skills.app, name="skills", help="List, show, search, check, lint and write skills.")
 app.add_typer(cache.app, name="cache", help="Look at the cached routes, or forget them.")
 app.command("config", epilog=EXIT_CODES)(config.show_config)
+app.command("feedback", epilog=EXIT_CODES)(learn.give_feedback)
+app.command("calibrate", epilog=EXIT_CODES)(learn.calibrate)
+app.add_typer(learn.app, name="learn", help="Look at what was learnt, export, import, forget.")
 app.command("eval", epilog=EXIT_CODES)(evaluate.evaluate_file)
 app.command("mcp", epilog=EXIT_CODES)(mcp.mcp)
 app.command("demo", epilog=EXIT_CODES)(demo.demo)

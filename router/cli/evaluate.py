@@ -119,6 +119,11 @@ def _print_tables(report: Report, by_kind: Mapping[str, Report]) -> None:
         "Shares in %, with 95% intervals. Accuracy and exact: routed rows that have labels.\n"
         "AURC and ECE: all routed rows. Latency: milliseconds a request, one at a time."
     )
+    if report.reliability:
+        bars = output.table("confidence", "rows", "right", right=("rows", "right"))
+        for bar in report.reliability:
+            bars.add_row(f"{bar.low:.2f}-{bar.high:.2f}", str(bar.count), f"{bar.accuracy:.2f}")
+        screen.print(bars)
     if report.risk_at:
         points = ", ".join(f"{at} {100 * risk:.1f}%" for at, risk in report.risk_at.items())
         screen.print(f"Wrong among the most confident of the routed rows: {points}")

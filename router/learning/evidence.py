@@ -17,7 +17,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
@@ -53,8 +53,7 @@ CREATE INDEX examples_by_age ON examples (rank, learnt);
 CREATE TABLE answers (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
-    text TEXT NOT NULL,
-    skills TEXT NOT NULL
+    answer TEXT NOT NULL            -- an Answer, JSON
 );
 CREATE TABLE states (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 PRAGMA user_version = {_SCHEMA_VERSION};
@@ -101,10 +100,23 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An earlier answer: what was asked, and what was selected."""
+    """An earlier answer, as far as feedback can be about it.
+
+    Attributes:
+        text: the request.
+        skills: what was selected.
+        context: what its cache entries are filed under.
+        stage: the stage that answered.
+        confidence: that stage's own, in [0, 1], before calibration.
+        teaches: whether the request's text alone determined the answer.
+    """
 
     text: str
     skills: tuple[str, ...]
+    context: str
+    stage: str
+    confidence: float
+    teaches: bool
 
 
 def self_description(skill: SkillManifest) -> str:
@@ -285,14 +297,11 @@ class EvidenceStore:
         Raises:
             StoreError: the file cannot be written.
         """
-        rows = [
-            (answer_id, answer.text, json.dumps(answer.skills))
-            for answer_id, answer in answers.items()
-        ]
+        rows = [(answer_id, json.dumps(asdict(answer))) for answer_id, answer in answers.items()]
         try:
             with self._transaction():
                 self._database.executemany(
-                    "INSERT OR REPLACE INTO answers (id, text, skills) VALUES (?, ?, ?)", rows
+                    "INSERT OR REPLACE INTO answers (id, answer) VALUES (?, ?)", rows
                 )
                 self._database.execute(
                     "DELETE FROM answers WHERE number <= (SELECT max(number) FROM answers) - ?",
@@ -303,8 +312,9 @@ class EvidenceStore:
 
     def answer(self, answer_id: str) -> Answer | None:
         """An earlier answer; None when it is unknown or too long ago."""
-        for text, skills in self._read("SELECT text, skills FROM answers WHERE id = ?", answer_id):
-            return Answer(text, tuple(json.loads(skills)))
+        for (text,) in self._read("SELECT answer FROM answers WHERE id = ?", answer_id):
+            fields = json.loads(text)
+            return Answer(**fields | {"skills": tuple(fields["skills"])})
         return None
 
     def state(self, name: str) -> Any:
@@ -313,16 +323,16 @@ class EvidenceStore:
             return json.loads(value)
         return None
 
-    def keep_state(self, name: str, value: Any) -> None:
-        """Keep plain JSON types under a name.
+    def keep_states(self, states: Mapping[str, Any]) -> None:
+        """Keep plain JSON types under their names, all or none.
 
         Raises:
             StoreError: the file cannot be written.
         """
-        text = json.dumps(value, allow_nan=False)
+        rows = [(name, json.dumps(value, allow_nan=False)) for name, value in states.items()]
         try:
             with self._transaction():
-                self._database.execute("INSERT OR REPLACE INTO states VALUES (?, ?)", (name, text))
+                self._database.executemany("INSERT OR REPLACE INTO states VALUES (?, ?)", rows)
         except sqlite3.Error as error:
             raise StoreError(f"cannot write {self._path}: {error}") from error
 

@@ -51,6 +51,7 @@ class Verdict:
             reasoning=self.reasoning,
             confidence=self.confidence,
             calibrated=False,
+            evidence_count=0,
             stage=self.stage,
             from_cache=False,
             catalog_version=catalog_version,
@@ -96,7 +97,7 @@ def of_retrieval(asked: Request, local: LocalDecision, settings: VectorSettings)
         selected_skills=local.selected,
         suggested_skills=others[: settings.max_suggestions],
         memory_layers=(),
-        mission_brief=_brief(asked.text, local.selected),
+        mission_brief=brief(asked.text, local.selected),
         reasoning=local.reason,
         confidence=local.confidence,
         stage=Stage.VECTOR,
@@ -156,7 +157,7 @@ def _others(local: LocalDecision, chosen: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in local.ranked if name not in chosen)
 
 
-def _brief(request: str, selected: tuple[str, ...]) -> str:
+def brief(request: str, selected: tuple[str, ...]) -> str:
     """What the skills are to do, in the requester's own words, on one line."""
     if not selected:
         return ""

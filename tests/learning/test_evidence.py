@@ -30,6 +30,10 @@ def catalog(*skills: SkillManifest) -> dict[str, SkillManifest]:
 BOTH = catalog(skill("git"), skill("docker"))
 
 
+def answered(text: str) -> Answer:
+    return Answer(text, ("git",), "base", "vector", 0.8, teaches=True)
+
+
 class Clock:
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -140,15 +144,15 @@ def test_a_label_that_says_nothing_usable_is_refused(
 def test_the_latest_answers_can_be_spoken_about(tmp_path: Path) -> None:
     store = EvidenceStore(tmp_path / "e.sqlite3", clock=Clock(), max_answers=2)
     for number in range(3):
-        store.keep_answers({f"a{number}": Answer(f"request {number}", ("git",))})
+        store.keep_answers({f"a{number}": answered(f"request {number}")})
     assert store.answer("a0") is None
-    assert store.answer("a2") == Answer("request 2", ("git",))
+    assert store.answer("a2") == answered("request 2")
     store.close()
 
 
 def test_a_reset_forgets_labels_and_states(store: EvidenceStore) -> None:
     store.add("commit it", ["git"], source=Source.LLM, catalog=BOTH)
-    store.keep_state("bound", {"seen": 3})
+    store.keep_states({"bound": {"seen": 3}})
     assert store.reset() == 1
     assert (known(store), store.state("bound")) == ([], None)
 

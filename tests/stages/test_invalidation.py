@@ -63,6 +63,7 @@ def answer(*selected: str, suggested: tuple[str, ...] = ()) -> RoutingResult:
         reasoning="",
         confidence=0.9,
         calibrated=False,
+        evidence_count=0,
         stage=Stage.LLM,
         from_cache=False,
         catalog_version="1",

@@ -1,0 +1,233 @@
+"""``router learn``, ``router feedback`` and ``router calibrate``: what is known, and more of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from router.cli import output
+from router.cli.options import (
+    EXIT_CODES,
+    AsJson,
+    NoLLM,
+    SkillFolders,
+    open_router,
+    read_settings,
+)
+from router.errors import ConfigurationError, InvalidRequest
+
+if TYPE_CHECKING:
+    from router.learning.evidence import EvidenceStore, Example
+    from router.skills.catalog import Catalog
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command("status", epilog=EXIT_CODES)
+def show_status(folders: SkillFolders = None, as_json: AsJson = False) -> None:
+    """Show the evidence, the local model, the error bound and the calibrations."""
+
+    async def status() -> dict[str, Any]:
+        async with open_router(folders, read_settings()) as router:
+            await router.learner.trainer.trained()
+            return router.learner.status()
+
+    known = asyncio.run(status())
+    if as_json:
+        output.print_json(known)
+        return
+    table = output.table("learning", "value")
+    for source, number in known["examples"].items():
+        table.add_row(f"examples from {source}", str(number))
+    model = known["model"]
+    table.add_row("local model", "none yet" if model is None else f"{model['examples']} examples")
+    for key, value in known["bound"].items():
+        shown = f"{value:.4f}" if isinstance(value, float) else str(value)
+        table.add_row(key.replace("_", " "), "-" if value is None else shown)
+    for stage, state in known["calibrations"].items():
+        fitted = "yes" if state["calibrated"] else "not yet"
+        table.add_row(f"calibration of {stage}", f"{fitted}, {state['outcomes']} outcomes")
+    output.screen().print(table)
+
+
+@app.command("reset", epilog=EXIT_CODES)
+def reset_evidence(
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Forget all evidence and what was fitted on it. Running routers keep theirs until they end."""
+    with _evidence() as store:
+        number = sum(store.counts().values())
+        if not yes:
+            typer.confirm(f"Forget {number} examples?", abort=True, err=True)
+        store.reset()
+    typer.echo(f"forgot {number} examples", err=True)
+
+
+@app.command("export", epilog=EXIT_CODES)
+def export_evidence() -> None:
+    """Print the evidence as JSON lines, which ``import`` reads."""
+    with _evidence() as store:
+        for example in store.all():
+            row: dict[str, Any] = {"request": example.text, "source": example.source.value}
+            row["skills" if example.right else "wrong"] = list(example.skills)
+            output.print_json_line(row)
+
+
+@app.command("import", epilog=EXIT_CODES)
+def import_evidence(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            exists=True,
+            dir_okay=False,
+            help='JSON lines {"request": ..., "skills": [names]}, or a trigger file with --skill.',
+        ),
+    ],
+    skill: Annotated[
+        str | None,
+        typer.Option("--skill", help="The skill that a trigger file is about."),
+    ] = None,
+    folders: SkillFolders = None,
+) -> None:
+    """Take in labelled requests, all or none. They count once their skills are installed."""
+    from router.learning.examples import read_triggers
+
+    examples = _read_lines(file) if skill is None else read_triggers(file, skill)
+    if not examples:
+        raise InvalidRequest(f"{file}: no examples; see router learn import --help")
+    catalog = _catalog(folders)
+    unknown = sorted({n for e in examples for n in e.skills} - catalog.skills.keys())
+    with _evidence() as store:
+        changed = store.add_many(examples, catalog=catalog.skills)
+    for name in unknown[:10]:
+        output.warn(f"{name!r} is not installed; its examples wait until it is")
+    typer.echo(f"{len(examples)} examples read, {changed} of them new", err=True)
+
+
+def _read_lines(file: Path) -> list[Example]:
+    from router.learning.evidence import Example, Source
+
+    examples = []
+    for number, line in enumerate(file.read_bytes().splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            text = row["request"] if "request" in row else row["query"]
+            right = "wrong" not in row
+            names = row["skills"] if right else row["wrong"]
+            if not isinstance(text, str) or not isinstance(names, list):
+                raise TypeError("request is a string, skills a list")
+            examples.append(Example(text, tuple(map(str, names)), right, Source.FILE))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise InvalidRequest(f"{file}: line {number}: {error!r}") from error
+    return examples
+
+
+def give_feedback(
+    answer: Annotated[str, typer.Argument(metavar="ID", help="The id of an answer.")],
+    skills: Annotated[
+        list[str] | None,
+        typer.Option("--skill", help="A skill that is right; may be repeated."),
+    ] = None,
+    none: Annotated[bool, typer.Option("--none", help="No skill is right.")] = False,
+    right: Annotated[
+        bool | None, typer.Option("--right/--wrong", help="Whether the answer was right.")
+    ] = None,
+    folders: SkillFolders = None,
+) -> None:
+    """Say what an earlier answer should have been; the router learns from it."""
+    if sum((bool(skills), none, right is not None)) != 1:
+        raise typer.BadParameter("give one of --skill, --none, --right and --wrong")
+    named = [] if none else skills
+
+    async def give() -> None:
+        async with open_router(folders, read_settings()) as router:
+            await router.feedback(answer, None if right is not None else named, right=right)
+
+    asyncio.run(give())
+    typer.echo(f"noted for {output.plain(answer)}", err=True)
+
+
+def calibrate(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            exists=True,
+            dir_okay=False,
+            help='JSONL rows {"request": ..., "skills": [names]}; an empty list: nothing fits.',
+        ),
+    ],
+    folders: SkillFolders = None,
+    no_llm: NoLLM = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fit the confidences to labelled requests, which no cache answers meanwhile."""
+    from router.evaluation import read_rows
+
+    with file.open("rb") as lines:
+        rows = read_rows(lines, source=str(file))
+
+    async def fit() -> dict[str, Any]:
+        from router.evaluation import evaluate
+        from router.learning.learner import CALIBRATED
+
+        outcomes = []
+        async with open_router(folders, read_settings(no_llm=no_llm)) as router:
+            with output.progress("routing") as show:
+                async for judgement in evaluate(router, rows):
+                    if judgement.stage in CALIBRATED:
+                        outcomes.append(
+                            (judgement.stage, judgement.own_confidence, judgement.right)
+                        )
+                    show(len(outcomes), len(rows))
+            await router.learner.calibrate(outcomes)
+            calibrations: dict[str, Any] = router.learner.status()["calibrations"]
+            return calibrations
+
+    fitted = asyncio.run(fit())
+    if as_json:
+        output.print_json(fitted)
+        return
+    table = output.table("stage", "outcomes", "calibrated", "error, held out")
+    for stage, state in fitted.items():
+        error = state.get("held_out_error")
+        table.add_row(
+            stage,
+            str(state["outcomes"]),
+            "yes" if state["calibrated"] else "not yet",
+            "-" if error is None else f"{error:.3f}",
+        )
+    output.screen().print(table)
+
+
+def _catalog(folders: list[Path] | None) -> Catalog:
+    from router.skills.registry import SkillRegistry
+
+    settings = read_settings()
+    if folders:
+        return SkillRegistry(folders).catalog
+    return SkillRegistry.configured(settings).catalog
+
+
+@contextmanager
+def _evidence() -> Iterator[EvidenceStore]:
+    """The evidence as a router with these settings opens it."""
+    import time
+
+    from router.learning.evidence import EvidenceStore
+
+    settings = read_settings()
+    if not settings.learning.enabled:
+        raise ConfigurationError("setting learning.enabled: learning is switched off")
+    store = EvidenceStore(settings.state_dir / "evidence.sqlite3", clock=time.time)
+    try:
+        yield store
+    finally:
+        store.close()

@@ -1,0 +1,597 @@
+"""Answer locally, or ask the LLM? Whichever keeps the error over all traffic within a bound.
+
+The bound is a running account. Every request brings an allowance of ``max_error``; every local
+answer costs its risk, P(wrong), from a model fitted on outcomes that came after the answer
+(``RiskModel``) and corrected by how those outcomes fell. In each of a few bands of risk, k answers
+turned out wrong where R were expected (both held out), so a risk r of that band costs
+
+    c = r (k + 1) / (R + 1)
+
+With S_b the sum of the costs of band b over the local answers among the last ``WINDOW`` requests,
+and S of all bands, the number of errors among them stays, at the stated confidence, below
+
+    U = S + z sqrt(S + sum_b S_b^2 / (k_b + 1))
+
+The first term under the root is the spread of a sum of rare events, the second what is not known
+about the corrections; z is the two-sided quantile, so half of what the confidence leaves open
+remains for what the model does not know of its own shape. A request is answered locally when both
+hold:
+
+* its risk is at most the threshold: the highest with which traffic like the most recent would
+  bring U to the allowance ``HORIZON`` requests from now. So what is left over is spent evenly, on
+  the requests where an error is least probable, and not on the first that come;
+* U with this answer stays within the allowance so far.
+
+What decides is never measured on what it was fitted on, but the outcomes that come for free are
+those of risky requests. So a random share of the local answers is audited: asked anyway, behind the
+user's back. The share decays from ``AUDIT_START`` to ``AUDIT_FLOOR`` and is twice as high at
+the threshold, where an outcome says most.
+
+Drift shows in outcomes that are worse than their risks: two cumulative sums (Page, 1954) of the log
+likelihood ratio, against odds that are 3 and 30 times as high. When one passes its
+alarm level, everything from before its rise is dropped, and the LLM is asked until there is
+enough evidence again. A drift that touches confident answers alone can be seen only by audits.
+
+One event loop owns an ``ErrorBound``; only ``TrainingSet.fit`` is meant for a thread. Randomness is
+a hash of seed and request number, so a replay decides the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from router.learning.calibration import GROWTH, MAX_PAIRS, RiskModel, Vector
+
+MIN_EVIDENCE: Final = 150
+"""Outcomes before the first local answer."""
+
+WINDOW: Final = 10_000
+"""Requests over which the account runs; an error older than that is forgotten, and so is an
+allowance that was not used."""
+HORIZON: Final = 1_000
+RECENT: Final = 1_000
+"""Requests whose risks stand for the traffic to come."""
+RETUNE_EVERY: Final = 25
+"""Requests between two settings of the threshold."""
+
+RISK_CAP: Final = 10.0
+"""No answer riskier than this times ``max_error`` is local, however full the account."""
+
+BANDS: Final = (0.5, 2.0, 5.0, RISK_CAP)
+"""Upper edges of the bands of risk, in units of ``max_error``."""
+
+AUDIT_START: Final = 0.10
+AUDIT_FLOOR: Final = 0.02
+AUDIT_DECAY: Final = 300.0
+"""Local answers after which the audited share begins to fall, as 1 / sqrt."""
+
+DRIFT_ALARMS: Final = {3.0: 12.0, 30.0: 8.0}
+"""Odds ratio of the drift: alarm level of its sum. Were the risks exact, a level h would bring a
+false alarm at most every e^h outcomes."""
+
+_PLACES: Final = 5
+"""Decimal places of stored signals."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSignals:
+    """What the local decision knows about its best answer before anybody tells it the truth.
+
+    Attributes:
+        score: of the best answer by the head, in [0, 1].
+        margin: lead over the second best.
+        probability: of the best answer among all, softmax, in [0, 1].
+        agreeing: cosine to the nearest example of that answer, in [-1, 1].
+        disagreeing: cosine to the nearest example of any other.
+        vote: share of the nearest examples that are of that answer, weighted by similarity.
+        examples: number of examples of that answer.
+        evidence: number of all examples.
+        words: number of words of the request.
+    """
+
+    score: float
+    margin: float
+    probability: float
+    agreeing: float
+    disagreeing: float
+    vote: float
+    examples: int
+    evidence: int
+    words: int
+
+    def vector(self) -> Vector:
+        """As the risk model takes them, shape (9,)."""
+        return np.asarray(
+            (
+                self.score,
+                self.margin,
+                self.probability,
+                self.agreeing,
+                self.agreeing - self.disagreeing,
+                self.vote,
+                math.log1p(self.examples),
+                math.log1p(self.evidence),
+                math.log1p(self.words),
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BoundDecision:
+    """Whether one request may be answered locally, and why.
+
+    Attributes:
+        local: answer locally; otherwise ask.
+        audit: answer locally, then ask in the background and ``observe`` what comes.
+        risk: P(the local answer is wrong); None without a local answer or a risk model.
+        bound: upper limit of the share of errors over the traffic so far, this answer included.
+        evidence_count: outcomes that the risk was fitted on.
+        reason: one sentence for the trace.
+        propensity: probability with which the outcome of this request becomes known: 1 for
+            one that is asked, the audited share for a local one.
+        request: number of the request, from 1.
+        answer: the local answer; None without one.
+        signals: as they were when it was decided.
+    """
+
+    local: bool
+    audit: bool
+    risk: float | None
+    bound: float
+    evidence_count: int
+    reason: str
+    propensity: float
+    request: int
+    answer: str | None
+    signals: Vector | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSet:
+    """The outcomes at one moment: signals of shape (n, d), ``wrong`` of shape (n,)."""
+
+    epoch: int
+    signals: Vector
+    wrong: NDArray[np.bool_]
+
+    def fit(self) -> FittedRisk:
+        """Some 50 ms for thousands of outcomes: run it in a thread."""
+        return FittedRisk(self, RiskModel.fit(self.signals, self.wrong))
+
+
+@dataclass(frozen=True, slots=True)
+class FittedRisk:
+    """A risk model with the outcomes that it was fitted on."""
+
+    training: TrainingSet
+    model: RiskModel
+
+
+@dataclass(frozen=True, slots=True)
+class BoundStatus:
+    """The account, for ``status`` commands and plots.
+
+    Attributes:
+        requests: requests in the window.
+        local: how many of them were answered locally.
+        expected_errors: S, what they cost.
+        error_limit: U / requests.
+        threshold: largest risk that is answered locally now.
+        evidence_count: outcomes in memory.
+        audits: outcomes of audited answers among them.
+        audited_error: share of wrong local answers, estimated from the audits by inverse
+            propensity (Horvitz and Thompson, 1952; normalised as by Hájek); None without.
+        drifts: alarms so far.
+    """
+
+    requests: int
+    local: int
+    expected_errors: float
+    error_limit: float
+    threshold: float
+    evidence_count: int
+    audits: int
+    audited_error: float | None
+    drifts: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    request: int
+    answer: str
+    signals: Vector
+    wrong: bool
+    propensity: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Spent:
+    """A local answer on the account; without signals its risk is final."""
+
+    request: int
+    risk: float
+    signals: Vector | None
+
+
+@dataclass(slots=True)
+class _DriftSum:
+    """One cumulative sum and how many outcomes ago it left zero."""
+
+    odds: float
+    value: float = 0.0
+    length: int = 0
+
+    def add(self, risk: float, *, wrong: bool) -> None:
+        drifted = self.odds * risk / (1 + (self.odds - 1) * risk)
+        ratio = drifted / risk if wrong else (1 - drifted) / (1 - risk)
+        self.value = max(0.0, self.value + math.log(ratio))
+        self.length = self.length + 1 if self.value > 0 else 0
+
+
+class ErrorBound:
+    """Decides request by request; learns from the outcomes.
+
+    Args:
+        max_error: largest share of wrong answers over all traffic, relative to what the LLM would
+            have said, in [0, 1). 0: never local.
+        confidence: of the bound, in (0.5, 1).
+        seed: of the audits.
+
+    Raises:
+        ValueError: a value outside its range.
+    """
+
+    def __init__(self, max_error: float, *, confidence: float = 0.95, seed: int = 0) -> None:
+        if not 0 <= max_error < 1 or not 0.5 < confidence < 1:
+            raise ValueError(f"max_error {max_error}, confidence {confidence}")
+        self.max_error = max_error
+        self.confidence = confidence
+        self.seed = seed
+        self._z = NormalDist().inv_cdf((1 + confidence) / 2)
+        self._request = 0
+        self._outcomes: deque[_Outcome] = deque(maxlen=MAX_PAIRS)
+        self._account: deque[_Spent] = deque()
+        self._spent = np.zeros(len(BANDS))
+        self._recent: deque[Vector] = deque(maxlen=RECENT)
+        self._recent_risks: deque[float] = deque(maxlen=RECENT)
+        self._epoch = 0
+        self._drifts = 0
+        self._forget(keep=0)
+
+    def _forget(self, *, keep: int) -> None:
+        """Only the newest ``keep`` outcomes count from now on; nothing is local until a refit."""
+        self._outcomes = deque(list(self._outcomes)[len(self._outcomes) - keep :], MAX_PAIRS)
+        self._model: RiskModel | None = None
+        self._fitted_on = 0
+        self._unfitted = keep
+        self._threshold = 0.0
+        self._since_audit_start = 0
+        self._doubt()
+
+    def _doubt(self) -> None:
+        """What was known about how well the risks hold is not known any more."""
+        self._epoch += 1
+        self._wrong = np.zeros(len(BANDS))
+        self._expected = np.zeros(len(BANDS))
+        self._doubted_at = len(self._outcomes)
+        self._drift = [_DriftSum(odds) for odds in DRIFT_ALARMS]
+
+    # Deciding
+
+    def decide(self, signals: Vector | None, *, answer: str | None = None) -> BoundDecision:
+        """Call once per request that no cache has answered, before the LLM.
+
+        Args:
+            signals: ``LocalSignals.vector()``, or any vector of the same meaning every time; None
+                when there is no local answer.
+            answer: name of the local answer.
+        """
+        self._request += 1
+        while self._account and self._account[0].request <= self._request - WINDOW:
+            self._spend(self._account.popleft().risk, sign=-1)
+        if signals is None or answer is None or self.max_error == 0:
+            reason = "The bound is off." if self.max_error == 0 else "There is no local answer."
+            return self._ask(reason, None, None, None)
+        self._recent.append(signals)
+        if self._model is None:
+            reason = f"{len(self._outcomes)} of {MIN_EVIDENCE} outcomes to judge local answers by."
+            return self._ask(reason, None, answer, signals)
+        risk = self._model.risk(signals)
+        self._recent_risks.append(risk)
+        if self._request % RETUNE_EVERY == 0:
+            self._retune()
+        if risk > self._threshold:
+            reason = f"A risk of {risk:.2%} is above the threshold of {self._threshold:.2%}."
+            return self._ask(reason, risk, answer, signals)
+        self._spend(risk)
+        if self._limit(self._spent) > self._allowance(0):
+            self._spend(risk, sign=-1)
+            return self._ask("The error allowance is used up for now.", risk, answer, signals)
+        return self._local(risk, answer, signals)
+
+    def _ask(
+        self, reason: str, risk: float | None, answer: str | None, signals: Vector | None
+    ) -> BoundDecision:
+        return BoundDecision(
+            local=False,
+            audit=False,
+            risk=risk,
+            bound=self._error_limit(),
+            evidence_count=self._fitted_on,
+            reason=reason,
+            propensity=1.0,
+            request=self._request,
+            answer=answer,
+            signals=signals,
+        )
+
+    def _local(self, risk: float, answer: str, signals: Vector) -> BoundDecision:
+        self._account.append(_Spent(self._request, risk, signals))
+        self._since_audit_start += 1
+        share = AUDIT_START / math.sqrt(1 + self._since_audit_start / AUDIT_DECAY)
+        share = max(share, AUDIT_FLOOR) * (1 + risk / self._threshold) / 2
+        audit = self._uniform() < share
+        reason = f"A risk of {risk:.2%} is within the threshold of {self._threshold:.2%}"
+        return BoundDecision(
+            local=True,
+            audit=audit,
+            risk=risk,
+            bound=self._error_limit(),
+            evidence_count=self._fitted_on,
+            reason=reason + ("; audited." if audit else "."),
+            propensity=share,
+            request=self._request,
+            answer=answer,
+            signals=signals,
+        )
+
+    def _uniform(self) -> float:
+        text = f"{self.seed} {self._request}".encode()
+        digest = hashlib.blake2b(text, digest_size=7).digest()
+        return int.from_bytes(digest) / 2.0**56
+
+    def _costs(self, risks: Vector) -> Vector:
+        """What answers of these risks cost, by band: shape (bands, answers)."""
+        edges = self.max_error * np.asarray(BANDS[:-1])
+        band = np.searchsorted(edges, risks)
+        costs = np.zeros((len(BANDS), len(risks)))
+        ratio = (self._wrong + 1) / (self._expected + 1)
+        costs[band, np.arange(len(risks))] = risks * ratio[band]
+        return costs
+
+    def _spend(self, risk: float, *, sign: int = 1) -> None:
+        self._spent += sign * self._costs(np.asarray([risk]))[:, 0]
+
+    def _limit(self, spent: Vector) -> Vector:
+        """U of the module's docstring, for amounts of shape (bands, ...)."""
+        total = np.maximum(spent.sum(axis=0), 0.0)
+        unknown = (spent.T**2 / (self._wrong + 1)).T.sum(axis=0)
+        return np.asarray(total + self._z * np.sqrt(total + unknown))
+
+    def _allowance(self, ahead: int) -> float:
+        return self.max_error * min(self._request + ahead, WINDOW)
+
+    def _error_limit(self) -> float:
+        requests = min(self._request, WINDOW)
+        return min(1.0, float(self._limit(self._spent)) / requests) if requests else 0.0
+
+    def _retune(self) -> None:
+        """Sets the threshold by what the recent requests would cost at each."""
+        leaving = [
+            spent.risk
+            for spent in self._account
+            if spent.request <= self._request + HORIZON - WINDOW
+        ]
+        staying = self._spent - self._costs(np.asarray(leaving)).sum(axis=1)
+        risks = np.sort(np.fromiter(self._recent_risks, float))
+        costs = np.cumsum(self._costs(risks), axis=1) * (HORIZON / len(self._recent))
+        affordable = self._limit(staying[:, None] + costs) <= self._allowance(HORIZON)
+        best = float(risks[affordable][-1]) if affordable.any() else 0.0
+        self._threshold = min(best, RISK_CAP * self.max_error)
+
+    # Learning
+
+    def observe(self, decision: BoundDecision, *, right: bool) -> None:
+        """What the LLM, a person or an audit said about the local answer of a decision.
+
+        Decisions without a local answer teach nothing here. Outcomes may come late and in any
+        order; one that never comes (the LLM failed) is not missed.
+        """
+        if decision.signals is None or decision.answer is None:
+            return
+        if len(self._outcomes) == MAX_PAIRS:  # the oldest makes room
+            self._doubted_at = max(0, self._doubted_at - 1)
+        self._outcomes.append(
+            _Outcome(
+                decision.request,
+                decision.answer,
+                decision.signals,
+                not right,
+                decision.propensity,
+            )
+        )
+        self._unfitted += 1
+        if decision.risk is None:
+            return
+        for drift in self._drift:
+            drift.add(decision.risk, wrong=not right)
+        alarmed = [drift.length for drift in self._drift if drift.value > DRIFT_ALARMS[drift.odds]]
+        if alarmed:
+            self._drifted(min(*alarmed, len(self._outcomes)))
+
+    def _drifted(self, outcomes: int) -> None:
+        """The newest ``outcomes`` show another traffic than the rest."""
+        self._drifts += 1
+        onset = self._outcomes[-outcomes].request
+        # What was answered before is not valued by what is learned from now on.
+        self._account = deque(
+            spent if spent.request >= onset else _Spent(spent.request, spent.risk, None)
+            for spent in self._account
+        )
+        self._forget(keep=outcomes)
+
+    @property
+    def due(self) -> bool:
+        """Whether there is enough new evidence for a refit."""
+        known = len(self._outcomes)
+        grown = self._unfitted >= max(10, (GROWTH - 1) * self._fitted_on)
+        return known >= MIN_EVIDENCE and grown and self.max_error > 0
+
+    def training_set(self) -> TrainingSet:
+        """The outcomes now; to be fitted in a thread and handed back to ``adopt``."""
+        self._unfitted = 0
+        return TrainingSet(
+            self._epoch,
+            np.stack([outcome.signals for outcome in self._outcomes]),
+            np.fromiter((outcome.wrong for outcome in self._outcomes), bool),
+        )
+
+    def adopt(self, fitted: FittedRisk) -> bool:
+        """Decides with the new model from now on, and values the account by it.
+
+        False, and nothing happens, when evidence was dropped since its training set was taken.
+        """
+        training = fitted.training
+        if training.epoch != self._epoch:
+            return False
+        self._model = fitted.model
+        self._fitted_on = len(training.wrong)
+        risks = fitted.model.held_out[self._doubted_at :]
+        edges = self.max_error * np.asarray((0.0, *BANDS))
+        self._expected = np.histogram(risks, edges, weights=risks)[0]
+        self._wrong = np.histogram(risks[training.wrong[self._doubted_at :]], edges)[0] * 1.0
+        risks = fitted.model.risks(np.stack(self._recent))
+        self._recent_risks = deque(risks.tolist(), maxlen=RECENT)
+        self._account = deque(_valued(self._account, fitted.model))
+        self._total()
+        self._retune()
+        return True
+
+    def _total(self) -> None:
+        self._spent = self._costs(np.asarray([some.risk for some in self._account])).sum(axis=1)
+
+    def refit(self) -> None:
+        """``training_set``, ``fit`` and ``adopt`` in one, for callers that may block."""
+        self.adopt(self.training_set().fit())
+
+    def catalog_changed(self, answers: Collection[str]) -> None:
+        """Skills were added, changed or removed.
+
+        Outcomes of these answers are dropped. The others still tell risk from risk, but no longer
+        how far to trust it: the limit widens and audits start afresh until new outcomes
+        come in.
+        """
+        kept = [outcome for outcome in self._outcomes if outcome.answer not in answers]
+        if len(kept) < MIN_EVIDENCE:
+            self._outcomes = deque(kept, MAX_PAIRS)
+            self._forget(keep=len(kept))
+            return
+        self._outcomes = deque(kept, MAX_PAIRS)
+        self._since_audit_start = 0
+        self._doubt()
+        self._total()
+        self._retune()
+
+    def status(self) -> BoundStatus:
+        """The account now."""
+        audits = [outcome for outcome in self._outcomes if outcome.propensity < 1]
+        weight = math.fsum(1 / outcome.propensity for outcome in audits)
+        wrong = math.fsum(1 / outcome.propensity for outcome in audits if outcome.wrong)
+        return BoundStatus(
+            requests=min(self._request, WINDOW),
+            local=len(self._account),
+            expected_errors=max(0.0, float(self._spent.sum())),
+            error_limit=self._error_limit(),
+            threshold=self._threshold,
+            evidence_count=len(self._outcomes),
+            audits=len(audits),
+            audited_error=wrong / weight if audits else None,
+            drifts=self._drifts,
+        )
+
+    # Keeping
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; ``restore`` reads them back. At most some 3 MB as text."""
+        return {
+            "request": self._request,
+            "outcomes": [
+                [some.request, some.answer, some.wrong, some.propensity, _plain(some.signals)]
+                for some in self._outcomes
+            ],
+            "account": [
+                [some.request, some.risk, None if some.signals is None else _plain(some.signals)]
+                for some in self._account
+            ],
+            "recent": [_plain(signals) for signals in self._recent],
+            "model": None if self._model is None else self._model.to_dict(),
+            "fitted_on": self._fitted_on,
+            "unfitted": self._unfitted,
+            "since_audit_start": self._since_audit_start,
+            "wrong": self._wrong.tolist(),
+            "expected": self._expected.tolist(),
+            "doubted_at": self._doubted_at,
+            "drift": [[drift.odds, drift.value, drift.length] for drift in self._drift],
+            "drifts": self._drifts,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Goes on where ``to_dict`` was called, under this bound's own settings.
+
+        Raises KeyError, TypeError or ValueError when ``state`` is not of ``to_dict``; then this
+        bound must not be used.
+        """
+        self._request = int(state["request"])
+        self._outcomes.clear()
+        for request, answer, wrong, propensity, signals in state["outcomes"]:
+            self._outcomes.append(
+                _Outcome(
+                    int(request), str(answer), _vector(signals), bool(wrong), float(propensity)
+                )
+            )
+        self._account = deque(
+            _Spent(int(request), float(risk), None if signals is None else _vector(signals))
+            for request, risk, signals in state["account"]
+        )
+        self._recent = deque((_vector(signals) for signals in state["recent"]), RECENT)
+        self._forget(keep=len(self._outcomes))
+        self._fitted_on = int(state["fitted_on"])
+        self._unfitted = int(state["unfitted"])
+        self._since_audit_start = int(state["since_audit_start"])
+        self._wrong = _vector(state["wrong"])
+        self._expected = _vector(state["expected"])
+        self._total()
+        self._doubted_at = int(state["doubted_at"])
+        self._drift = [_DriftSum(float(o), float(v), int(n)) for o, v, n in state["drift"]]
+        self._drifts = int(state["drifts"])
+        if state["model"] is not None:
+            self._model = RiskModel.from_dict(state["model"])
+            risks = self._model.risks(np.stack(self._recent))
+            self._recent_risks = deque(risks.tolist(), RECENT)
+            self._retune()
+
+
+def _valued(account: Iterable[_Spent], model: RiskModel) -> Iterator[_Spent]:
+    """The account with the risks that ``model`` gives, where they are not final."""
+    entries = list(account)
+    rows = [spent.signals for spent in entries if spent.signals is not None]
+    risks = iter(model.risks(np.stack(rows)).tolist() if rows else ())
+    for spent in entries:
+        yield spent if spent.signals is None else _Spent(spent.request, next(risks), spent.signals)
+
+
+def _plain(signals: Vector) -> list[float]:
+    return [round(value, _PLACES) for value in signals.tolist()]
+
+
+def _vector(values: Iterable[float]) -> Vector:
+    return np.asarray([float(value) for value in values], dtype=np.float64)

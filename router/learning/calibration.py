@@ -1,0 +1,453 @@
+"""Turns what a stage says of itself into P(right), from outcomes that it was not fitted on.
+
+Two models live here. ``Calibration`` maps one raw confidence to a probability, monotonically; every
+stage keeps one. ``RiskModel`` maps several signals about one local answer to P(wrong); the error
+bound (``bound.py``) decides with it.
+
+What keeps them honest:
+
+* A pair (confidence, right) counts only when the confidence was given before the outcome was known.
+* Few pairs move little: Platt's logistic has the raw confidence itself as its prior, so with
+  no pairs it is the identity, and one lucky streak cannot make it certain.
+* Figures about a fit (``held_out``) come from 5-fold cross-fitting, never from its own pairs.
+* Isotonic regression follows any monotone shape but needs many pairs: it starts at
+  ``ISOTONIC_PAIRS``, its blocks are drawn towards Platt's curve, and it is used only
+  where its cross-fitted log loss is lower.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from router.learning.metrics import expected_calibration_error
+
+MIN_PAIRS: Final = 20
+"""Fewer outcomes than this leave a raw confidence as it is, marked as not calibrated."""
+ISOTONIC_PAIRS: Final = 300
+MAX_PAIRS: Final = 4_000
+"""The newest are kept; older ones speak of a router that is no longer there."""
+
+GROWTH: Final = 1.1
+"""A fit is due again when there are this many times the pairs of the last one."""
+
+FOLDS: Final = 5
+
+_PRIOR_PRECISION: Final = 4.0
+"""Of Platt's slope and offset around the identity: worth about a dozen pairs."""
+_BLOCK_PRIOR: Final = 5.0
+"""Pairs on Platt's curve that are added to every isotonic block."""
+_RISK_PRECISION: Final = 2.0
+"""Of a risk model's weights around 0, in units of one standard deviation of the signal."""
+
+_FLOOR_PRIOR: Final = (1.0, 100.0)
+"""Imagined errors and non-errors of the floor."""
+
+_MARGIN: Final = 1e-4
+"""Probabilities stay this far from 0 and 1."""
+_CLIP: Final = 4.0
+"""Standard deviations: an outlying signal must not promise what no pair has shown."""
+
+_NEWTON_STEPS: Final = 25
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """A probability and what stands behind it.
+
+    Attributes:
+        value: P(right) in [0, 1].
+        calibrated: whether it was fitted on outcomes.
+        evidence_count: how many outcomes.
+    """
+
+    value: float
+    calibrated: bool
+    evidence_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrator:
+    """A fitted, monotone map from raw confidence to P(right).
+
+    Attributes:
+        method: what it is.
+        slope: of Platt's logistic over the logit of the raw confidence; at least 0.
+        offset: of the same.
+        knots: raw confidences of the isotonic blocks, ascending; empty for Platt.
+        levels: P(right) at the knots, ascending; linear in between.
+        pairs: outcomes that it was fitted on.
+        held_out_error: expected calibration error, cross-fitted.
+    """
+
+    method: Literal["platt", "isotonic"]
+    slope: float
+    offset: float
+    knots: tuple[float, ...]
+    levels: tuple[float, ...]
+    pairs: int
+    held_out_error: float
+
+    @classmethod
+    def fit(cls, confidences: Sequence[float], right: Sequence[bool]) -> Calibrator:
+        """The better of Platt and isotonic regression, by cross-fitted log loss.
+
+        Args:
+            confidences: raw, in [0, 1]; at least ``MIN_PAIRS`` of them.
+            right: the outcome of each.
+
+        Raises:
+            ValueError: fewer pairs than that, or different lengths.
+        """
+        raw = np.asarray(confidences, dtype=np.float64)
+        outcome = np.asarray(right, dtype=np.float64)
+        if len(raw) != len(outcome) or len(raw) < MIN_PAIRS:
+            raise ValueError(f"{len(raw)} confidences, {len(outcome)} outcomes: too few to fit")
+        platt = _cross_fitted(raw, outcome, lambda x, y: _platt(x, y).apply)
+        chosen, held_out = _platt(raw, outcome), platt
+        if len(raw) >= ISOTONIC_PAIRS:
+            isotonic = _cross_fitted(raw, outcome, lambda x, y: _isotonic(x, y).apply)
+            if _log_loss(isotonic, outcome) < _log_loss(platt, outcome):
+                chosen, held_out = _isotonic(raw, outcome), isotonic
+        error = expected_calibration_error(held_out.tolist(), [bool(value) for value in outcome])
+        return cls(
+            method="isotonic" if chosen.knots else "platt",
+            slope=chosen.slope,
+            offset=chosen.offset,
+            knots=chosen.knots,
+            levels=chosen.levels,
+            pairs=len(raw),
+            held_out_error=error,
+        )
+
+    def __call__(self, confidence: float) -> float:
+        """P(right) of one raw confidence in [0, 1]."""
+        curve = _Curve(self.slope, self.offset, self.knots, self.levels)
+        return float(curve.apply(np.asarray([confidence], dtype=np.float64))[0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; ``from_dict`` reads them back."""
+        return {
+            "method": self.method,
+            "slope": self.slope,
+            "offset": self.offset,
+            "knots": list(self.knots),
+            "levels": list(self.levels),
+            "pairs": self.pairs,
+            "held_out_error": self.held_out_error,
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Calibrator:
+        """Raises KeyError, TypeError or ValueError when ``state`` is not of ``to_dict``."""
+        if state["method"] not in ("platt", "isotonic"):
+            raise ValueError(f"unknown method {state['method']!r}")
+        return cls(
+            method=state["method"],
+            slope=float(state["slope"]),
+            offset=float(state["offset"]),
+            knots=tuple(float(knot) for knot in state["knots"]),
+            levels=tuple(float(level) for level in state["levels"]),
+            pairs=int(state["pairs"]),
+            held_out_error=float(state["held_out_error"]),
+        )
+
+
+class Calibration:
+    """The calibration of one stage over its life: collects outcomes, refits, drops.
+
+    Fitting costs milliseconds, so ``observe`` does it itself, at growing intervals.
+    """
+
+    __slots__ = ("_calibrator", "_fitted_at", "_pairs", "_seen")
+
+    def __init__(self) -> None:
+        self._pairs: deque[tuple[float, bool]] = deque(maxlen=MAX_PAIRS)
+        self._seen = 0
+        self.drop()
+
+    def drop(self) -> None:
+        """Forgets everything: what was observed does not hold for what answers now."""
+        self._pairs.clear()
+        self._seen = 0
+        self._fitted_at = 0
+        self._calibrator: Calibrator | None = None
+
+    @property
+    def calibrator(self) -> Calibrator | None:
+        """The current map; None before the first fit."""
+        return self._calibrator
+
+    def confidence(self, raw: float) -> Confidence:
+        """P(right) of a raw confidence in [0, 1]; the raw one, so marked, before the first fit."""
+        if self._calibrator is None:
+            return Confidence(raw, calibrated=False, evidence_count=len(self._pairs))
+        return Confidence(self._calibrator(raw), calibrated=True, evidence_count=len(self._pairs))
+
+    def observe(self, raw: float, *, right: bool) -> None:
+        """Learns how an answer turned out whose raw confidence was given before.
+
+        Raises:
+            ValueError: ``raw`` lies outside [0, 1].
+        """
+        if not 0 <= raw <= 1:
+            raise ValueError(f"a raw confidence of {raw}")
+        self._pairs.append((raw, right))
+        self._seen += 1
+        if self._seen >= max(MIN_PAIRS, self._fitted_at * GROWTH):
+            raws, outcomes = zip(*self._pairs, strict=True)
+            self._calibrator = Calibrator.fit(raws, outcomes)
+            self._fitted_at = self._seen
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; ``from_dict`` reads them back."""
+        return {
+            "pairs": [[raw, right] for raw, right in self._pairs],
+            "seen": self._seen,
+            "fitted_at": self._fitted_at,
+            "calibrator": None if self._calibrator is None else self._calibrator.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Calibration:
+        """Raises KeyError, TypeError or ValueError when ``state`` is not of ``to_dict``."""
+        calibration = cls()
+        calibration._pairs.extend((float(raw), bool(right)) for raw, right in state["pairs"])
+        calibration._seen = int(state["seen"])
+        calibration._fitted_at = int(state["fitted_at"])
+        if state["calibrator"] is not None:
+            calibration._calibrator = Calibrator.from_dict(state["calibrator"])
+        return calibration
+
+
+@dataclass(frozen=True, slots=True)
+class RiskModel:
+    """P(wrong) of a local answer from a vector of signals.
+
+    L2-regularised logistic regression over a floor: with probability ``floor`` an answer is
+    wrong whatever the signals say (wrong labels, ambiguous requests), otherwise as the logistic
+    says. Without the floor a few confident errors would flatten the whole curve, and the most
+    confident answers would look safer than they are.
+
+    Attributes:
+        means: of the signals, shape (signals,).
+        scales: their standard deviations.
+        floor: least P(wrong).
+        weights: offset first, then one per standardised signal.
+        held_out: P(wrong) of every pair it was fitted on, in their order, from the fold that
+            did not see the pair. Not stored with the model.
+    """
+
+    means: Vector
+    scales: Vector
+    floor: float
+    weights: Vector
+    held_out: Vector
+
+    @classmethod
+    def fit(cls, signals: Vector, wrong: NDArray[np.bool_]) -> RiskModel:
+        """Fits on signals of shape (pairs, signals) that were taken before the outcomes."""
+        means = signals.mean(axis=0)
+        scales = signals.std(axis=0) + 1e-9
+        x = np.clip((signals - means) / scales, -_CLIP, _CLIP)
+        y = wrong.astype(np.float64)
+        floor, weights = _risk_fit(x, y)
+        held_out = _cross_fitted(
+            x, y, lambda some, of: _risk_of(*_risk_fit(some, of, start=(floor, weights)))
+        )
+        return cls(means, scales, floor, weights, held_out)
+
+    def risks(self, signals: Vector) -> Vector:
+        """P(wrong) for signals of shape (rows, signals)."""
+        x = np.clip((signals - self.means) / self.scales, -_CLIP, _CLIP)
+        return _risk_of(self.floor, self.weights)(x)
+
+    def risk(self, signals: Vector) -> float:
+        """P(wrong) for one vector of signals."""
+        return float(self.risks(signals[None, :])[0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; ``from_dict`` reads them back."""
+        return {
+            "means": self.means.tolist(),
+            "scales": self.scales.tolist(),
+            "floor": self.floor,
+            "weights": self.weights.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> RiskModel:
+        """Raises KeyError, TypeError or ValueError when ``state`` is not of ``to_dict``."""
+        means, scales, weights = (
+            np.asarray(state[name], dtype=np.float64) for name in ("means", "scales", "weights")
+        )
+        if not means.shape == scales.shape == (len(weights) - 1,):
+            raise ValueError("a risk model whose parts do not fit together")
+        return cls(means, scales, float(state["floor"]), weights, np.empty(0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Curve:
+    """Platt's logistic, or the isotonic steps over it."""
+
+    slope: float
+    offset: float
+    knots: tuple[float, ...] = ()
+    levels: tuple[float, ...] = ()
+
+    def apply(self, raw: Vector) -> Vector:
+        if self.knots:
+            return np.interp(raw, self.knots, self.levels)
+        return _bounded(_sigmoid(self.slope * _logit(raw) + self.offset))
+
+
+def _platt(raw: Vector, right: Vector) -> _Curve:
+    """Logistic regression on the logit, drawn towards the identity (slope 1, offset 0)."""
+    design = np.stack([np.ones_like(raw), _logit(raw)], axis=1)
+    precision = np.full(2, _PRIOR_PRECISION)
+    offset, slope = _logistic(design, right, prior=np.asarray([0.0, 1.0]), precision=precision)
+    if slope < 0:  # more confidence must never mean less probability
+        slope = 0.0
+        (offset,) = _logistic(design[:, :1], right, prior=np.zeros(1), precision=precision[:1])
+    return _Curve(float(slope), float(offset))
+
+
+def _isotonic(raw: Vector, right: Vector) -> _Curve:
+    """Pool-adjacent-violators (Ayer et al., 1955), each block with a few pairs of Platt's curve."""
+    platt = _platt(raw, right)
+    order = np.argsort(raw, kind="stable")
+    expected = platt.apply(raw[order])
+    blocks: list[tuple[float, int, float, float]] = []  # sum of outcomes, pairs, of raw, of Platt
+    for x, y, p in zip(raw[order].tolist(), right[order].tolist(), expected.tolist(), strict=True):
+        block = (y, 1, x, p)
+        # Equal confidences belong together, whatever order their outcomes came in.
+        while blocks and (
+            blocks[-1][0] * block[1] >= block[0] * blocks[-1][1]
+            or blocks[-1][2] * block[1] == block[2] * blocks[-1][1]
+        ):
+            last = blocks.pop()
+            block = (last[0] + block[0], last[1] + block[1], last[2] + block[2], last[3] + block[3])
+        blocks.append(block)
+    sums, counts, raws, platts = (np.asarray(column) for column in zip(*blocks, strict=True))
+    levels = (sums + _BLOCK_PRIOR * platts / counts) / (counts + _BLOCK_PRIOR)
+    levels = _bounded(np.maximum.accumulate(levels))
+    return _Curve(
+        platt.slope, platt.offset, tuple((raws / counts).tolist()), tuple(levels.tolist())
+    )
+
+
+def _risk_fit(
+    x: Vector, wrong: Vector, *, start: tuple[float, Vector] | None = None
+) -> tuple[float, Vector]:
+    """The most probable floor and weights, by Fisher scoring with halved steps where a whole one
+    would not improve."""
+    # One imagined pair of each outcome in the middle: n right answers in a row leave a risk of
+    # about 1 / n (Laplace's rule of succession), not none.
+    x = np.concatenate([x, np.zeros((2, x.shape[1]))])
+    y = np.append(wrong, (0.0, 1.0))
+    design = np.concatenate([np.ones((len(x), 1)), x], axis=1)
+    precision = np.full(design.shape[1], _RISK_PRECISION)
+    precision[0] = 1e-3  # the base rate is not drawn anywhere
+    errors, rights = _FLOOR_PRIOR
+
+    def loss(logit: float, weights: Vector) -> float:
+        floor = _sigmoid(logit)
+        risk = _bounded(floor + (1 - floor) * _sigmoid(design @ weights))
+        prior = errors * np.log(floor) + rights * np.log1p(-floor)
+        return float(_log_loss(risk, y) - prior + 0.5 * (precision * weights**2).sum())
+
+    floor, weights = start or (errors / (errors + rights), np.zeros(len(precision)))
+    logit = float(_logit(np.asarray(floor)))
+    current = loss(logit, weights)
+    for _ in range(_NEWTON_STEPS):
+        floor = float(_sigmoid(np.asarray(logit)))
+        logistic = _sigmoid(design @ weights)
+        risk = _bounded(floor + (1 - floor) * logistic)
+        slopes = np.concatenate(
+            [
+                ((1 - logistic) * floor * (1 - floor))[:, None],
+                ((1 - floor) * logistic * (1 - logistic))[:, None] * design,
+            ],
+            axis=1,
+        )
+        information = slopes / (risk * (1 - risk))[:, None]
+        pull = np.append((errors + rights) * floor - errors, precision * weights)
+        curvature = np.append((errors + rights) * floor * (1 - floor), precision)
+        step = np.linalg.solve(
+            information.T @ slopes + np.diag(curvature), information.T @ (risk - y) + pull
+        )
+        scale = 1.0
+        while scale > 1e-3 and loss(logit - scale * step[0], weights - scale * step[1:]) > current:
+            scale /= 2
+        logit, weights = float(logit - scale * step[0]), weights - scale * step[1:]
+        previous, current = current, loss(logit, weights)
+        if abs(previous - current) < 1e-6 * (1 + abs(current)):
+            break
+    return float(_sigmoid(np.asarray(logit))), weights
+
+
+def _risk_of(floor: float, weights: Vector) -> Callable[[Vector], Vector]:
+    return lambda x: _bounded(floor + (1 - floor) * _sigmoid(weights[0] + x @ weights[1:]))
+
+
+def _cross_fitted(
+    x: Vector, y: Vector, fit: Callable[[Vector, Vector], Callable[[Vector], Vector]]
+) -> Vector:
+    """What ``fit`` says of each row when fitted on the other folds. Folds take turns, so that each
+    spans the whole time in which the rows came."""
+    fold = np.arange(len(y)) % FOLDS
+    out = np.empty(len(y))
+    for number in range(FOLDS):
+        inside = fold == number
+        out[inside] = fit(x[~inside], y[~inside])(x[inside])
+    return out
+
+
+def _logistic(design: Vector, y: Vector, *, prior: Vector, precision: Vector) -> Vector:
+    """Most probable weights of a logistic regression with a Gaussian prior, by Newton's method
+    with halved steps where a whole one would not improve."""
+
+    def loss(weights: Vector) -> float:
+        z = design @ weights
+        fit = np.logaddexp(0.0, z) - y * z
+        return float(fit.sum() + 0.5 * (precision * (weights - prior) ** 2).sum())
+
+    weights = prior.copy()
+    current = loss(weights)
+    for _ in range(_NEWTON_STEPS):
+        p = _sigmoid(design @ weights)
+        gradient = design.T @ (p - y) + precision * (weights - prior)
+        hessian = (design * (p * (1 - p))[:, None]).T @ design + np.diag(precision)
+        step = np.linalg.solve(hessian, gradient)
+        scale = 1.0
+        while scale > 1e-3 and loss(weights - scale * step) > current:
+            scale /= 2
+        weights = weights - scale * step
+        previous, current = current, loss(weights)
+        if abs(previous - current) < 1e-9 * (1 + abs(current)):
+            break
+    return weights
+
+
+def _sigmoid(z: Vector | float) -> Vector:
+    return np.asarray(0.5 * (1 + np.tanh(0.5 * z)), dtype=np.float64)
+
+
+def _logit(p: Vector) -> Vector:
+    p = _bounded(p)
+    return np.log(p) - np.log1p(-p)
+
+
+def _bounded(p: Vector) -> Vector:
+    return np.clip(p, _MARGIN, 1 - _MARGIN)
+
+
+def _log_loss(p: Vector, y: Vector) -> float:
+    return -float(np.where(y > 0.5, np.log(p), np.log1p(-p)).sum())

@@ -1,0 +1,421 @@
+"""What a router has learnt, and what it does with it: one object for the cascade to talk to.
+
+``judge`` says whether a request may be answered from the evidence alone; ``heard`` takes every
+label in; ``believed`` turns a stage's own confidence into a calibrated one. Fitting happens in
+threads, and what is acknowledged is on the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from router.errors import InvalidRequest, StoreError
+from router.flight import in_thread
+from router.learning.bound import BoundDecision, ErrorBound
+from router.learning.calibration import Calibration, Confidence
+from router.learning.evidence import Answer, EvidenceStore, Example, Source, self_description
+from router.learning.examples import shipped_examples
+from router.learning.local import LocalAnswer, answer_of
+from router.learning.trainer import Trainer
+
+if TYPE_CHECKING:
+    from router.request import Request
+    from router.result import RoutingResult
+    from router.retrieval.encoders import Encoder
+    from router.retrieval.index import SkillIndex
+    from router.settings import LearningSettings
+    from router.skills.catalog import Catalog
+    from router.skills.manifest import SkillManifest
+
+_log: Final = logging.getLogger(__name__)
+
+Given: TypeAlias = "tuple[RoutingResult, Request, str]"
+"""An answer as it was given, its request, and what its cache entries are filed under."""
+SAVE_EVERY: Final = 50
+"""Outcomes between two saves of the bound's account; a crash loses the account of the rest, and
+never an example."""
+CALIBRATED: Final = ("llm", "vector")
+"""Stages whose confidence is calibrated. A cache repeats what one of them said."""
+MANY_CHANGED: Final = 0.1
+"""Share of the skills whose change makes calibrations void."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the evidence says about one request, and whether that is good enough.
+
+    Attributes:
+        local: the local answer; None while there is too little evidence for one.
+        decision: whether it may be given without asking the LLM.
+    """
+
+    local: LocalAnswer | None
+    decision: BoundDecision
+
+    @property
+    def may_answer(self) -> bool:
+        """Whether the local answer may be given."""
+        return self.local is not None and self.decision.local
+
+    def evidence(self) -> dict[str, str | int | float | bool]:
+        """For the trace: risk, bound, and what stands behind them."""
+        found: dict[str, str | int | float | bool] = {
+            "error_bound": self.decision.bound,
+            "outcomes": self.decision.evidence_count,
+            "bound": self.decision.reason,
+        }
+        if self.decision.risk is not None:
+            found["risk"] = self.decision.risk
+        if self.local is not None:
+            found["local_answer"] = self.local.answer
+            found["local_probability"] = self.local.signals.probability
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Believed:
+    """A local answer with its calibrated confidence, and on how many outcomes that rests."""
+
+    answer: LocalAnswer
+    confidence: float
+    outcomes: int
+
+
+class Learner:
+    """Evidence, local model, error bound and calibrations of one router. Belongs to its loop."""
+
+    def __init__(
+        self,
+        store: EvidenceStore,
+        settings: LearningSettings,
+        encoder: Encoder,
+        *,
+        has_llm: bool,
+    ) -> None:
+        """Nothing is trained yet; ``begin`` does it.
+
+        Args:
+            store: of the evidence; closed with the learner.
+            settings: the bound and whom to learn from.
+            encoder: of the router.
+            has_llm: whether there is an LLM, whose outcomes tell how far local answers hold.
+        """
+        self._store = store
+        self._settings = settings
+        self._skills: Mapping[str, SkillManifest] = {}
+        self.trainer = Trainer(encoder, self._examples, calibrates=not has_llm)
+        self.bound = ErrorBound(settings.max_error, seed=settings.seed)
+        self._calibrations: dict[str, Calibration] = {}
+        self._unsaved = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def _examples(self) -> list[Example]:
+        """In a thread: what the skills' files say, then what was learnt, oldest first."""
+        skills = self._skills
+        return [*shipped_examples(skills.values()), *self._store.examples(skills)]
+
+    async def begin(self, catalog: Catalog) -> None:
+        """Take up what earlier runs learnt, and train on it in the background.
+
+        Raises:
+            StoreError: the evidence cannot be read.
+        """
+        self._skills = _offered(catalog)
+        described = await in_thread(lambda: self._store.state("skills"))
+        bound = await in_thread(lambda: self._store.state("bound"))
+        calibrations = await in_thread(lambda: self._store.state("calibrations"))
+        try:
+            if bound is not None:
+                self.bound.restore(bound)
+            if calibrations is not None:
+                self._calibrations = {
+                    stage: Calibration.from_dict(state) for stage, state in calibrations.items()
+                }
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            _log.warning("beginning anew, with all examples: the state is not readable: %s", error)
+            self.bound = ErrorBound(self._settings.max_error, seed=self._settings.seed)
+            self._calibrations = {}
+        now = _descriptions(self._skills)
+        if isinstance(described, dict):
+            self._changed(described, now)
+        self.trainer.restart()
+
+    def catalog_changed(self, catalog: Catalog) -> None:
+        """The skills are others now. Evidence about those that changed counts less, and nothing is
+        answered locally until a model of the new skills is there."""
+        before = _descriptions(self._skills)
+        self._skills = _offered(catalog)
+        after = _descriptions(self._skills)
+        if before != after:
+            self._changed(before, after)
+            self.trainer.restart()
+
+    def _changed(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+        changed = {
+            name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
+        }
+        if not changed:
+            return
+        self.bound.catalog_changed(changed)
+        if len(changed) > MANY_CHANGED * max(len(before), 1):
+            for calibration in self._calibrations.values():
+                calibration.drop()
+
+    def teaches(self, asked: Request) -> bool:
+        """Whether a label for this request is kept."""
+        return _stands_alone(asked) and (asked.scope is None or self._settings.share_scopes)
+
+    async def judge(self, asked: Request, index: SkillIndex) -> Judgement | None:
+        """What the evidence says; None where the request is not one that it speaks about.
+
+        Raises:
+            EncoderError: the request cannot be encoded.
+        """
+        if self._settings.max_error == 0 or not _stands_alone(asked):
+            return None
+        model = self.trainer.model
+        if model is None:
+            return Judgement(None, self.bound.decide(None))
+        local = model.answer(asked.text, await index.vector(asked.text))
+        decision = self.bound.decide(local.signals.vector(), answer=local.answer)
+        if self.bound.due:
+            self._do(self._refit())
+        return Judgement(local, decision)
+
+    async def local_answer(self, asked: Request, index: SkillIndex) -> Believed | None:
+        """What the evidence says where no LLM can be asked; None where it says nothing that its
+        own held-out examples bear out.
+
+        Raises:
+            EncoderError: the request cannot be encoded.
+        """
+        model = self.trainer.model
+        if model is None or model.calibrator is None or not _stands_alone(asked):
+            return None
+        answer = model.answer(asked.text, await index.vector(asked.text))
+        confidence = model.calibrator(answer.signals.probability)
+        return Believed(answer, confidence, model.calibrator.pairs)
+
+    async def heard(
+        self,
+        asked: Request,
+        skills: Iterable[str],
+        *,
+        source: Source,
+        judgement: Judgement | None = None,
+    ) -> None:
+        """The LLM said which skills are right for a request. Durable when this returns.
+
+        How the local answer did is noted of every request, its text only of one that ``teaches``.
+
+        Raises:
+            StoreError: the label cannot be kept; the answer is not in danger.
+        """
+        names = tuple(sorted(skills))
+        if judgement is not None and judgement.local is not None:
+            right = judgement.local.answer == answer_of(names)
+            self.bound.observe(judgement.decision, right=right)
+            self._unsaved += 1
+            if self._unsaved >= SAVE_EVERY:
+                self._unsaved = 0
+                self._do(self._save())
+        known = self._skills
+        if self.teaches(asked) and await in_thread(
+            lambda: self._store.add(asked.text, names, source=source, catalog=known)
+        ):
+            self.trainer.note()
+
+    async def feedback(
+        self,
+        answer_id: str,
+        skills: Iterable[str] | None,
+        *,
+        right: bool | None,
+        given: Iterable[Given],
+    ) -> Answer:
+        """A person said what an earlier answer should have been; the answer that it was.
+
+        Raises:
+            InvalidRequest: the answer is unknown, a skill is not installed, or not exactly one of
+                ``skills`` and ``right`` is given.
+            StoreError: the label cannot be kept.
+        """
+        if (skills is None) == (right is None):
+            raise InvalidRequest("feedback: give either skills or right")
+        answer = await self._answer(answer_id, given)
+        names = answer.skills if skills is None else tuple(sorted(set(skills)))
+        unknown = [name for name in names if name not in self._skills]
+        if unknown:
+            raise InvalidRequest(f"feedback: no skill named {unknown[0]!r} is installed")
+        labels = [Example(answer.text, names, True, Source.FEEDBACK)]
+        if right is False:
+            labels = [Example(answer.text, (name,), False, Source.FEEDBACK) for name in names]
+        known = self._skills
+        if answer.teaches:
+            await in_thread(lambda: self._store.add_many(labels, catalog=known))
+            self.trainer.note(len(labels))
+        if answer.stage in CALIBRATED:
+            was_right = answer_of(names) == answer_of(answer.skills) and right is not False
+            self._calibration(answer.stage).observe(answer.confidence, right=was_right)
+        return answer
+
+    async def _answer(self, answer_id: str, given: Iterable[Given]) -> Answer:
+        for result, asked, context in given:
+            if result.id == answer_id:
+                return self._as_answer(result, asked, context)
+        kept = await in_thread(lambda: self._store.answer(answer_id))
+        if kept is None:
+            raise InvalidRequest(f"feedback: no answer {answer_id!r} is remembered")
+        return kept
+
+    def _as_answer(self, result: RoutingResult, asked: Request, context: str) -> Answer:
+        return Answer(
+            text=asked.text,
+            skills=result.selected_skills,
+            context=context,
+            stage=result.stage.value,
+            confidence=own_confidence(result),
+            teaches=self.teaches(asked),
+        )
+
+    async def keep(self, given: Iterable[Given]) -> None:
+        """Let feedback be given on these answers when the router is closed.
+
+        Raises:
+            StoreError: they cannot be kept.
+        """
+        answers = {
+            result.id: self._as_answer(result, asked, context) for result, asked, context in given
+        }
+        if answers:
+            await in_thread(lambda: self._store.keep_answers(answers))
+
+    def believed(self, stage: str, confidence: float) -> Confidence:
+        """A stage's own confidence as a calibrated probability, as far as there are outcomes."""
+        return self._calibration(stage).confidence(confidence)
+
+    def _calibration(self, stage: str) -> Calibration:
+        return self._calibrations.setdefault(stage, Calibration())
+
+    async def calibrate(self, outcomes: Iterable[tuple[str, float, bool]]) -> None:
+        """Take in (stage, its own confidence, whether it was right), and keep what is fitted.
+
+        Raises:
+            StoreError: it cannot be kept.
+        """
+        for stage, confidence, right in outcomes:
+            self._calibration(stage).observe(confidence, right=right)
+        await self._save()
+
+    def status(self) -> dict[str, Any]:
+        """What is known, as plain JSON types."""
+        report = self.trainer.report
+        bound = self.bound.status()
+        return {
+            "examples": {source.value: n for source, n in self._store.counts().items()},
+            "model": None
+            if self.trainer.model is None
+            else {"version": self.trainer.model.version, "examples": self.trainer.model.examples},
+            "last_training": None
+            if report is None
+            else {
+                "shipped": report.shipped,
+                "accuracy": report.accuracy,
+                "incumbent": report.incumbent,
+            },
+            "bound": {
+                "max_error": self.bound.max_error,
+                "requests": bound.requests,
+                "local": bound.local,
+                "error_limit": bound.error_limit,
+                "threshold": bound.threshold,
+                "outcomes": bound.evidence_count,
+                "audits": bound.audits,
+                "audited_error": bound.audited_error,
+                "drifts": bound.drifts,
+            },
+            "calibrations": {
+                stage: _shown(calibration) for stage, calibration in self._calibrations.items()
+            },
+        }
+
+    async def aclose(self) -> None:
+        """Stop training, keep the account, and close the evidence."""
+        await self.trainer.aclose()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        try:
+            await self._save()
+        except StoreError as error:
+            _log.error("what was learnt last is not kept: %s", error)
+        await in_thread(self._store.close)
+
+    async def _refit(self) -> None:
+        training = self.bound.training_set()
+        self.bound.adopt(await in_thread(training.fit))
+
+    async def _save(self) -> None:
+        states = {
+            "bound": self.bound.to_dict(),
+            "calibrations": {
+                stage: calibration.to_dict() for stage, calibration in self._calibrations.items()
+            },
+            "skills": _descriptions(self._skills),
+        }
+        await in_thread(lambda: self._store.keep_states(states))
+
+    def _do(self, work: Any) -> None:
+        """Run in the background; nothing waits for it but the end."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("learning: %s", task.exception())
+
+
+OWN_CONFIDENCE: Final = "own_confidence"
+"""In the trace of the stage that answered: its confidence before calibration."""
+
+
+def own_confidence(result: RoutingResult) -> float:
+    """What the stage that answered said of itself."""
+    for entry in result.trace:
+        own = entry.evidence.get(OWN_CONFIDENCE)
+        if entry.stage is result.stage and isinstance(own, float):
+            return own
+    return result.confidence
+
+
+def _stands_alone(asked: Request) -> bool:
+    """Whether the answer depends on the request's text alone: not on earlier turns, nor on which
+    skills were allowed."""
+    return asked.is_plain or (asked.available is None and not asked.history)
+
+
+def _offered(catalog: Catalog) -> dict[str, SkillManifest]:
+    return {skill.name: skill for skill in catalog.routable}
+
+
+def _descriptions(skills: Mapping[str, SkillManifest]) -> dict[str, str]:
+    return {name: self_description(skill) for name, skill in skills.items()}
+
+
+def _shown(calibration: Calibration) -> dict[str, Any]:
+    fitted = calibration.calibrator
+    if fitted is None:
+        return {"calibrated": False, "outcomes": calibration.confidence(0.5).evidence_count}
+    return {
+        "calibrated": True,
+        "outcomes": fitted.pairs,
+        "method": fitted.method,
+        "held_out_error": fitted.held_out_error,
+    }

@@ -1,0 +1,193 @@
+"""How far a confidence can be trusted, and how sure a measured share is.
+
+Confidences are P(right) in [0, 1]; ``right`` says, for each, whether the answer was right. Every
+function is plain arithmetic over two sequences, so that benchmarks, tests and ``router eval`` all
+report the same figures.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Final
+
+DEFAULT_BINS: Final = 15
+
+_FRACTION_STEPS: Final = 500
+_TINY: Final = 1e-300
+_BISECTIONS: Final = 60
+"""Halvings of [0, 1]: more than a float can tell apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityBin:
+    """One bar of a reliability diagram.
+
+    Attributes:
+        low: lower edge of the bin; belongs to it only in the first bin.
+        high: upper edge, which belongs to it.
+        count: answers whose confidence lies in the bin; at least 1.
+        confidence: their mean confidence.
+        accuracy: share of them that was right.
+    """
+
+    low: float
+    high: float
+    count: int
+    confidence: float
+    accuracy: float
+
+
+def reliability_bins(
+    confidences: Sequence[float], right: Sequence[bool], *, bins: int = DEFAULT_BINS
+) -> tuple[ReliabilityBin, ...]:
+    """The answers by confidence, in ``bins`` bins of equal width; empty bins are left out."""
+    _check(confidences, right)
+    members: list[list[int]] = [[] for _ in range(bins)]
+    for index, confidence in enumerate(confidences):
+        members[max(0, math.ceil(confidence * bins) - 1)].append(index)
+    return tuple(
+        ReliabilityBin(
+            low=number / bins,
+            high=(number + 1) / bins,
+            count=len(some),
+            confidence=math.fsum(confidences[i] for i in some) / len(some),
+            accuracy=sum(bool(right[i]) for i in some) / len(some),
+        )
+        for number, some in enumerate(members)
+        if some
+    )
+
+
+def expected_calibration_error(
+    confidences: Sequence[float], right: Sequence[bool], *, bins: int = DEFAULT_BINS
+) -> float:
+    """Mean distance of confidence and accuracy over the bins, weighted by their sizes.
+
+    Naeini, Cooper and Hauskrecht (AAAI 2015). 0 is perfect.
+
+    Raises:
+        ValueError: there are no answers, or a confidence lies outside [0, 1].
+    """
+    if not confidences:
+        raise ValueError("no answers to measure")
+    found = reliability_bins(confidences, right, bins=bins)
+    gaps = math.fsum(some.count * abs(some.confidence - some.accuracy) for some in found)
+    return gaps / len(confidences)
+
+
+def risk_coverage(
+    confidences: Sequence[float], right: Sequence[bool]
+) -> tuple[tuple[float, float], ...]:
+    """(coverage, risk) when the n most confident answers are kept, for every n.
+
+    Answers of equal confidence are kept or dropped together in truth, so each takes the mean
+    risk of its group: the order of the rows does not matter.
+    """
+    _check(confidences, right)
+    order = sorted(range(len(confidences)), key=lambda index: -confidences[index])
+    points = []
+    wrong = 0.0
+    start = 0
+    while start < len(order):
+        end = start
+        while end < len(order) and confidences[order[end]] == confidences[order[start]]:
+            end += 1
+        share = sum(not right[index] for index in order[start:end]) / (end - start)
+        for kept in range(start + 1, end + 1):
+            wrong += share
+            points.append((kept / len(order), wrong / kept))
+        start = end
+    return tuple(points)
+
+
+def aurc(confidences: Sequence[float], right: Sequence[bool]) -> float:
+    """Area under the risk-coverage curve: the mean risk over all coverages; lower is better.
+
+    Geifman, Uziel and El-Yaniv (ICLR 2019).
+
+    Raises:
+        ValueError: there are no answers.
+    """
+    points = risk_coverage(confidences, right)
+    if not points:
+        raise ValueError("no answers to measure")
+    return math.fsum(risk for _, risk in points) / len(points)
+
+
+def wilson(successes: int, trials: int, *, confidence: float = 0.95) -> tuple[float, float]:
+    """Two-sided interval of a proportion (E. B. Wilson, 1927); (0, 1) without trials."""
+    if trials == 0:
+        return 0.0, 1.0
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    share = successes / trials
+    scale = 1 + z * z / trials
+    centre = (share + z * z / (2 * trials)) / scale
+    half = z / scale * math.sqrt(share * (1 - share) / trials + (z / (2 * trials)) ** 2)
+    low = 0.0 if successes == 0 else centre - half
+    high = 1.0 if successes == trials else centre + half
+    return low, high
+
+
+def clopper_pearson(
+    successes: int, trials: int, *, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Two-sided exact interval of a proportion; never covers less than it says.
+
+    Clopper and Pearson (Biometrika, 1934). For a one-sided 95% limit ask for 90% and take one end.
+    """
+    tail = (1 - confidence) / 2
+    low = 0.0
+    high = 1.0
+    if successes > 0:
+        low = _beta_quantile(tail, successes, trials - successes + 1)
+    if successes < trials:
+        high = _beta_quantile(1 - tail, successes + 1, trials - successes)
+    return low, high
+
+
+def _beta_quantile(probability: float, a: float, b: float) -> float:
+    low, high = 0.0, 1.0
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        if _beta_cdf(middle, a, b) < probability:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _beta_cdf(x: float, a: float, b: float) -> float:
+    """Regularised incomplete beta function by Lentz's continued fraction (DLMF 8.17.22)."""
+    if x <= 0 or x >= 1:
+        return float(x >= 1)
+    if x > (a + 1) / (a + b + 2):  # the fraction converges fast only below the mean
+        return 1 - _beta_cdf(1 - x, b, a)
+    front = a * math.log(x) + b * math.log1p(-x)
+    front += math.lgamma(a + b) - math.lgamma(a + 1) - math.lgamma(b)
+    c = 1.0
+    d = 1 / _away_from_zero(1 - (a + b) * x / (a + 1))
+    value = d
+    for m in range(1, _FRACTION_STEPS):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        for term in (even, odd):
+            d = 1 / _away_from_zero(1 + term * d)
+            c = _away_from_zero(1 + term / c)
+            value *= c * d
+        if abs(c * d - 1) < 1e-14:
+            break
+    return math.exp(front) * value
+
+
+def _away_from_zero(value: float) -> float:
+    return value if abs(value) > _TINY else _TINY
+
+
+def _check(confidences: Sequence[float], right: Sequence[bool]) -> None:
+    if len(confidences) != len(right):
+        raise ValueError(f"{len(confidences)} confidences for {len(right)} outcomes")
+    if not all(0 <= confidence <= 1 for confidence in confidences):
+        raise ValueError("a confidence lies outside [0, 1]")

@@ -1,0 +1,113 @@
+"""``router learn``, ``feedback`` and ``calibrate``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from typer.testing import Result
+
+SQUASH = "squash my last three commits into one"
+
+
+def lines(path: Path, *rows: object) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_feedback_changes_what_the_same_request_gets(
+    run: Callable[..., Result], skills: Path
+) -> None:
+    first = json.loads(run("route", SQUASH, "--skills", str(skills), "--json").stdout)
+    done = run("feedback", first["id"], "--skill", "testing", "--skills", str(skills))
+    assert done.exit_code == 0
+    again = json.loads(run("route", SQUASH, "--skills", str(skills), "--json").stdout)
+    assert again["selected_skills"] == ["testing"]
+
+
+def test_feedback_on_an_unknown_answer_is_a_fault_of_the_input(
+    run: Callable[..., Result], skills: Path
+) -> None:
+    done = run("feedback", "nothing", "--right", "--skills", str(skills))
+    assert (done.exit_code, "no answer 'nothing'" in done.stderr) == (2, True)
+
+
+def test_feedback_needs_exactly_one_verdict(run: Callable[..., Result], skills: Path) -> None:
+    assert run("feedback", "x", "--right", "--none").exit_code == 2
+    assert run("feedback", "x").exit_code == 2
+
+
+def test_what_is_exported_can_be_imported(
+    run: Callable[..., Result], skills: Path, tmp_path: Path
+) -> None:
+    rows = ({"request": SQUASH, "skills": ["git"]}, {"request": "sing", "skills": []})
+    source = lines(tmp_path / "labels.jsonl", *rows)
+    assert run("learn", "import", str(source), "--skills", str(skills)).exit_code == 0
+    exported = [json.loads(line) for line in run("learn", "export").stdout.splitlines()]
+    assert [(row["request"], row["skills"]) for row in exported] == [
+        (SQUASH, ["git"]),
+        ("sing", []),
+    ]
+    assert run("learn", "reset", "--yes").exit_code == 0
+    assert run("learn", "export").stdout == ""
+
+
+def test_a_trigger_file_is_imported_for_its_skill(
+    run: Callable[..., Result], skills: Path, tmp_path: Path
+) -> None:
+    triggers = tmp_path / "triggers.json"
+    triggers.write_text(json.dumps([{"query": SQUASH, "should_trigger": False}]))
+    done = run("learn", "import", str(triggers), "--skill", "testing", "--skills", str(skills))
+    assert done.exit_code == 0
+    assert json.loads(run("learn", "export").stdout)["wrong"] == ["testing"]
+
+
+def test_a_bad_line_is_named_and_nothing_is_imported(
+    run: Callable[..., Result], skills: Path, tmp_path: Path
+) -> None:
+    source = lines(tmp_path / "labels.jsonl", {"request": SQUASH, "skills": ["git"]}, {"x": 1})
+    done = run("learn", "import", str(source), "--skills", str(skills))
+    assert (done.exit_code, "labels.jsonl: line 2" in done.stderr) == (2, True)
+    assert run("learn", "export").stdout == ""
+
+
+def test_labels_of_skills_that_are_not_installed_wait(
+    run: Callable[..., Result], skills: Path, tmp_path: Path
+) -> None:
+    source = lines(tmp_path / "labels.jsonl", {"request": "fly me", "skills": ["airline"]})
+    done = run("learn", "import", str(source), "--skills", str(skills))
+    assert (done.exit_code, "'airline' is not installed" in done.stderr) == (0, True)
+
+
+def test_status_shows_the_evidence(
+    run: Callable[..., Result], skills: Path, tmp_path: Path
+) -> None:
+    source = lines(tmp_path / "labels.jsonl", {"request": SQUASH, "skills": ["git"]})
+    run("learn", "import", str(source), "--skills", str(skills))
+    status = json.loads(run("learn", "status", "--skills", str(skills), "--json").stdout)
+    assert status["examples"] == {"llm": 0, "audit": 0, "file": 1, "feedback": 0}
+    assert status["bound"]["max_error"] == 0.01
+    assert "examples from file" in run("learn", "status", "--skills", str(skills)).stdout
+
+
+def test_labelled_requests_calibrate_the_vector_stage(
+    run: Callable[..., Result], skills: Path, tmp_path: Path
+) -> None:
+    rows = [
+        {"request": f"{text} {number}", "skills": [skill]}
+        for number in range(5)
+        for text, skill in (
+            (SQUASH, "git"),
+            ("write pytest fixtures for the parser", "testing"),
+            ("plot the csv as a chart", "data-analysis"),
+            ("why does it crash with a traceback", "debugging"),
+            ("draft an announcement email", "writer"),
+        )
+    ]
+    source = lines(tmp_path / "rows.jsonl", *rows)
+    done = run("calibrate", str(source), "--skills", str(skills), "--json")
+    fitted = json.loads(done.stdout)
+    assert (fitted["vector"]["calibrated"], fitted["vector"]["outcomes"]) == (True, 25)
+    result = json.loads(run("route", "rebase the branch", "--skills", str(skills), "--json").stdout)
+    assert (result["calibrated"], result["evidence_count"]) == (True, 25)
