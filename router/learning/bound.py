@@ -5,15 +5,15 @@ answer costs its risk, P(wrong), from a model fitted on outcomes that came after
 (``RiskModel``) and corrected by how those outcomes fell. In each of a few bands of risk, k answers
 turned out wrong where R were expected (both held out), so a risk r of that band costs
 
-    c = r (k + 1) / (R + 1)
+    c = r (k + a) / (R + a)
 
 With S_b the sum of the costs of band b over the local answers among the last ``WINDOW`` requests,
 and S of all bands, the number of errors among them stays, at the stated confidence, below
 
-    U = S + z sqrt(S + sum_b S_b^2 / (k_b + 1))
+    U = S + z sqrt(S + sum_b S_b^2 / (k_b + a))
 
 The first term under the root is the spread of a sum of rare events, the second what is not known
-about the corrections; z is the two-sided quantile, so half of what the confidence leaves open
+about the corrections; a is how much the model's own word counts, in errors. z is the two-sided quantile, so half of what the confidence leaves open
 remains for what the model does not know of its own shape. A request is answered locally when both
 hold:
 
@@ -49,10 +49,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from router.learning.calibration import GROWTH, MAX_PAIRS, RiskModel, Vector
+from router.learning.calibration import GROWTH, RiskModel, Vector
 
 MIN_EVIDENCE: Final = 150
 """Outcomes before the first local answer."""
+MAX_OUTCOMES: Final = 8_000
+"""The newest are kept."""
 
 WINDOW: Final = 10_000
 """Requests over which the account runs; an error older than that is forgotten, and so is an
@@ -69,12 +71,14 @@ RISK_CAP: Final = 10.0
 BANDS: Final = (0.5, 2.0, 5.0, RISK_CAP)
 """Upper edges of the bands of risk, in units of ``max_error``."""
 
+PRIOR_ERRORS: Final = 2.0
+
 AUDIT_START: Final = 0.10
 AUDIT_FLOOR: Final = 0.02
 AUDIT_DECAY: Final = 300.0
 """Local answers after which the audited share begins to fall, as 1 / sqrt."""
 
-DRIFT_ALARMS: Final = {3.0: 12.0, 30.0: 8.0}
+DRIFT_ALARMS: Final = {3.0: 14.0, 30.0: 10.0}
 """Odds ratio of the drift: alarm level of its sum. Were the risks exact, a level h would bring a
 false alarm at most every e^h outcomes."""
 
@@ -109,18 +113,27 @@ class LocalSignals:
     words: int
 
     def vector(self) -> Vector:
-        """As the risk model takes them, shape (9,)."""
+        """As the risk model takes them, shape (12,).
+
+        What a margin, a probability or a lead in cosine is worth changes as the examples grow:
+        the products let one model speak for all sizes.
+        """
+        size = math.log1p(self.evidence)
+        lead = self.agreeing - self.disagreeing
         return np.asarray(
             (
                 self.score,
                 self.margin,
                 self.probability,
                 self.agreeing,
-                self.agreeing - self.disagreeing,
+                lead,
                 self.vote,
                 math.log1p(self.examples),
-                math.log1p(self.evidence),
+                size,
                 math.log1p(self.words),
+                self.margin * size,
+                self.probability * size,
+                lead * size,
             )
         )
 
@@ -258,7 +271,7 @@ class ErrorBound:
         self.seed = seed
         self._z = NormalDist().inv_cdf((1 + confidence) / 2)
         self._request = 0
-        self._outcomes: deque[_Outcome] = deque(maxlen=MAX_PAIRS)
+        self._outcomes: deque[_Outcome] = deque(maxlen=MAX_OUTCOMES)
         self._account: deque[_Spent] = deque()
         self._spent = np.zeros(len(BANDS))
         self._recent: deque[Vector] = deque(maxlen=RECENT)
@@ -269,7 +282,7 @@ class ErrorBound:
 
     def _forget(self, *, keep: int) -> None:
         """Only the newest ``keep`` outcomes count from now on; nothing is local until a refit."""
-        self._outcomes = deque(list(self._outcomes)[len(self._outcomes) - keep :], MAX_PAIRS)
+        self._outcomes = deque(list(self._outcomes)[len(self._outcomes) - keep :], MAX_OUTCOMES)
         self._model: RiskModel | None = None
         self._fitted_on = 0
         self._unfitted = keep
@@ -364,7 +377,7 @@ class ErrorBound:
         edges = self.max_error * np.asarray(BANDS[:-1])
         band = np.searchsorted(edges, risks)
         costs = np.zeros((len(BANDS), len(risks)))
-        ratio = (self._wrong + 1) / (self._expected + 1)
+        ratio = (self._wrong + PRIOR_ERRORS) / (self._expected + PRIOR_ERRORS)
         costs[band, np.arange(len(risks))] = risks * ratio[band]
         return costs
 
@@ -374,7 +387,7 @@ class ErrorBound:
     def _limit(self, spent: Vector) -> Vector:
         """U of the module's docstring, for amounts of shape (bands, ...)."""
         total = np.maximum(spent.sum(axis=0), 0.0)
-        unknown = (spent.T**2 / (self._wrong + 1)).T.sum(axis=0)
+        unknown = (spent.T**2 / (self._wrong + PRIOR_ERRORS)).T.sum(axis=0)
         return np.asarray(total + self._z * np.sqrt(total + unknown))
 
     def _allowance(self, ahead: int) -> float:
@@ -408,7 +421,7 @@ class ErrorBound:
         """
         if decision.signals is None or decision.answer is None:
             return
-        if len(self._outcomes) == MAX_PAIRS:  # the oldest makes room
+        if len(self._outcomes) == MAX_OUTCOMES:  # the oldest makes room
             self._doubted_at = max(0, self._doubted_at - 1)
         self._outcomes.append(
             _Outcome(
@@ -492,10 +505,10 @@ class ErrorBound:
         """
         kept = [outcome for outcome in self._outcomes if outcome.answer not in answers]
         if len(kept) < MIN_EVIDENCE:
-            self._outcomes = deque(kept, MAX_PAIRS)
+            self._outcomes = deque(kept, MAX_OUTCOMES)
             self._forget(keep=len(kept))
             return
-        self._outcomes = deque(kept, MAX_PAIRS)
+        self._outcomes = deque(kept, MAX_OUTCOMES)
         self._since_audit_start = 0
         self._doubt()
         self._total()

@@ -17,6 +17,14 @@ import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
+from router.retrieval.candidates import (
+    BY_WORDS,
+    EVERYTHING,
+    EXHAUSTIVE,
+    Positions,
+    RoughVectors,
+    highest,
+)
 from router.retrieval.clauses import clauses
 from router.retrieval.documents import SkillDocument, words
 from router.retrieval.encoders import Encoder
@@ -87,6 +95,17 @@ class Ranking:
     second_log_odds: float = -math.inf
 
 
+def encode_requests(encoder: Encoder, requests: Sequence[str]) -> NDArray[np.float32]:
+    """The vectors of requests, unit length, one row each: the mean over the clauses of each, so
+    that a long clause does not drown a short one."""
+    parts = [clauses(request) for request in requests]
+    encoded = encoder.encode([clause for clause_list in parts for clause in clause_list])
+    ends = np.cumsum([len(clause_list) for clause_list in parts])
+    means = np.stack([part.mean(axis=0) for part in np.split(encoded, ends[:-1])])
+    norms = np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-9)
+    return np.asarray(means / norms, dtype=np.float32)
+
+
 class SkillIndex:
     """Retrieval over one catalog. ``updated`` gives the index of the next one.
 
@@ -112,7 +131,9 @@ class SkillIndex:
         self._store = store
         self._names = [document.name for document in ordered]
         self._position = {name: position for position, name in enumerate(self._names)}
+        self._positions = np.arange(len(self._names))
         self._vectors = store.vectors(self._names)
+        self._rough = RoughVectors(self._vectors) if len(self._names) > EXHAUSTIVE else None
         self._lexical: LexicalIndex = LexicalIndex(
             ordered, previous=None if previous is None else previous._lexical
         )
@@ -185,6 +206,14 @@ class SkillIndex:
         """
         await self._encoded(requests)
 
+    async def vector(self, request: str) -> NDArray[np.float32]:
+        """The vector of a request; see ``encode_requests``.
+
+        Raises:
+            EncoderError: the encoder cannot be reached.
+        """
+        return (await self._encoded([request]))[request]
+
     async def _encoded(self, requests: Iterable[str]) -> dict[str, NDArray[np.float32]]:
         """The vectors of requests. Not looked up in ``_remembered`` afterwards, which may have
         dropped some of them meanwhile."""
@@ -193,18 +222,12 @@ class SkillIndex:
         missing = [text for text in texts if text not in vectors]
         if not missing:
             return vectors
-        parts = [clauses(text) for text in missing]
-        flat = [clause for clause_list in parts for clause in clause_list]
         # A static encoder answers in microseconds; a thread would cost more than it.
         if self._encoder.static:
-            encoded = self._encoder.encode(flat)
+            encoded = encode_requests(self._encoder, missing)
         else:
-            encoded = await asyncio.to_thread(self._encoder.encode, flat)
-        start = 0
-        for text, clause_list in zip(missing, parts, strict=True):
-            mean = encoded[start : start + len(clause_list)].mean(axis=0)
-            vectors[text] = mean / max(float(np.linalg.norm(mean)), 1e-9)
-            start += len(clause_list)
+            encoded = await asyncio.to_thread(encode_requests, self._encoder, missing)
+        vectors.update(zip(missing, encoded, strict=True))
         self._remembered.update((text, vectors[text]) for text in missing)
         return vectors
 
@@ -221,31 +244,36 @@ class SkillIndex:
         Raises:
             EncoderError: the request cannot be encoded.
         """
-        allowed = self._allowed(among)
-        if len(allowed) == 0:
+        allowed = EVERYTHING if among is None else self._positions_of(among)
+        size = len(self._positions[allowed])
+        if size == 0:
             return Ranking(())
         vector = (await self._encoded([request]))[request]
         found_words, terms, unknown = self._terms(request)
 
         reach = float(self._lexical.idf[terms].sum()) + unknown
-        lexical = self._lexical.scores(terms) / math.sqrt(reach + 1e-9)
+        scores = self._lexical.scores(terms)
+        pool = self._candidates(scores, vector) if among is None else allowed
+        lexical = scores[pool] / math.sqrt(reach + 1e-9)
         query = self._latent.query(terms)
-        latent = self._latent.similarities(query)
-        dense = self._dense(vector, allowed)
+        latent = self._latent.similarities(query, pool)
+        dense = self._dense(vector, pool)
         fused = fuse(lexical, latent, dense)
 
-        best = _best(fused, allowed, max(limit, PARTNERS))
+        # Places in the pool; equal scores by position.
+        order = np.argsort(-fused, kind="stable")[: max(limit, PARTNERS)]
+        best = self._positions[pool][order]
         contributions = self._lexical.contributions(terms, best)
         found = [
             Match(
                 name=self._names[position],
-                score=float(fused[position]),
-                lexical=float(lexical[position]),
-                latent=float(latent[position]),
-                cosine=float(dense[position]),
+                score=float(fused[place]),
+                lexical=float(lexical[place]),
+                latent=float(latent[place]),
+                cosine=float(dense[place]),
                 terms=_strongest(found_words, contributions[:, column]),
             )
-            for column, position in enumerate(best)
+            for column, (place, position) in enumerate(zip(order, best, strict=True))
         ]
         partner = likeliest_partner(
             contributions[:, :PARTNERS], self._latent.documents[best[:PARTNERS]]
@@ -258,7 +286,7 @@ class SkillIndex:
         )
         return Ranking(
             tuple(found[:limit]),
-            size=len(allowed),
+            size=size,
             evidence=float(contributions[:, 0].sum()),
             latent_mass=found[0].latent * float(np.linalg.norm(query)) / expressible,
             second=second,
@@ -295,16 +323,25 @@ class SkillIndex:
             reach = float(self._lexical.idf[terms].sum()) + unknown
             lexical.append(self._lexical.scores(terms)[positions] / math.sqrt(reach + 1e-9))
             queries.append(self._latent.query(terms))
-        latent = self._latent.similarities(np.stack(queries))[:, positions]
+        latent = self._latent.similarities(np.stack(queries), positions)
         return fuse(np.stack(lexical), latent, dense.astype(np.float64))
 
-    def _allowed(self, among: Sequence[str] | None) -> NDArray[np.intp]:
-        if among is None:
-            return np.arange(len(self._names))
+    def _positions_of(self, names: Sequence[str]) -> NDArray[np.intp]:
         return np.array(
-            sorted(self._position[name] for name in set(among) if name in self._position),
+            sorted(self._position[name] for name in set(names) if name in self._position),
             dtype=np.intp,
         )
+
+    def _candidates(self, lexical: NDArray[np.float64], vector: NDArray[np.float32]) -> Positions:
+        """The skills to score for a request: all, or the best by words and by vectors of many."""
+        if self._rough is None:
+            return EVERYTHING
+        wanted = np.zeros(len(self._names), dtype=bool)
+        wanted[highest(lexical, BY_WORDS)] = True
+        wanted[self._rough.nearest(vector)] = True
+        found = np.flatnonzero(wanted)
+        # A request that is like nothing at all still gets a ranking.
+        return found if len(found) >= PARTNERS else self._positions[:EXHAUSTIVE]
 
     def _terms(self, request: str) -> tuple[list[str], list[int], int]:
         """The words of a request that some skill knows, one for each different stem, their term
@@ -323,18 +360,12 @@ class SkillIndex:
                 known.setdefault(number, word)
         return list(known.values()), list(known), len(unknown)
 
-    def _dense(self, vector: NDArray[np.float32], allowed: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Cosine of every skill; those beyond the nearest are taken to be as near as the last."""
-        cosines = (self._vectors @ vector).astype(np.float64)
-        if len(allowed) > NEAREST:
-            cosines = np.maximum(cosines, np.partition(cosines[allowed], -NEAREST)[-NEAREST])
+    def _dense(self, vector: NDArray[np.float32], pool: Positions) -> NDArray[np.float64]:
+        """Cosine of some skills; those beyond the nearest are taken to be as near as the last."""
+        cosines = (self._vectors[pool] @ vector).astype(np.float64)
+        if len(cosines) > NEAREST:
+            cosines = np.maximum(cosines, np.partition(cosines, -NEAREST)[-NEAREST])
         return cosines
-
-
-def _best(scores: NDArray[np.float64], allowed: NDArray[np.intp], count: int) -> NDArray[np.intp]:
-    """The ``count`` best of the allowed positions, best first; equal scores by position."""
-    order = np.argsort(-scores[allowed], kind="stable")[:count]
-    return allowed[order]
 
 
 def _strongest(found: Sequence[str], contributions: NDArray[np.float64]) -> tuple[str, ...]:

@@ -113,10 +113,11 @@ class LexicalIndex:
         return np.asarray(np.bincount(documents, values, self.size), dtype=np.float64)
 
     def contributions(
-        self, terms: Sequence[int], documents: NDArray[np.intp]
+        self, terms: Sequence[int], documents: NDArray[np.integer]
     ) -> NDArray[np.float64]:
         """What each term adds to each of some documents' scores, shape (terms, documents)."""
         table = np.zeros((len(terms), len(documents)))
+        documents = documents.astype(self.document.dtype)  # else all postings would be converted
         for row, term in enumerate(terms):
             postings = slice(self.start[term], self.start[term + 1])
             holders = self.document[postings]

@@ -38,8 +38,10 @@ _log: Final = logging.getLogger(__name__)
 COLLECTION: Final = "skills"
 
 ENCODING_BATCH: Final = 64
-"""Skills encoded at a time. Progress is told for each batch, and a full one is written at once, so
-that a crash loses at most this many."""
+"""Skills encoded at a time. Progress is told for each batch."""
+WRITING_BATCH: Final = 1_024
+"""So many are written at once while they are encoded, and a crash loses at most as many. Chroma
+takes three times as long to write them a few at a time."""
 
 
 class VectorStore:
@@ -145,8 +147,8 @@ class VectorStore:
         encode: Callable[[Sequence[str]], NDArray[np.float32]],
         progress: Callable[[int, int], None] | None = None,
     ) -> int:
-        """Hold exactly the wanted names, each at its wanted digest. What is less than a batch is
-        left for ``save`` to write.
+        """Hold exactly the wanted names, each at its wanted digest. What is less than a
+        writing batch is left for ``save`` to write.
 
         Args:
             wanted: name to digest.
@@ -173,7 +175,7 @@ class VectorStore:
                 for name, vector in zip(names, vectors, strict=True):
                     self._rows[name] = (wanted[name], vector)
                 self._unsaved.update(names)
-            if len(names) == ENCODING_BATCH:
+            if len(self._unsaved) >= WRITING_BATCH:
                 self.save()
             if progress is not None:
                 progress(start + len(names), len(stale))

@@ -1,0 +1,55 @@
+"""Which skills of very many are worth a full score.
+
+A few thousand skills are all scored. Beyond that the time of a request would go into skills that
+cannot win, so the best by words and the nearest by vectors are found cheaply, and only they are
+scored in full. The nearest are looked for roughly, in the few directions in which the vectors
+differ most (their principal axes); the full score then sets right what that got wrong among them.
+``benchmarks/catalog_size.py`` measures what it saves, and how often it misses the best skill.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Positions = slice | NDArray[np.intp]
+"""Some skills, as an index into arrays of all of them."""
+EVERYTHING: Final = slice(None)
+
+EXHAUSTIVE: Final = 5_000
+"""Up to this many skills, all are candidates."""
+BY_WORDS: Final = 1_000
+BY_VECTORS: Final = 1_000
+"""Candidates from each source."""
+ROUGH_DIMENSIONS: Final = 64
+SAMPLE: Final = 5_000
+"""Vectors that the axes are computed from."""
+STEP: Final = 32
+"""Every so many-th score is looked at to guess where the best ones begin."""
+
+
+class RoughVectors:
+    """Unit vectors in few dimensions. Immutable."""
+
+    def __init__(self, vectors: NDArray[np.float32]) -> None:
+        sample = vectors[:: max(1, len(vectors) // SAMPLE)]
+        _, axes = np.linalg.eigh(sample.T @ sample)
+        self._axes = axes[:, -ROUGH_DIMENSIONS:]
+        self._rough: NDArray[np.float32] = vectors @ self._axes
+
+    def nearest(self, vector: NDArray[np.float32]) -> NDArray[np.intp]:
+        """Positions of about the ``BY_VECTORS`` nearest vectors."""
+        return highest(self._rough @ (vector @ self._axes), BY_VECTORS)
+
+
+def highest(scores: NDArray[np.floating], count: int) -> NDArray[np.intp]:
+    """Positions of about the ``count`` highest scores; of positive ones only."""
+    sample = scores[::STEP]
+    rank = max(1, min(count // STEP, len(sample)))
+    threshold = max(np.partition(sample, -rank)[-rank], np.finfo(scores.dtype).tiny)
+    found = np.flatnonzero(scores >= threshold)
+    if len(found) <= 2 * count:
+        return found
+    return found[np.argpartition(scores[found], -count)[-count:]]  # very many are equal
