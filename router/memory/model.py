@@ -88,6 +88,10 @@ class Scope:
         return {name: value for name, value in given.items() if value is not None}
 
 
+NOBODY: Final = Scope()
+"""Nobody in particular."""
+
+
 class ScoreKind(StrEnum):
     """What an item's score is. Scores of different kinds never compare."""
 
@@ -132,7 +136,7 @@ class MemoryItem:
     tags: tuple[str, ...] = ()
     accessed: datetime | None = None
     usefulness: float = 0.5
-    scope: Scope = Scope()
+    scope: Scope = NOBODY
     provenance: tuple[str, ...] = ()
     attributes: Mapping[str, AttributeValue] = field(
         default_factory=lambda: MappingProxyType({}), hash=False
