@@ -16,7 +16,7 @@ PACKAGE = Path(router.__file__).parent
 
 # Lower floors first; a module may import its own floor and those below it.
 FLOORS = (
-    ("errors", "result", "request", "text", "settings", "flight"),
+    ("errors", "result", "request", "text", "settings", "flight", "loop_thread"),
     ("skills",),
     ("retrieval", "llm"),
     ("stages", "lint", "memory"),
