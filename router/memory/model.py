@@ -229,6 +229,17 @@ class Classification:
     confidence: float
     reasons: tuple[str, ...]
 
+    def to_dict(self) -> dict[str, Any]:
+        """The classification as plain JSON types; ``layers`` are names, primary first."""
+        return {
+            "types": [each.value for each in self.types],
+            "layers": [choice.name for choice in self.layers],
+            "weights": {choice.name: choice.weight for choice in self.layers},
+            "secondary": [choice.name for choice in self.secondary],
+            "confidence": self.confidence,
+            "reasons": list(self.reasons),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Period:
