@@ -9,7 +9,6 @@ one side leaves of its share, the other may use.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +31,8 @@ from router.memory.context import (
 from router.memory.model import LayerQuery, MemoryItem, Scope
 from router.memory.patterns import QueryPatternTracker
 from router.memory.rewrite import rewrite
-from router.text import normalise, stems
+from router.memory.stores.contents import content_key
+from router.text import stems
 
 MAX_BUDGET_TOKENS: Final = 1_000_000
 TOKENS_A_PIECE: Final = 50
@@ -56,6 +56,20 @@ class ContextSource(Protocol):
         self, query: LayerQuery, *, strategy: Strategy, scope: Scope, k: int
     ) -> Sequence[MemoryItem]:
         """At most ``k`` items that the scope sees, best first."""
+        ...
+
+
+class DocumentSource(Protocol):
+    """The documents' side."""
+
+    async def is_empty(self, scope: Scope) -> bool:
+        """Whether the scope sees no document at all."""
+        ...
+
+    async def retrieve(
+        self, query: LayerQuery, *, strategy: Strategy, scope: Scope, k: int
+    ) -> Sequence[MemoryItem]:
+        """As ``ContextSource``."""
         ...
 
 
@@ -94,7 +108,7 @@ class ContextAssembler:
         self,
         memory: ContextSource,
         *,
-        documents: ContextSource | None,
+        documents: DocumentSource,
         relevance: RelevanceModel,
         count_tokens: Callable[[str], int],
         clock: Callable[[], float],
@@ -104,7 +118,7 @@ class ContextAssembler:
 
         Args:
             memory: retrieves memories.
-            documents: retrieves documents; None where there are none.
+            documents: retrieves documents.
             relevance: puts both on one footing.
             count_tokens: tokens of a text, as the model that will read the context counts them.
             clock: seconds since the epoch.
@@ -131,7 +145,8 @@ class ContextAssembler:
 
         Args:
             query: what it is for, at most 2,000 characters.
-            strategy: where to look. ``rag`` without documents follows ``hybrid`` and says so.
+            strategy: where to look. ``rag`` without documents follows ``hybrid``
+                and says so.
             token_budget: tokens that ``text`` may have, in [1, 1,000,000].
             session: in place of the scope's session.
             scope: who asks.
@@ -154,7 +169,7 @@ class ContextAssembler:
 
         notes: list[str] = []
         followed = requested
-        if requested is Strategy.RAG and self._documents is None:
+        if requested is Strategy.RAG and await self._documents.is_empty(whose):
             followed = Strategy.HYBRID
             notes.append("there are no documents; the strategy hybrid was followed instead of rag")
         if followed is not Strategy.RAG:
@@ -190,9 +205,9 @@ class ContextAssembler:
         notes: list[str],
     ) -> dict[Side, Sequence[MemoryItem]]:
         """What each side finds. A side that fails leaves a note, and the answer to the other."""
-        sources = {Side.MEMORY: self._memory}
-        if strategy is Strategy.RAG and self._documents is not None:
-            sources[Side.DOCUMENTS] = self._documents
+        sources: dict[Side, ContextSource] = {Side.MEMORY: self._memory}
+        if strategy is Strategy.RAG:
+            sources[Side.DOCUMENTS] = self._documents.retrieve
         calls = []
         for side, source in sources.items():
             share = math.ceil(budget * weights.of(side) / TOKENS_A_PIECE)
@@ -231,7 +246,7 @@ class ContextAssembler:
         pieces.sort(key=lambda piece: -piece.score)
         kept: dict[str, _Piece] = {}
         for piece in pieces:
-            first = kept.setdefault(_fingerprint(piece.item.content), piece)
+            first = kept.setdefault(content_key(piece.item.content), piece)
             if first is not piece:
                 left_out.append(piece.left_out(f"the same as {first.item.id} of {first.source}"))
         return list(kept.values()), left_out
@@ -325,10 +340,6 @@ def bm25(query: str, contents: Sequence[str]) -> list[float]:
             scores[number] += idf * frequency * (BM25_K1 + 1) / (frequency + norm)
     largest = max(scores, default=0.0)
     return [score / largest for score in scores] if largest > 0 else scores
-
-
-def _fingerprint(content: str) -> str:
-    return hashlib.sha256(normalise(content).encode("utf-8", "replace")).hexdigest()
 
 
 def _strategy(raw: Strategy | str) -> Strategy:

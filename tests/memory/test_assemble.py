@@ -43,6 +43,17 @@ class Held:
         return [item for item in self.items if scope.sees(item.scope)][:k]
 
 
+class Documents:
+    """The documents' side, over any source."""
+
+    def __init__(self, source: ContextSource, *, empty: bool = False) -> None:
+        self.retrieve = source
+        self._empty = empty
+
+    async def is_empty(self, scope: Scope) -> bool:
+        return self._empty
+
+
 def words_of(text: str) -> int:
     return len(text.split())
 
@@ -79,7 +90,7 @@ def assembler(
 ) -> ContextAssembler:
     return ContextAssembler(
         memory,
-        documents=documents,
+        documents=Documents(Held() if documents is None else documents, empty=documents is None),
         relevance=Overlap(),
         count_tokens=words_of,
         clock=NOW.timestamp,
@@ -139,7 +150,7 @@ async def test_an_empty_context_says_that_nothing_is_stored() -> None:
 
 
 async def test_the_same_content_is_taken_once_and_the_other_is_named() -> None:
-    memory = Held(remembered(0, "Rust ownership, explained."))
+    memory = Held(remembered(0, "rust ownership  explained\n"))
     documents = Held(written(0, "rust ownership explained"))
     context = await assembler(memory, documents).assemble(
         "rust ownership", "rag", 200, weights="balanced"
