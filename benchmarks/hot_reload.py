@@ -29,6 +29,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command ``router`` does it
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -155,7 +157,7 @@ async def stream_under_edits(
     streaming = asyncio.create_task(stream(router, requests, enough))
     for number in range(edits):
         watch.changed.clear()
-        edit(router, number)
+        edit(router, 10_000 + number)  # another text than in part a
         await watch.changed.wait()
         if number % 10 == 9:
             say(f"b: edit {number + 1} of {edits}")

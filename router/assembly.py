@@ -10,13 +10,13 @@ from typing import Final
 
 from router.llm.protocol import ChatModel
 from router.request import Request
+from router.result import RoutingResult
 from router.retrieval.discover import CatalogueIndex
 from router.retrieval.encoders import Encoder, build_encoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.settings import Settings
 from router.skills.catalog import Catalog
-from router.skills.discovery import configured_roots
 from router.skills.registry import SkillRegistry
 from router.stages.invalidation import CatalogRecord, context_of, digest
 from router.stages.llm import LLMStage, models_from_settings
@@ -44,6 +44,14 @@ class Installed:
     def context_of(self, asked: Request) -> str:
         """What the cache entries for a request are filed under, beside its text."""
         return context_of(self.base, asked)
+
+    def offers(self, answer: RoutingResult) -> bool:
+        """Whether every skill that an answer names may be chosen here."""
+        skills = self.catalog.skills
+        return all(
+            name in skills and not skills[name].disable_model_invocation
+            for name in (*answer.selected_skills, *answer.suggested_skills)
+        )
 
     def updated(self, catalog: Catalog) -> Installed:
         """The same over a later catalog; only skills that changed are encoded."""
@@ -87,7 +95,7 @@ def assemble(
         EncoderError: the encoder cannot be loaded, or a skill not encoded.
         StoreError: the index cannot be opened.
     """
-    registry = SkillRegistry(configured_roots(settings) if roots is None else roots)
+    registry = SkillRegistry.configured(settings) if roots is None else SkillRegistry(roots)
     encoder = build_encoder(settings) if encoder is None else encoder
     models = models_from_settings(settings.llm) if models is None else models
     places = digest([str(root) for root in registry.roots])

@@ -16,7 +16,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from router.errors import ConfigurationError, InvalidRequest
-from router.flight import SingleFlight, in_thread
+from router.flight import SingleFlight
+from router.live import LiveSkills
 from router.request import Request, Turn
 from router.result import Decision, Outcome, RoutingResult, Stage, StageTrace
 from router.stages.exact import ExactCache
@@ -24,7 +25,7 @@ from router.stages.fuzzy import FuzzyCache
 from router.text import normalise
 
 if TYPE_CHECKING:
-    from router.assembly import Assembly, Installed
+    from router.assembly import Installed
     from router.llm.protocol import ChatModel
     from router.retrieval.discover import Discovered
     from router.retrieval.encoders import Encoder
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from router.skills.changes import CatalogChange
     from router.skills.manager import SkillManager
     from router.skills.observers import CatalogObserver
-    from router.stages.invalidation import CatalogRecord
 
 ENCODING_BATCH: Final = 256
 """Requests that ``route_many`` encodes at once."""
@@ -77,11 +77,6 @@ class SemanticRouter:
 
             settings = Settings()
         self.settings = settings
-        self._roots = roots
-        self._encoder = encoder
-        self._models = models
-        self._observers = observers
-        self._progress = progress
         self.exact = ExactCache(
             max_entries=settings.exact.max_entries, ttl_seconds=settings.exact.ttl_seconds
         )
@@ -91,11 +86,16 @@ class SemanticRouter:
             max_entries=settings.fuzzy.max_entries,
             path=settings.state_dir / "fuzzy.sqlite3",
         )
-        self._parts: Assembly | None = None
-        self._manager: SkillManager
-        self._installed: Installed | None = None
-        self._closed = False
-        self._changing = asyncio.Lock()
+        self._live = LiveSkills(
+            settings,
+            self.exact,
+            self.fuzzy,
+            roots=roots,
+            encoder=encoder,
+            models=models,
+            observers=observers,
+            progress=progress,
+        )
         self._flights: SingleFlight[RoutingResult] = SingleFlight()
         self._searches: SingleFlight[tuple[Discovered, ...]] = SingleFlight()
         self._ids = _ids()
@@ -141,67 +141,7 @@ class SemanticRouter:
             StoreError: the index or the cache cannot be opened.
             RuntimeError: the router is closed.
         """
-        async with self._changing:
-            self._check_open()
-            if self._installed is None:
-                self._installed = await self._open()
-            return self._installed
-
-    async def _open(self) -> Installed:
-        from router.assembly import assemble
-        from router.skills.manager import SkillManager
-
-        def build() -> None:
-            # Kept by the thread itself: when the caller is cancelled, the next one goes on with it.
-            self._parts = assemble(
-                self.settings,
-                roots=self._roots,
-                encoder=self._encoder,
-                models=self._models,
-                progress=self._progress,
-            )
-
-        if self._parts is None:
-            await in_thread(build)
-        parts = self._assembled()
-        await self._mend_caches(parts.installed, parts.record)
-        self._manager = SkillManager(
-            parts.registry,
-            install=self._apply,
-            observers=self._observers,
-            debounce_seconds=self.settings.watch.debounce_seconds,
-            polling=self.settings.watch.polling,
-        )
-        return parts.installed
-
-    async def _mend_caches(self, installed: Installed, record: CatalogRecord) -> None:
-        """Drop what the changes since the last run made wrong; without a record, everything."""
-        from router.stages.invalidation import CachedAnswers, outdated
-
-        cached = CachedAnswers(self.exact, self.fuzzy, installed.base)
-        answers = cached.all()
-        changes = record.changes_to(installed.catalog)
-        if changes is None:
-            cached.discard(answers)
-        else:
-            cached.discard(await outdated(answers, installed.index, changes))
-        record.write(installed.catalog)
-
-    async def _apply(self, change: CatalogChange) -> None:
-        """Build the next snapshot aside, and exchange it together with what the caches hold."""
-        from router.stages.invalidation import CachedAnswers, SkillChanges, outdated
-
-        before, record = self._current(), self._assembled().record
-        after = await in_thread(lambda: before.updated(change.after))
-        cached = CachedAnswers(self.exact, self.fuzzy, before.base)
-        answers = cached.all()
-        changes = SkillChanges.between(before.catalog, change.after)
-        wrong = await outdated(answers, after.index, changes)
-        # Nothing below waits, so no request sees a half of it. What was learnt since ``answers``
-        # was learnt on the old snapshot.
-        cached.discard(wrong | (cached.all().keys() - answers.keys()))
-        self._installed = after
-        record.write(change.after)
+        return await self._live.open()
 
     @property
     def catalog(self) -> Catalog:
@@ -210,7 +150,16 @@ class SemanticRouter:
         Raises:
             RuntimeError: the router is not open yet.
         """
-        return self._current().catalog
+        return self._live.current.catalog
+
+    @property
+    def models(self) -> tuple[ChatModel, ...]:
+        """The LLMs, in the order in which they are asked; empty when none is configured.
+
+        Raises:
+            RuntimeError: the router is not open.
+        """
+        return self._live.parts.llm.models
 
     @property
     def manager(self) -> SkillManager:
@@ -219,26 +168,18 @@ class SemanticRouter:
         Raises:
             RuntimeError: the router is not open.
         """
-        self._current()
-        return self._manager
+        return self._live.manager
 
     async def aclose(self) -> None:
         """Answer the requests under way, then close stores and connections.
 
         New requests are refused from now on: a closed router stays closed. Closing twice is fine.
         """
-        self._closed = True
-        async with self._changing:
-            await self._flights.landed()
-            await self._searches.landed()
-            if self._installed is not None:
-                await self._manager.aclose()
-            parts, self._parts, self._installed = self._parts, None, None
-            if parts is not None:
-                parts.installed.index.close()
-                await parts.catalogues.aclose()
-                await parts.llm.aclose()
-            self.fuzzy.close()
+        await self._live.aclose(after=self._landed)
+
+    async def _landed(self) -> None:
+        await self._flights.landed()
+        await self._searches.landed()
 
     async def reload(self) -> CatalogChange:
         """Look at the disk now, and exchange the snapshot if anything changed; says what.
@@ -251,7 +192,7 @@ class SemanticRouter:
             RuntimeError: the router is closed.
         """
         await self.open()
-        return await self._manager.reload()
+        return await self.manager.reload()
 
     async def route(
         self,
@@ -279,10 +220,10 @@ class SemanticRouter:
             EncoderError: a remote encoder cannot be reached.
             RuntimeError: the router is closed.
         """
-        installed = self._installed
-        if self._closed or installed is None:
-            self._check_open()
-            installed = await self.open()
+        live = self._live
+        installed = live.installed
+        if live.closed or installed is None:
+            installed = await live.open()
         began = perf_counter_ns()
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
         context = installed.context_of(asked)
@@ -298,7 +239,10 @@ class SemanticRouter:
             began = perf_counter_ns()
             recall = self.fuzzy.find(asked.text, context)
             fuzzy = recall.trace(_microseconds(began))
-            if recall.result is not None:
+            # Another process may have learnt it over other skills than this one has.
+            if recall.result is not None and not installed.offers(recall.result):
+                fuzzy = fuzzy.copy_with(outcome=Outcome.DECLINED, reason=_UNKNOWN_SKILLS)
+            elif recall.result is not None:
                 if recall.is_own:  # kept from an earlier run: from now on it is an exact hit
                     self.exact.set(asked.text, recall.result, context)
                 trace = (fuzzy, exact, *_NOT_NEEDED)
@@ -375,8 +319,8 @@ class SemanticRouter:
         """
         from router.retrieval.discover import discover
 
-        self._check_open()
-        installed = self._installed or await self.open()
+        self._live.check_not_closed()
+        installed = self._live.installed or await self.open()
         asked = Request.parse(query)
         return await self._searches.do(
             (asked.text, limit, installed_only, installed.catalog.version),
@@ -385,7 +329,7 @@ class SemanticRouter:
                 catalog=installed.catalog,
                 index=installed.index,
                 limit=limit,
-                catalogues=None if installed_only else self._assembled().catalogues,
+                catalogues=None if installed_only else self._live.parts.catalogues,
             ),
         )
 
@@ -404,7 +348,7 @@ class SemanticRouter:
         from router.stages.verdict import is_generic, of_llm, of_retrieval, weakness, weigh
 
         skills, settings = installed.catalog.skills, self.settings.vector
-        llm = self._assembled().llm
+        llm = self._live.parts.llm
         offered = []
         if llm.has_models:
             offered = await shortlist(
@@ -437,7 +381,7 @@ class SemanticRouter:
                 )
         trace = (*caches, answer.trace(), vector)
         result = verdict.as_result(installed.catalog.version, trace, id=next(self._ids))
-        if strong and installed is self._installed:  # else it is learnt too late
+        if strong and installed is self._live.installed:  # else it is learnt too late
             self.exact.set(asked.text, result, context)
             if teach_fuzzy:
                 await self.fuzzy.learn(asked.text, result, context)
@@ -459,20 +403,6 @@ class SemanticRouter:
             id=next(self._ids),
         )
 
-    def _current(self) -> Installed:
-        if self._installed is None:
-            raise RuntimeError("the router is not open; use `async with` or call open() first")
-        return self._installed
-
-    def _assembled(self) -> Assembly:
-        if self._parts is None:
-            raise RuntimeError("the router is not open; use `async with` or call open() first")
-        return self._parts
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise RuntimeError("this router is closed")
-
 
 def _ids() -> Iterator[str]:
     """Identifiers of answers: unique across processes, and cheap to make."""
@@ -490,6 +420,7 @@ _IDENTICAL: Final = StageTrace(
 _FUZZY_LEFT_OUT: Final = StageTrace(
     Stage.FUZZY, Outcome.SKIPPED, "the caller left the fuzzy cache out"
 )
+_UNKNOWN_SKILLS: Final = "the answer to a close request names unknown skills"
 _EXACT_HIT: Final = StageTrace(Stage.EXACT, Outcome.ANSWERED, "an identical request")
 _EXACT_MISS: Final = StageTrace(Stage.EXACT, Outcome.DECLINED, "no identical request is stored")
 _NOT_WEAK: Final = StageTrace(Stage.VECTOR, Outcome.SKIPPED, "the LLM's route is strong")

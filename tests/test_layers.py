@@ -21,6 +21,7 @@ FLOORS = (
     ("retrieval", "llm"),
     ("stages", "lint", "memory"),
     ("assembly",),
+    ("live",),
     ("router",),
     ("sync",),
     ("evaluation", "mcp"),

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -66,7 +67,7 @@ def write_squashing(skills: Path) -> None:
 
 
 def held_answers(router: SemanticRouter) -> dict[Key, tuple[str, ...]]:
-    base = router._current().base
+    base = router._live.current.base
     answers = CachedAnswers(router.exact, router.fuzzy, base).all()
     return {key: result.selected_skills for key, result in answers.items()}
 
@@ -360,6 +361,58 @@ async def test_without_a_record_no_answer_of_that_router_is_trusted_and_others_k
     assert await stages(skills, state) == [Stage.VECTOR, Stage.VECTOR]
     assert await stages(other, state) == [Stage.FUZZY, Stage.FUZZY]
     assert await stages(skills, state) == [Stage.FUZZY, Stage.FUZZY]
+
+
+async def test_what_cannot_be_dropped_from_the_file_now_is_found_wrong_at_the_next_start(
+    skills: Path, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    async with router_over(skills, state) as router:
+        for request in (SQUASH, FLAKY):
+            await router.route(request)
+        edit(skills, "git")
+        other = sqlite3.connect(state / "fuzzy.sqlite3", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")  # nobody else can write now
+        await router.reload()
+        assert (await router.route(SQUASH, use_semantic_cache=False)).stage is Stage.VECTOR
+        other.execute("ROLLBACK")
+        other.close()
+        # The first router gets no chance to try again, as if it had been killed.
+        assert await stages(skills, state) == [Stage.VECTOR, Stage.FUZZY]
+
+
+async def test_a_router_that_cannot_open_the_file_does_not_vouch_for_what_is_in_it(
+    skills: Path, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    await learn(skills, state)
+    edit(skills, "git")
+    file = state / "fuzzy.sqlite3"
+    aside = file.rename(state / "aside")
+    file.mkdir()  # no database can be opened there
+    await learn(skills, state)
+    file.rmdir()
+    aside.rename(file)
+    assert await stages(skills, state) == [Stage.VECTOR, Stage.FUZZY]
+
+
+async def test_an_answer_of_a_process_with_older_skills_is_not_given(
+    skills: Path, tmp_path: Path
+) -> None:
+    write_skill(skills, "quilting", "Sews patchwork quilts from old shirts. Use to sew a quilt.")
+    state = tmp_path / "state"
+    async with router_over(skills, state) as behind, router_over(skills, state) as ahead:
+        shutil.rmtree(skills / "quilting")
+        await ahead.reload()
+        learnt = await behind.route(QUILTS)
+        assert learnt.selected_skills == ("quilting",)
+        ahead.fuzzy.answers("")  # follows the file, as a look-up does every second
+        assert ahead.fuzzy.find(QUILTS, ahead._live.current.base).result is not None
+        for request in (QUILTS, f"please {QUILTS}"):
+            result = await ahead.route(request)
+            assert "quilting" not in (*result.selected_skills, *result.suggested_skills)
+            assert result.stage is Stage.VECTOR
+            assert result.trace[0].reason == "the answer to a close request names unknown skills"
 
 
 async def test_a_router_over_other_roots_is_not_disturbed(skills: Path, tmp_path: Path) -> None:

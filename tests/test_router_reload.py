@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 from cascade import (
     SQUASH,
+    WAIT_SECONDS,
     CountingEncoder,
     HeldServer,
     answer,
     happened,
     offered_names,
     router_over,
+    settings_for,
     some_skills,
     summary,
     write_skill,
@@ -24,7 +26,8 @@ from cascade import (
 from numpy.typing import NDArray
 from servers.openai_server import completion
 
-from router import Decision, EncoderError, Stage
+from router import Decision, EncoderError, SemanticRouter, Stage
+from router.skills.changes import CatalogChange
 
 QUILTS = "sew a patchwork quilt from old shirts"
 
@@ -248,3 +251,39 @@ async def test_a_cancelled_reload_leaves_no_thread_behind_that_writes_to_the_ind
         await again
         assert (await router.route(QUILTS)).selected_skills == ("quilting",)
     assert encoder.documents == [3, 1]
+
+
+async def test_default_folders_that_appear_while_it_runs_are_taken_up_by_their_precedence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Arrived:
+        name = "arrived"
+
+        def __init__(self) -> None:
+            self.changes: asyncio.Queue[CatalogChange] = asyncio.Queue()
+
+        async def on_catalog_change(self, change: CatalogChange) -> None:
+            self.changes.put_nowait(change)
+
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    arrived = Arrived()
+    async with (
+        SemanticRouter(
+            settings_for(tmp_path / "state", shipped_skills=False), observers=[arrived]
+        ) as router,
+        router.manager.watch(),
+    ):
+        assert not router.catalog.skills
+        write_quilting(project / ".claude" / "skills")
+        async with asyncio.timeout(WAIT_SECONDS):
+            while not router.catalog.skills:
+                await arrived.changes.get()
+        assert (await router.route(QUILTS)).selected_skills == ("quilting",)
+        stronger = project / "skills" / "quilting" / "SKILL.md"
+        write_quilting(project / "skills")
+        async with asyncio.timeout(WAIT_SECONDS):
+            while router.catalog.get("quilting").path != stronger:
+                await arrived.changes.get()

@@ -189,6 +189,7 @@ def lexical_content(index: SkillIndex) -> dict[str, dict[str, float]]:
 
 def rows(index: SkillIndex) -> dict[str, tuple[Any, NDArray[np.float32]]]:
     """What Chroma itself holds."""
+    index.save()
     found = index._store._collection.get(include=["metadatas", "embeddings"])
     metadatas, vectors = found["metadatas"], np.asarray(found["embeddings"], dtype=np.float32)
     assert metadatas is not None
@@ -199,7 +200,7 @@ async def assert_like_new(router: SemanticRouter, skills: Path, state: Path) -> 
     """Catalog, lexical index, rows and rankings are those of a router that begins now, and no
     cached answer names what is not there."""
     async with router_over(skills, state) as fresh:
-        ours, theirs = router._current(), fresh._current()
+        ours, theirs = router._live.current, fresh._live.current
         assert ours.catalog.version == theirs.catalog.version == load_catalog([skills]).version
         assert ours.catalog.skills == theirs.catalog.skills
         assert ours.catalog.failures == theirs.catalog.failures
@@ -229,7 +230,7 @@ async def assert_like_new(router: SemanticRouter, skills: Path, state: Path) -> 
 def assert_learnt_from_the_same_skills(router: SemanticRouter, snapshots: Snapshots) -> None:
     """What a cached answer chose is what it was when the answer was given."""
     now = router.catalog.skills
-    base = router._current().base
+    base = router._live.current.base
     for result in CachedAnswers(router.exact, router.fuzzy, base).all().values():
         then = snapshots.by_version[result.catalog_version].skills
         for name in result.selected_skills:

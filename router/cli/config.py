@@ -1,4 +1,5 @@
-"""``router config``: every setting's effective value, and which source gave it.
+"""``router config``: every setting's effective value, and which source gave it; and how changes
+of the skills are noticed here.
 
 The sources are asked one by one, in the order in which ``Settings`` lets them win, so the answer
 is theirs and not a guess. Keys are never shown, and neither are user names, passwords and queries
@@ -45,8 +46,9 @@ class EffectiveSetting:
 
 
 def show_config(as_json: AsJson = False) -> None:
-    """Show the effective settings and where each came from. Keys are masked."""
-    found = list(effective_settings())
+    """Show the effective settings and where each came from, and whether this system has native file
+    events for the folders of skills. Keys are masked."""
+    found = [*effective_settings(), _file_events()]
     if as_json:
         output.print_json({s.name: {"value": s.value, "source": s.source} for s in found})
         return
@@ -77,6 +79,17 @@ def effective_settings() -> Iterator[EffectiveSetting]:
         if value is None and variable is not None and os.environ.get(variable):
             value, source = os.environ[variable], variable
         yield EffectiveSetting(name, _shown(name, value), source)
+
+
+def _file_events() -> EffectiveSetting:
+    """Native events, or polling and why: found out, not set."""
+    from router.skills.discovery import configured_roots
+    from router.skills.watching import how_watched
+
+    settings = read_settings()
+    roots = configured_roots(settings, later_ones=True)
+    report = how_watched(roots, polling=settings.watch.polling)
+    return EffectiveSetting("file events", report.mode.value, report.reason or "this system")
 
 
 def _given_values() -> list[tuple[str, Mapping[str, Any]]]:

@@ -56,6 +56,7 @@ def mcp(
     if find_spec("mcp") is None:
         raise ConfigurationError("the MCP server is an extra: pip install 'cascade-router[mcp]'")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    logging.getLogger("watchfiles").setLevel(logging.WARNING)  # at INFO it tells of every event
     settings = read_settings(no_llm=no_llm)
     if http:
         token = None if token_env is None else _token(token_env)

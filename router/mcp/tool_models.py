@@ -62,6 +62,9 @@ class FindArguments(Arguments):
         min_length=1, max_length=MAX_REQUEST_CHARACTERS, description="What to look for."
     )
     limit: int = Field(10, ge=1, le=MAX_FOUND, description="Skills to return at most.")
+    installed_only: bool = Field(
+        True, description="False also suggests skills of the configured catalogues."
+    )
 
 
 class LoadArguments(Arguments):
@@ -84,7 +87,10 @@ class Why(BaseModel):
 class FoundSkill(BaseModel):
     name: str
     description: str
-    score: float = Field(description="Comparable within this answer only.")
+    installed: bool = Field(description="Whether it can be loaded; otherwise it is a suggestion.")
+    url: str | None = Field(description="Where to get a suggested skill, unverified.")
+    score: float = Field(description="Comparable among equal `installed` of this answer only.")
+    reason: str
     why: Why
 
 

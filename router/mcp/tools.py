@@ -42,7 +42,7 @@ from router.mcp.tool_models import (
     input_schema,
     output_schema,
 )
-from router.request import Request, Turn
+from router.request import Turn
 from router.result import RoutingResult
 from router.skills.discovery import SKILL_FILE
 from router.skills.manifest import MAX_KEPT_NAME
@@ -100,7 +100,8 @@ class Tools:
             _Tool(
                 "find_skills",
                 "Find skills",
-                "Ranks the installed skills for a query and says why. Decides nothing.",
+                "Ranks the installed skills for a query and says why. On request it also suggests "
+                "skills that are not installed. Decides nothing.",
                 FindArguments,
                 TypeAdapter(FoundSkills),
                 self._find,
@@ -177,24 +178,27 @@ class Tools:
         return _answer(full, json.dumps(brief, ensure_ascii=False))
 
     async def _find(self, asked: FindArguments) -> types.CallToolResult:
-        Request.parse(asked.query)
-        installed = await self._router.open()
-        ranking = await installed.index.rank(asked.query, limit=asked.limit)
+        catalog = (await self._router.open()).catalog  # the one that is searched, see discover
         found = FoundSkills(
-            catalog_version=installed.catalog.version,
+            catalog_version=catalog.version,
             skills=[
                 FoundSkill(
-                    name=match.name,
-                    description=installed.catalog.get(match.name).description,
-                    score=match.score,
+                    name=skill.name,
+                    description=skill.description,
+                    installed=skill.installed,
+                    url=skill.url,
+                    score=skill.match.score,
+                    reason=skill.reason,
                     why=Why(
-                        terms=list(match.terms),
-                        lexical=match.lexical,
-                        latent=match.latent,
-                        cosine=match.cosine,
+                        terms=list(skill.match.terms),
+                        lexical=skill.match.lexical,
+                        latent=skill.match.latent,
+                        cosine=skill.match.cosine,
                     ),
                 )
-                for match in ranking.matches
+                for skill in await self._router.discover(
+                    asked.query, limit=asked.limit, installed_only=asked.installed_only
+                )
             ],
         )
         return _answer(found.model_dump(mode="json"))
@@ -223,11 +227,9 @@ class Tools:
         return _answer(loaded.model_dump(mode="json"), _as_text(loaded))
 
     async def _status(self, _asked: StatusArguments) -> types.CallToolResult:
-        from router.stages.llm import models_from_settings
-
         router, catalog = self._router, self._router.catalog
-        settings = router.settings
-        encoder = settings.encoder
+        # From the settings: an encoder's identity may hold the address of its server, with a key.
+        encoder = router.settings.encoder
         status = RouterStatus(
             version=package_version(),
             catalog_version=catalog.version,
@@ -251,10 +253,7 @@ class Tools:
                 "exact": CacheStatus(**asdict(router.exact.stats)),
             },
             encoder=encoder.kind if encoder.model is None else f"{encoder.kind} {encoder.model}",
-            models=[
-                Model(provider=model.provider, model=model.model)
-                for model in models_from_settings(settings.llm)
-            ],
+            models=[Model(provider=model.provider, model=model.model) for model in router.models],
         )
         return _answer(status.model_dump(mode="json"))
 

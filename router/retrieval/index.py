@@ -1,7 +1,8 @@
 """The index over one catalog snapshot: the documents, three ways to find them, and their fusion.
 
-The lexical, latent and spelling parts are computed from the documents whenever the catalog changes
-and are immutable; the vectors live in Chroma, where only what changed is encoded again.
+All of it is immutable and belongs to the snapshot. The lexical, latent and spelling parts are
+computed from the documents whenever the catalog changes; the vectors come out of Chroma, where only
+what changed is encoded again.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from router.skills.catalog import Catalog
 from router.text import stem, tokens
 
 NEAREST: Final = 100
-"""Skills asked of Chroma; the others are taken to be as near as the last of these."""
+"""Skills that the vectors tell apart; the others are taken to be as near as the last of these. The
+weights of the fusion were fitted so."""
 PARTNERS: Final = 20
 """Best skills that a second one is looked for among."""
 FIFTH: Final = 4
@@ -37,7 +39,7 @@ PROMOTED: Final = -3.5
 """From these log-odds on, the likeliest second skill is put in fifth place, where a list of
 suggestions still shows it."""
 REMEMBERED_VECTORS: Final = 1_024
-SCORED_AT_ONCE: Final = 16
+SCORED_AT_ONCE: Final = 8
 """Requests, in ``scores``, between two looks at what else there is to do."""
 
 
@@ -110,12 +112,17 @@ class SkillIndex:
         self._store = store
         self._names = [document.name for document in ordered]
         self._position = {name: position for position, name in enumerate(self._names)}
-        self._lexical = LexicalIndex(ordered)
+        self._vectors = store.vectors(self._names)
+        self._lexical: LexicalIndex = LexicalIndex(
+            ordered, previous=None if previous is None else previous._lexical
+        )
         self._latent = LatentIndex(self._lexical)
-        self._spelling = SpellingIndex(ordered)
+        self._spelling: SpellingIndex = SpellingIndex(
+            ordered, previous=None if previous is None else previous._spelling
+        )
         # A request's vector is the encoder's work alone, so it outlives the catalog.
-        self._vectors: LRUCache[str, NDArray[np.float32]] = (
-            LRUCache(REMEMBERED_VECTORS) if previous is None else previous._vectors
+        self._remembered: LRUCache[str, NDArray[np.float32]] = (
+            LRUCache(REMEMBERED_VECTORS) if previous is None else previous._remembered
         )
 
     @classmethod
@@ -149,14 +156,25 @@ class SkillIndex:
 
         wanted = {name: document.digest for name, document in documents.items()}
         encoded = store.sync(wanted, encode, progress)
+        if previous is None:
+            store.save()
         return cls(catalog, documents, encoder, store, encoded, previous)
 
     def updated(self, catalog: Catalog) -> Self:
-        """The index of a later catalog, sharing this one's store and unchanged documents."""
+        """The index of a later catalog, sharing this one's store and unchanged documents. Its new
+        vectors are in memory only before ``save``."""
         return self.build(catalog, encoder=self._encoder, store=self._store, previous=self)
 
+    def save(self) -> None:
+        """Write new vectors to the store's files.
+
+        Raises:
+            Exception: whatever Chroma raises when it cannot write.
+        """
+        self._store.save()
+
     def close(self) -> None:
-        """Close the store, which every index made by ``updated`` shares."""
+        """Save and close the store, which every index made by ``updated`` shares."""
         self._store.close()
 
     async def prepare(self, requests: Iterable[str]) -> None:
@@ -168,10 +186,10 @@ class SkillIndex:
         await self._encoded(requests)
 
     async def _encoded(self, requests: Iterable[str]) -> dict[str, NDArray[np.float32]]:
-        """The vectors of requests. Not looked up in ``_vectors`` afterwards, which may have dropped
-        some of them meanwhile."""
+        """The vectors of requests. Not looked up in ``_remembered`` afterwards, which may have
+        dropped some of them meanwhile."""
         texts = dict.fromkeys(requests)
-        vectors = {text: self._vectors[text] for text in texts if text in self._vectors}
+        vectors = {text: self._remembered[text] for text in texts if text in self._remembered}
         missing = [text for text in texts if text not in vectors]
         if not missing:
             return vectors
@@ -187,7 +205,7 @@ class SkillIndex:
             mean = encoded[start : start + len(clause_list)].mean(axis=0)
             vectors[text] = mean / max(float(np.linalg.norm(mean)), 1e-9)
             start += len(clause_list)
-        self._vectors.update((text, vectors[text]) for text in missing)
+        self._remembered.update((text, vectors[text]) for text in missing)
         return vectors
 
     async def rank(
@@ -213,7 +231,7 @@ class SkillIndex:
         lexical = self._lexical.scores(terms) / math.sqrt(reach + 1e-9)
         query = self._latent.query(terms)
         latent = self._latent.similarities(query)
-        dense = self._dense(vector, None if among is None else [self._names[p] for p in allowed])
+        dense = self._dense(vector, allowed)
         fused = fuse(lexical, latent, dense)
 
         best = _best(fused, allowed, max(limit, PARTNERS))
@@ -258,10 +276,8 @@ class SkillIndex:
         known = [column for column, name in enumerate(names) if name in self._position]
         if not requests or not known:
             return table
-        found = [names[column] for column in known]
-        positions = np.array([self._position[name] for name in found], dtype=np.intp)
-        stored = await asyncio.to_thread(self._store.vectors, found)
-        vectors = np.stack([stored[name] for name in found])
+        positions = np.array([self._position[names[column]] for column in known], dtype=np.intp)
+        vectors = self._vectors[positions]
         for start in range(0, len(requests), SCORED_AT_ONCE):
             batch = requests[start : start + SCORED_AT_ONCE]
             encoded = await self._encoded(batch)
@@ -277,8 +293,7 @@ class SkillIndex:
         for request in requests:
             _, terms, unknown = self._terms(request)
             reach = float(self._lexical.idf[terms].sum()) + unknown
-            contributed = self._lexical.contributions(terms, positions).sum(axis=0)
-            lexical.append(contributed / math.sqrt(reach + 1e-9))
+            lexical.append(self._lexical.scores(terms)[positions] / math.sqrt(reach + 1e-9))
             queries.append(self._latent.query(terms))
         latent = self._latent.similarities(np.stack(queries))[:, positions]
         return fuse(np.stack(lexical), latent, dense.astype(np.float64))
@@ -308,19 +323,12 @@ class SkillIndex:
                 known.setdefault(number, word)
         return list(known.values()), list(known), len(unknown)
 
-    def _dense(
-        self, vector: NDArray[np.float32], among: Sequence[str] | None
-    ) -> NDArray[np.float64]:
+    def _dense(self, vector: NDArray[np.float32], allowed: NDArray[np.intp]) -> NDArray[np.float64]:
         """Cosine of every skill; those beyond the nearest are taken to be as near as the last."""
-        nearest = [
-            (self._position[name], cosine)
-            for name, cosine in self._store.nearest(vector, limit=NEAREST, among=among)
-            if name in self._position  # the store may be ahead of this snapshot
-        ]
-        dense = np.full(len(self._names), min((cosine for _, cosine in nearest), default=0.0))
-        for position, cosine in nearest:
-            dense[position] = cosine
-        return dense
+        cosines = (self._vectors @ vector).astype(np.float64)
+        if len(allowed) > NEAREST:
+            cosines = np.maximum(cosines, np.partition(cosines[allowed], -NEAREST)[-NEAREST])
+        return cosines
 
 
 def _best(scores: NDArray[np.float64], allowed: NDArray[np.intp], count: int) -> NDArray[np.intp]:

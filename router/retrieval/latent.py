@@ -38,13 +38,17 @@ class LatentIndex:
         values = values / np.maximum(lengths[lexical.document], 1e-9)
         # A term of one skill links it to nothing, and there are very many of them.
         least = 2 if lexical.size > SMALL_CATALOG else 1
-        kept = np.flatnonzero(lexical.document_frequency >= least)
-        self._row = np.full(len(lexical.vocabulary), -1)
+        frequency = lexical.document_frequency.tolist()
+        # By stem, so that the space does not depend on how the terms came to be numbered.
+        terms = sorted(term for term, n in lexical.vocabulary.items() if frequency[n] >= least)
+        kept = np.array([lexical.vocabulary[term] for term in terms], dtype=np.intp)
+        self._row = np.full(len(frequency), -1)
         self._row[kept] = np.arange(len(kept))
         inside = self._row[lexical.term] >= 0
         matrix = np.zeros((lexical.size, len(kept)), dtype=np.float32)
         matrix[lexical.document[inside], self._row[lexical.term[inside]]] = values[inside]
-        basis = matrix[_spread(lexical.size, MAX_BASIS)]
+        # The product of an array with itself takes half the time of one with its copy.
+        basis = matrix if lexical.size <= MAX_BASIS else matrix[_spread(lexical.size, MAX_BASIS)]
         eigenvalues, vectors = np.linalg.eigh(basis @ basis.T)
         count = max(1, min(DIMENSIONS, len(basis) - 1))
         singular = np.sqrt(np.maximum(eigenvalues[::-1][:count], 1e-6))

@@ -6,12 +6,17 @@ multiple weighted fields" (CIKM 2004). Two constants differ from the textbook be
 from web pages: bodies are long and mention many things once, so saturation comes late (k1) and
 length counts in full (b); the IDF is damped, because a word that is rare among skills is often an
 everyday word of the request.
+
+When one skill of many is edited, only its words are looked up again: term numbers are handed on
+from one index to the next, with the term counts of every document. Everything else depends on all
+documents, and is a few passes over arrays.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -37,6 +42,8 @@ FIELD_B: Final = {
 }
 MIN_LENGTH_NORM: Final = 0.2
 """A very short field counts at most five times."""
+MAX_UNUSED_TERMS: Final = 2
+"""Times the terms in use: with more numbers than that, they are given out anew."""
 K1: Final = 6.0
 IDF_POWER: Final = 0.75
 
@@ -46,40 +53,54 @@ class LexicalIndex:
 
     Attributes:
         size: number of documents.
-        vocabulary: stem to term number.
+        vocabulary: stem to term number, of the stems that some document has; numbers have gaps.
         idf: for each term, its IDF divided by the largest possible one, in (0, 1).
         frequency: for each posting, the weighted, length-normalised term frequency over all fields.
         document: for each posting, the document's number; ascending within a term.
         start: postings of term t are ``start[t]:start[t + 1]``.
     """
 
-    def __init__(self, documents: Sequence[SkillDocument]) -> None:
+    def __init__(
+        self, documents: Sequence[SkillDocument], *, previous: LexicalIndex | None = None
+    ) -> None:
+        """Index documents; those that are also in ``previous`` are not read again."""
         size = len(documents)
         self.size = size
-        self.vocabulary: dict[str, int] = {}
-        keys = [np.zeros(0, dtype=np.int64)]  # an empty catalog has no others
-        frequencies = [np.zeros(0)]
+        self._numbers: dict[str, int] = {} if previous is None else previous._numbers
+        known: dict[str, _Counts] = {} if previous is None else previous._counts
+        counts = [
+            held
+            if (held := known.get(document.name)) is not None and held.document is document
+            else _Counts.of(document, self._numbers)
+            for document in documents
+        ]
+        self._counts: dict[str, _Counts] = {held.document.name: held for held in counts}
+        table = np.concatenate([_NOTHING, *(held.table for held in counts)], axis=1)
+        terms = np.concatenate([_NOTHING[0], *(held.terms for held in counts)]).astype(np.int64)
+        holders = np.repeat(np.arange(size), [len(held.terms) for held in counts])
+        frequency = np.zeros(len(terms))
+        lengths = np.array([held.lengths for held in counts]).reshape(size, len(FIELDS))
         for number, field in enumerate(FIELDS):
-            bags = [document.fields[number] for document in documents]
-            norms = _length_norms([sum(bag.values()) for bag in bags], FIELD_B[field])
-            for position, bag in enumerate(bags):
-                terms = [self.vocabulary.setdefault(t, len(self.vocabulary)) for t in bag]
-                keys.append(np.asarray(terms, dtype=np.int64) * size + position)
-                counts = np.fromiter(bag.values(), dtype=np.float64, count=len(bag))
-                frequencies.append(counts * (FIELD_WEIGHT[field] / norms[position]))
-        unique, where = np.unique(np.concatenate(keys), return_inverse=True)
-        self.frequency = np.bincount(where, np.concatenate(frequencies), len(unique))
-        self.document = (unique % max(size, 1)).astype(np.int32)
-        self.term = unique // max(size, 1)
-        self.document_frequency = np.bincount(self.term, minlength=len(self.vocabulary))
+            scale = FIELD_WEIGHT[field] / _length_norms(lengths[:, number], FIELD_B[field])
+            frequency += table[number] * scale[holders]
+        order = np.argsort(terms, kind="stable")
+        self.term = terms[order]
+        self.document = holders[order].astype(np.int32)
+        self.frequency = frequency[order]
+        self.document_frequency = np.bincount(self.term, minlength=len(self._numbers))
         self.start = np.concatenate(([0], np.cumsum(self.document_frequency)))
         df = self.document_frequency
+        used = df.astype(bool).tolist()
+        self.vocabulary = {term: n for term, n in self._numbers.items() if used[n]}
+        if len(self._numbers) > MAX_UNUSED_TERMS * len(self.vocabulary):
+            self._numbers = {}  # the next index begins anew
+            self._counts = {}
         self.idf = np.log1p((size - df + 0.5) / (df + 0.5)) / math.log(2 * size + 2)
         self._value = self.saturated(K1)
 
     def saturated(self, k1: float) -> NDArray[np.float64]:
         """For each posting, damped IDF times saturated frequency, in (0, 1)."""
-        weight: NDArray[np.float64] = self.idf[self.term] ** IDF_POWER
+        weight: NDArray[np.float64] = (self.idf**IDF_POWER)[self.term]
         return weight * self.frequency / (self.frequency + k1)
 
     def scores(self, terms: Sequence[int]) -> NDArray[np.float64]:
@@ -105,8 +126,35 @@ class LexicalIndex:
         return table
 
 
-def _length_norms(lengths: Sequence[int], b: float) -> NDArray[np.float64]:
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """The terms of one document, by number, and how often each field has them."""
+
+    document: SkillDocument
+    terms: NDArray[np.int32]
+    table: NDArray[np.float32]
+    lengths: tuple[int, ...]
+
+    @classmethod
+    def of(cls, document: SkillDocument, numbers: dict[str, int]) -> _Counts:
+        """Count a document; terms that have no number are given one."""
+        place: dict[str, int] = {}
+        for bag in document.fields:
+            for term in bag:
+                place.setdefault(term, len(place))
+        table = np.zeros((len(FIELDS), len(place)), dtype=np.float32)
+        for row, bag in zip(table, document.fields, strict=True):
+            row[[place[term] for term in bag]] = list(bag.values())
+        terms = np.array([numbers.setdefault(t, len(numbers)) for t in place], dtype=np.int32)
+        return cls(document, terms, table, tuple(sum(bag.values()) for bag in document.fields))
+
+
+_NOTHING: Final = np.zeros((len(FIELDS), 0), dtype=np.float32)
+"""What an empty catalog's arrays are made from."""
+
+
+def _length_norms(lengths: NDArray[np.int64], b: float) -> NDArray[np.float64]:
     """BM25's length normalisation against the mean of the documents that have the field."""
-    sizes = np.asarray(lengths, dtype=np.float64)
+    sizes = lengths.astype(np.float64)
     mean = sizes[sizes > 0].mean() if (sizes > 0).any() else 1.0
     return np.maximum(1 - b + b * sizes / mean, MIN_LENGTH_NORM)

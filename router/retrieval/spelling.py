@@ -23,15 +23,42 @@ KNOWN_LENGTHS: Final = range(4, 21)
 class SpellingIndex:
     """The catalog's words by deletion neighbourhood. Immutable."""
 
-    def __init__(self, documents: Sequence[SkillDocument]) -> None:
-        self._frequency = Counter(word for document in documents for word in document.words)
+    def __init__(
+        self, documents: Sequence[SkillDocument], *, previous: SpellingIndex | None = None
+    ) -> None:
+        """Index documents; from ``previous`` on, only words of those that differ are looked at."""
         # A word of one skill alone may be a misspelling itself, unless there are few skills.
-        least = 2 if len(documents) > SMALL_CATALOG else 1
-        self._neighbours: dict[str, list[str]] = {}
-        for word, count in self._frequency.items():
-            if count >= least and len(word) in KNOWN_LENGTHS and word.isalpha():
-                for key in _deletions(word):
-                    self._neighbours.setdefault(key, []).append(word)
+        self._least = 2 if len(documents) > SMALL_CATALOG else 1
+        self._documents = tuple(documents)
+        gone: Sequence[SkillDocument] = ()
+        if previous is None or previous._least != self._least:
+            self._frequency: Counter[str] = Counter()
+            self._neighbours: dict[str, tuple[str, ...]] = {}
+        else:
+            self._frequency = previous._frequency.copy()
+            self._neighbours = previous._neighbours.copy()
+            before = {id(document) for document in previous._documents}
+            after = {id(document) for document in documents}
+            gone = [document for document in previous._documents if id(document) not in after]
+            documents = [document for document in documents if id(document) not in before]
+        new = Counter(word for document in documents for word in document.words)
+        new.subtract(word for document in gone for word in document.words)
+        for word, more in new.items():
+            was, now = self._frequency[word], self._frequency[word] + more
+            if now:
+                self._frequency[word] = now
+            else:
+                self._frequency.pop(word, None)
+            if (was >= self._least) != (now >= self._least) and _can_be_meant(word):
+                self._file(word, now >= self._least)
+
+    def _file(self, word: str, known: bool) -> None:
+        for key in set(_deletions(word)):
+            others = tuple(other for other in self._neighbours.get(key, ()) if other != word)
+            if known or others:
+                self._neighbours[key] = (*others, word) if known else others
+            else:
+                del self._neighbours[key]
 
     def correct(self, word: str) -> str | None:
         """The most frequent known word one edit away that begins alike; None when ``word`` is
@@ -46,6 +73,10 @@ class SpellingIndex:
         }
         # The name settles a tie, so that the answer does not depend on the order of a set.
         return max(candidates, key=lambda known: (self._frequency[known], known), default=None)
+
+
+def _can_be_meant(word: str) -> bool:
+    return len(word) in KNOWN_LENGTHS and word.isalpha()
 
 
 def _deletions(word: str) -> Iterator[str]:

@@ -4,6 +4,14 @@ Each row carries the digest of what it was encoded from, so that opening the ind
 only what changed, after a crash as well. The collection carries the encoder's identity; vectors of
 another encoder are dropped. Only installed skills are kept in it: filtering inside Chroma costs
 more than the search itself.
+
+Chroma is where the vectors last. They are in memory too (1 kB a skill), and searched there, by
+``SkillIndex``: over thousands of skills one matrix product is quicker than Chroma's search, and it
+is exact, so that the outcome does not depend on the order in which the skills were stored.
+
+Chroma holds Python's interpreter lock while it writes, some 10 ms of waiting for the disk. So a few
+vectors are not written at once: ``save`` does it, when nothing is urgent. A crash before that costs
+no more than encoding them again.
 """
 
 from __future__ import annotations
@@ -12,7 +20,7 @@ import logging
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -30,13 +38,14 @@ _log: Final = logging.getLogger(__name__)
 COLLECTION: Final = "skills"
 
 ENCODING_BATCH: Final = 64
-"""Skills encoded and stored at a time; progress is told, and a crash loses, at most this many."""
+"""Skills encoded at a time. Progress is told for each batch, and a full one is written at once, so
+that a crash loses at most this many."""
 
 
 class VectorStore:
     """Vectors of the installed skills.
 
-    One thread may ``sync`` while others ask for the ``nearest``; closed once.
+    One thread may ``sync`` at a time, and any thread ``save``; closed once.
     """
 
     def __init__(
@@ -49,8 +58,9 @@ class VectorStore:
         self._client = client
         self._lock = lock
         self._temporary = temporary
-        # Chroma fails a query that meets a write of the same rows. No one waits for an encoder.
-        self._turn = threading.Lock()
+        self._saving = threading.Lock()
+        self._changing = threading.Lock()  # ``_rows`` together with ``_unsaved``
+        self._unsaved: set[str] = set()
         self._collection = client.get_or_create_collection(
             COLLECTION,
             configuration={"hnsw": {"space": "cosine"}},  # Chroma's default is squared L2
@@ -65,11 +75,12 @@ class VectorStore:
                 metadata={"identity": identity},
                 embedding_function=None,
             )
-        rows = self._collection.get(include=["metadatas"])
+        rows = self._collection.get(include=["metadatas", "embeddings"])
         metadatas = rows["metadatas"] or []
-        self._digests: dict[str, str] = {
-            name: str((metadata or {}).get("digest", ""))
-            for name, metadata in zip(rows["ids"], metadatas, strict=True)
+        embeddings = np.asarray(rows["embeddings"], dtype=np.float32)
+        self._rows: dict[str, tuple[str, NDArray[np.float32]]] = {
+            name: (str((metadata or {}).get("digest", "")), embedding)
+            for name, metadata, embedding in zip(rows["ids"], metadatas, embeddings, strict=True)
         }
 
     @classmethod
@@ -134,7 +145,8 @@ class VectorStore:
         encode: Callable[[Sequence[str]], NDArray[np.float32]],
         progress: Callable[[int, int], None] | None = None,
     ) -> int:
-        """Make the index hold exactly the wanted names, each at its wanted digest.
+        """Hold exactly the wanted names, each at its wanted digest. What is less than a batch is
+        left for ``save`` to write.
 
         Args:
             wanted: name to digest.
@@ -147,65 +159,72 @@ class VectorStore:
         Raises:
             EncoderError: raised by ``encode``; what was stored before it stays.
         """
-        gone = [name for name in self._digests if name not in wanted]
-        if gone:
-            with self._turn:
-                self._collection.delete(ids=gone)
-                for name in gone:
-                    del self._digests[name]
-        stale = [name for name, digest in wanted.items() if self._digests.get(name) != digest]
+        gone = [name for name in self._rows if name not in wanted]
+        with self._changing:
+            for name in gone:
+                del self._rows[name]
+            self._unsaved.update(gone)
+        held = self.digests
+        stale = [name for name, digest in wanted.items() if held.get(name) != digest]
         for start in range(0, len(stale), ENCODING_BATCH):
             names = stale[start : start + ENCODING_BATCH]
             vectors = np.asarray(encode(names), dtype=np.float32)
-            with self._turn:
-                self._collection.upsert(
-                    ids=names,
-                    embeddings=vectors,
-                    metadatas=[{"digest": wanted[name]} for name in names],
-                )
-                self._digests.update((name, wanted[name]) for name in names)
+            with self._changing:
+                for name, vector in zip(names, vectors, strict=True):
+                    self._rows[name] = (wanted[name], vector)
+                self._unsaved.update(names)
+            if len(names) == ENCODING_BATCH:
+                self.save()
             if progress is not None:
                 progress(start + len(names), len(stale))
         return len(stale)
 
-    def nearest(
-        self,
-        vector: NDArray[np.float32],
-        *,
-        limit: int,
-        among: Collection[str] | None = None,
-    ) -> list[tuple[str, float]]:
-        """The names nearest to a unit vector with their cosine similarity, best first.
+    def save(self) -> None:
+        """Write to Chroma what ``sync`` has left. What cannot be written is tried again next time.
 
-        ``among`` restricts the search itself, not its outcome: the best ``limit`` of those names.
+        Raises:
+            Exception: whatever Chroma raises when it cannot write.
         """
-        with self._turn:
-            # Chroma fails on an id that it does not hold.
-            ids = None if among is None else [name for name in among if name in self._digests]
-            limit = min(limit, len(self._digests) if ids is None else len(ids))
-            if limit == 0:
-                return []
-            found = self._collection.query(
-                query_embeddings=vector[np.newaxis], ids=ids, n_results=limit, include=["distances"]
-            )
-        distances = found["distances"] or [[]]
-        return [
-            (name, 1.0 - distance)
-            for name, distance in zip(found["ids"][0], distances[0], strict=True)
-        ]
+        with self._saving:
+            with self._changing:
+                unsaved, self._unsaved = self._unsaved, set()
+                rows = {name: self._rows[name] for name in sorted(unsaved) if name in self._rows}
+            try:
+                if gone := sorted(unsaved - rows.keys()):
+                    self._collection.delete(ids=gone)
+                if rows:
+                    self._collection.upsert(
+                        ids=list(rows),
+                        embeddings=np.stack([vector for _, vector in rows.values()]),
+                        metadatas=[{"digest": digest} for digest, _ in rows.values()],
+                    )
+            except BaseException:
+                with self._changing:
+                    self._unsaved |= unsaved
+                raise
 
-    def vectors(self, names: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """The stored vectors of those of the names that the index holds."""
-        with self._turn:
-            held = [name for name in names if name in self._digests]
-            if not held:
-                return {}
-            rows = self._collection.get(ids=held, include=["embeddings"])
-        embeddings = np.asarray(rows["embeddings"], dtype=np.float32)
-        return dict(zip(rows["ids"], embeddings, strict=True))
+    @property
+    def digests(self) -> dict[str, str]:
+        """The names that are held, with the digests that their vectors were made from."""
+        return {name: digest for name, (digest, _) in self._rows.items()}
+
+    def vectors(self, names: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors of names that are held, scaled to unit length; shape (names, dimensions)."""
+        if not names:
+            return np.zeros((0, 0), dtype=np.float32)
+        rows = np.stack([self._rows[name][1] for name in names])
+        scaled: NDArray[np.float32] = rows / np.maximum(
+            np.linalg.norm(rows, axis=1, keepdims=True), 1e-9
+        )
+        return scaled
 
     def close(self) -> None:
-        """Close the files and let another process have the folder."""
+        """Save, close the files and let another process have the folder."""
+        try:
+            self.save()
+        except Exception as error:  # noqa: BLE001 - Chroma has no error type for a full disk; what
+            # is not written is encoded again, and closing must go on.
+            _log.warning("the vector index is not up to date on disk: %s", error)
         self._client.close()
         if self._lock is not None:
             self._lock.release()

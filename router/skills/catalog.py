@@ -25,7 +25,7 @@ import difflib
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -136,6 +136,7 @@ def load_catalog(
     previous: Catalog | None = None,
     hidden: frozenset[str] = frozenset(),
     missing_ok: bool = False,
+    optional: Container[Path] = (),
     quick: bool = False,
     clock: Callable[[], int] = time.time_ns,
 ) -> Catalog:
@@ -150,6 +151,7 @@ def load_catalog(
         previous: the snapshot that the new one will follow.
         hidden: names to leave out, whoever has them.
         missing_ok: a root that is not a folder is noted instead of raised.
+        optional: roots that may be missing without a word.
         quick: do not read files whose state is that of ``previous``.
         clock: the time of day in nanoseconds, to compare with the times of files.
 
@@ -167,6 +169,8 @@ def load_catalog(
         try:
             scan = scan_root(root)
         except ConfigurationError:
+            if root in optional:
+                continue
             if not missing_ok:
                 raise
             notices.append(Diagnostic(root, 0, Severity.WARNING, "missing-root", _MISSING))

@@ -49,12 +49,12 @@ class RootScan:
 
 
 def default_roots() -> tuple[Path, ...]:
-    """The project's folders of skills, then the user's, strongest first, where they exist."""
+    """The project's folders of skills, then the user's, strongest first. Any may be missing."""
     here = Path.cwd()
     places = [here / "skills", here / ".agents" / "skills", here / ".claude" / "skills"]
     home = os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises where there is no home
     places.append(Path(home) / ".agents" / "skills")
-    return tuple(place for place in places if _is_folder(place))
+    return tuple(places)
 
 
 def shipped_skills_root() -> Path:
@@ -78,13 +78,19 @@ def shipped_skills_root() -> Path:
     )
 
 
-def configured_roots(settings: Settings) -> tuple[Path, ...]:
+def configured_roots(settings: Settings, *, later_ones: bool = False) -> tuple[Path, ...]:
     """The roots that the settings name, or the default ones; the shipped skills come last.
+
+    Args:
+        settings: what was configured.
+        later_ones: give the default ones that are missing too, for those who follow the disk.
 
     Raises:
         ConfigurationError: shipped skills are wanted and missing.
     """
-    chosen = default_roots() if settings.skills is None else settings.skills
+    chosen = settings.skills
+    if chosen is None:
+        chosen = tuple(root for root in default_roots() if later_ones or _is_folder(root))
     return (*chosen, shipped_skills_root()) if settings.shipped_skills else chosen
 
 

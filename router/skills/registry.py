@@ -10,6 +10,7 @@ it refuses a snapshot that was prepared before another one became current.
 
 A root must be there at first, because a wrong path would otherwise be an empty catalog without a
 word. Later it may go (its skills go with it) and come back: a reload looks for it again each time.
+The default roots nobody has named; those may come whenever they like.
 """
 
 from __future__ import annotations
@@ -18,30 +19,57 @@ import os
 import threading
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
 from router.skills.catalog import Catalog, load_catalog
 from router.skills.changes import CatalogChange
-from router.skills.discovery import existing_root
+from router.skills.discovery import configured_roots, default_roots, existing_root
 from router.skills.manifest import SkillManifest
+
+if TYPE_CHECKING:
+    from router.settings import Settings
 
 
 class SkillRegistry:
     """Holds the current catalog of some roots. Safe to use from several threads."""
 
-    def __init__(self, roots: Iterable[Path], *, missing_ok: bool = False) -> None:
+    def __init__(
+        self,
+        roots: Iterable[Path],
+        *,
+        missing_ok: bool = False,
+        optional: Iterable[Path] = (),
+    ) -> None:
         """Load the roots, strongest first.
 
         Args:
             roots: folders of skills, or folders of one skill.
             missing_ok: roots may be missing from the start, and appear later.
+            optional: those of the roots for which that is so normal that it is not noted.
 
         Raises:
             ConfigurationError: a root is not a folder.
         """
-        place = _absolute if missing_ok else existing_root
+        self._optional = frozenset(map(_absolute, optional))
+        places = [
+            _absolute(root)
+            if missing_ok or _absolute(root) in self._optional
+            else existing_root(root)
+            for root in roots
+        ]
         self._exchanging = threading.Lock()
         self._reloading = threading.Lock()
-        self._catalog = load_catalog([place(root) for root in roots], missing_ok=missing_ok)
+        self._catalog = load_catalog(places, missing_ok=missing_ok, optional=self._optional)
+
+    @classmethod
+    def configured(cls, settings: Settings) -> Self:
+        """Over the configured roots, those of the default ones included that are still missing.
+
+        Raises:
+            ConfigurationError: a root that the settings name is not a folder.
+        """
+        optional = default_roots() if settings.skills is None else ()
+        return cls(configured_roots(settings, later_ones=True), optional=optional)
 
     @property
     def roots(self) -> tuple[Path, ...]:
@@ -73,6 +101,7 @@ class SkillRegistry:
             previous=before,
             hidden=before.hidden if hidden is None else hidden,
             missing_ok=True,
+            optional=self._optional,
             quick=quick,
         )
         return CatalogChange.between(before, after)

@@ -45,11 +45,11 @@ def get_skill_registry(settings: Settings | None = None) -> SkillRegistry:
         from router.settings import Settings
 
         settings = Settings()
-    roots = tuple(_absolute(root) for root in configured_roots(settings))
+    roots = tuple(_absolute(root) for root in configured_roots(settings, later_ones=True))
     with _creating:
         registry = _registries.get(roots)
         if registry is None:
-            registry = _registries[roots] = SkillRegistry(roots)
+            registry = _registries[roots] = SkillRegistry.configured(settings)
         return registry
 
 

@@ -191,6 +191,22 @@ class FolderWatcher:
         self._hint(event)
 
 
+def how_watched(roots: tuple[Path, ...], *, polling: bool | None = None) -> WatchReport:
+    """How changes of these folders are noticed, found out by watching them for a moment."""
+    stands = threading.Event()
+    reports: list[WatchReport] = []
+
+    def hint(_event: bool) -> None:
+        reports.append(watcher.report)
+        stands.set()
+
+    watcher = FolderWatcher(lambda: roots, hint=hint, polling=polling)
+    watcher.start()
+    stands.wait()
+    watcher.stop()
+    return reports[0]
+
+
 def _identities(roots: tuple[Path, ...]) -> dict[Path, tuple[int, int]]:
     """Which folder each root is at the moment, by device and inode."""
     found = {}

@@ -197,10 +197,11 @@ class FuzzyCache:
             if (entry := self._own.get((normalise(request), context))) is not None:
                 self._drop(entry)
 
-    def flush(self) -> None:
-        """Write down what was used and dropped."""
+    def flush(self) -> bool:
+        """Write down what was used and dropped; whether the file is right now. If not, what was
+        dropped is tried again with the next ``learn``, ``flush`` or ``close``."""
         with self._lock:
-            self._store.flush()
+            return self._store.flush()
 
     def clear(self) -> None:
         """Drop all entries, in the file too; the counts go on."""

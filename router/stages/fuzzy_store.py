@@ -144,18 +144,19 @@ class Store:
         self._removed.clear()
         self._run("DELETE FROM entries")
 
-    def flush(self) -> None:
-        """Write what was noted."""
+    def flush(self) -> bool:
+        """Write what was noted; whether the file, if there is to be one, holds nothing else now."""
         if self._db is None:
-            return
+            return self._path is None
         try:
             with self._db:
                 self._begin(self._db)
         except sqlite3.Error as error:
             self._report(f"the last uses of the fuzzy cache are not written: {self._path}: {error}")
-        else:
-            self._used.clear()
-            self._removed.clear()
+            return False
+        self._used.clear()
+        self._removed.clear()
+        return True
 
     def close(self) -> None:
         """Write what was noted and close the file; the store goes on as if there were none."""

@@ -6,7 +6,8 @@ skill that was chosen. Both scores are taken from the new index, so only their o
 request that was restricted to some skills is won by one of those only.
 
 The digests of the skills that the caches were last made right for are kept in a file, so that what
-changed while no router ran is found at the next start.
+changed while no router ran is found at the next start. This record is written last, and only when
+what is wrong is gone from the caches' file: it may be older than the caches, never newer.
 """
 
 from __future__ import annotations
@@ -70,12 +71,12 @@ class CachedAnswers:
         answers = (*self._fuzzy.answers(self._base), *self._exact.answers(self._base))
         return {(request, context, result.id): result for request, context, result in answers}
 
-    def discard(self, keys: Iterable[Key]) -> None:
-        """Drop answers for good: they are gone from the file when this returns."""
+    def discard(self, keys: Iterable[Key]) -> bool:
+        """Drop answers; whether they are gone from the file too, which may be busy or shut."""
         for request, context, _ in keys:
             self._exact.discard(request, context)
             self._fuzzy.discard(request, context)
-        self._fuzzy.flush()
+        return self._fuzzy.flush()
 
 
 async def outdated(
@@ -100,12 +101,20 @@ async def outdated(
         return wrong
     names = sorted({name for key in kept for name in answers[key].selected_skills}.union(rivals))
     place = {name: column for column, name in enumerate(names)}
-    scores = await index.scores([request for request, _, _ in kept], names)
-    for key, row in zip(kept, scores, strict=True):
-        allowed = _allowed(key[1])
-        able = [place[name] for name in rivals if allowed is None or name in allowed]
-        held = [place[name] for name in answers[key].selected_skills]
-        if row[able].max(initial=-np.inf) > row[held].max(initial=-np.inf):
+    requests = list(dict.fromkeys(request for request, _, _ in kept))  # whoever asked them
+    place_of = {request: row for row, request in enumerate(requests)}
+    scores = await index.scores(requests, names)
+    best_rivals = scores[:, [place[name] for name in rivals]].max(axis=1)
+    for key in kept:
+        request, context, _ = key
+        row, allowed = place_of[request], _allowed(context)
+        if allowed is None:
+            best = best_rivals[row]
+        else:
+            able = (scores[row, place[name]] for name in rivals if name in allowed)
+            best = max(able, default=-np.inf)
+        held = (scores[row, place[name]] for name in answers[key].selected_skills)
+        if best > max(held, default=-np.inf):
             wrong.add(key)
     return wrong
 

@@ -194,6 +194,11 @@ class LLMStage:
         ]
 
     @property
+    def models(self) -> tuple[ChatModel, ...]:
+        """The models in the order in which they are asked."""
+        return tuple(model for model, _ in self._guarded)
+
+    @property
     def has_models(self) -> bool:
         """Whether any model is configured."""
         return bool(self._guarded)

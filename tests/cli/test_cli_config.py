@@ -95,3 +95,32 @@ def test_a_malformed_setting_is_a_configuration_error(
     result = run("config")
     assert result.exit_code == 2
     assert result.stderr.startswith("error: setting fuzzy.max_entries: ")
+
+
+@pytest.mark.parametrize(
+    ("variables", "how", "why"),
+    [
+        ({}, "native", "this system"),
+        ({"ROUTER_WATCH__POLLING": "true"}, "polling", "asked for"),
+        ({"WATCHFILES_FORCE_POLLING": "1"}, "polling", "WATCHFILES_FORCE_POLLING is set"),
+    ],
+)
+def test_it_says_whether_file_events_are_native_and_why_not(
+    run: Run, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], how: str, why: str
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert configuration(run)["file events"] == {"value": how, "source": why}
+
+
+def test_it_says_so_when_the_system_has_no_events_to_give(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_watches_left(*_: object, **__: object) -> None:
+        raise OSError("no space left for watches")
+
+    monkeypatch.setattr("watchfiles.watch", no_watches_left)
+    assert configuration(run)["file events"] == {
+        "value": "polling",
+        "source": "no native events: no space left for watches",
+    }

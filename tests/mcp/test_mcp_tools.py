@@ -79,6 +79,27 @@ async def test_find_skills_says_why(shared: Any) -> None:
     assert set(best["why"]["terms"]) == {"flaky", "tests"}
 
 
+async def test_find_skills_suggests_skills_of_the_catalogues_when_asked_to(
+    skills: Path, encoder: Encoder, tmp_path: Path
+) -> None:
+    shop = tmp_path / "shop" / "quilting"
+    shop.mkdir(parents=True)
+    (shop / "SKILL.md").write_text(
+        "---\nname: quilting\ndescription: Sews patchwork quilts.\n---\n", encoding="utf-8"
+    )
+    settings = Settings(
+        state_dir=tmp_path / "state-here", llm={"enabled": False}, catalogues=[shop.parent]
+    )
+    async with SemanticRouter(settings, roots=[skills], encoder=encoder) as router:
+        server = SkillServer(router)
+        answer = await call(server, "find_skills", query="sew quilts", installed_only=False)
+        only = await call(server, "find_skills", query="sew quilts")
+    [quilting] = [s for s in answer.structured_content["skills"] if not s["installed"]]
+    assert quilting["name"] == "quilting"
+    assert quilting["reason"].startswith("matches on ")
+    assert all(skill["installed"] for skill in only.structured_content["skills"])
+
+
 async def test_load_skill_gives_instructions_and_the_paths_of_the_files(shared: Any) -> None:
     answer = await call(shared.url, "load_skill", name="git")
     loaded = answer.structured_content
@@ -146,6 +167,7 @@ async def test_the_status_names_the_models_and_shows_no_secret(
         },
     )
     async with SemanticRouter(settings, roots=[skills], encoder=encoder) as router:
+        assert [model.model for model in router.models] == ["small"]
         answer = await call(SkillServer(router), "router_status")
     assert answer.structured_content["models"] == [{"provider": "openai", "model": "small"}]
     assert "hidden" not in json.dumps(

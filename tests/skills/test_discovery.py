@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from router.errors import ConfigurationError
+from router.settings import Settings
 from router.skills.discovery import (
     MAX_DEPTH,
     MAX_FOLDERS,
-    default_roots,
+    configured_roots,
     scan_root,
     shipped_skills_root,
 )
@@ -223,11 +224,11 @@ def test_the_default_roots_are_those_that_exist_strongest_first(
         folder.mkdir(parents=True)
     monkeypatch.chdir(project)
     monkeypatch.setenv("HOME", str(home))
-    assert default_roots() == (
-        project / "skills",
-        project / ".claude/skills",
-        home / ".agents/skills",
-    )
+    settings = Settings(shipped_skills=False)
+    there = (project / "skills", project / ".claude/skills", home / ".agents/skills")
+    assert configured_roots(settings) == there
+    later_ones = configured_roots(settings, later_ones=True)
+    assert later_ones == (there[0], project / ".agents/skills", *there[1:])
 
 
 def test_the_shipped_skills_are_where_the_package_or_its_checkout_has_them() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from router.errors import ConfigurationError, UnknownSkill
+from router.settings import Settings
 from router.skills import registry as registry_module
 from router.skills.catalog import Catalog, load_catalog
 from router.skills.registry import SkillRegistry
@@ -96,6 +97,28 @@ def test_a_root_may_be_missing_from_the_start_when_that_is_allowed(tmp_path: Pat
     assert registry.list_available_skills() == ()
     put(tmp_path / "later" / "git")
     assert registry.reload().added == ("git",)
+
+
+def test_default_roots_may_come_later_each_at_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    registry = SkillRegistry.configured(Settings(shipped_skills=False))
+    assert registry.catalog.notices == ()  # nobody has named them, so nobody misses them
+    # From the weakest to the strongest: each takes the name from the one before.
+    for root in ("../home/.agents/skills", ".claude/skills", ".agents/skills", "skills"):
+        place = tmp_path / "project" / root
+        put(place.resolve() / "git")
+        registry.reload()
+        assert registry.get_skill_manifest("git").path == place.resolve() / "git" / "SKILL.md"
+    assert len(registry.catalog.shadowed) == 3
+
+
+def test_a_root_that_the_settings_name_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="does not exist"):
+        SkillRegistry.configured(Settings(skills=(tmp_path / "gone",)))
 
 
 def test_a_relative_root_means_the_same_after_a_change_of_directory(

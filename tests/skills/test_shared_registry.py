@@ -65,7 +65,7 @@ def test_the_project_wins_over_the_user_and_the_user_over_the_shipped_skills(
     put(user, "writer")
     roots = [project / ".claude" / "skills", user, shipped_skills_root()]
     registry = get_skill_registry()
-    assert registry.roots == tuple(roots)
+    assert [root for root in registry.roots if root.is_dir()] == roots
     assert get_skill_manifest("git").path.parents[1] == roots[0]
     assert get_skill_manifest("writer").path.parents[1] == roots[1]
     assert [
@@ -75,11 +75,16 @@ def test_the_project_wins_over_the_user_and_the_user_over_the_shipped_skills(
 
 def test_the_same_roots_share_a_registry_however_they_are_written(project: Path) -> None:
     put(project / "skills", "deploy")
-    implied = get_skill_registry()
     relative = get_skill_registry(Settings(skills=["skills"]))
     absolute = get_skill_registry(Settings(skills=[project / "skills"]))
-    assert relative is implied
-    assert absolute is implied
+    assert absolute is relative
+
+
+def test_the_default_roots_share_a_registry_before_and_after_they_appear(project: Path) -> None:
+    before = get_skill_registry()
+    put(project / "skills", "deploy")
+    assert get_skill_registry() is before
+    assert before.reload().added == ("deploy",)
 
 
 def test_another_project_has_another_registry(

@@ -3,38 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from cached import Clock, answer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from router.result import Decision, RoutingResult, Stage
 from router.stages.exact import ExactCache, ExactStats
 from router.text import normalise
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def answer(name: str) -> RoutingResult:
-    return RoutingResult(
-        decision=Decision.ROUTE,
-        selected_skills=(name,),
-        suggested_skills=(),
-        memory_layers=(),
-        mission_brief="",
-        reasoning="",
-        confidence=0.9,
-        calibrated=False,
-        stage=Stage.LLM,
-        from_cache=False,
-        catalog_version="1",
-        trace=(),
-        id=name,
-    )
 
 
 def test_what_was_set_is_got() -> None:

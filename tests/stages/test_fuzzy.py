@@ -5,40 +5,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from cached import Clock, answer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from router.result import Decision, RoutingResult, Stage
 from router.stages.fuzzy import FuzzyCache, FuzzyStats
 from router.stages.gate import judge, signature
 from router.text import normalise
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def answer(name: str) -> RoutingResult:
-    return RoutingResult(
-        decision=Decision.ROUTE,
-        selected_skills=(name,),
-        suggested_skills=(),
-        memory_layers=(),
-        mission_brief="",
-        reasoning="",
-        confidence=0.9,
-        calibrated=False,
-        stage=Stage.LLM,
-        from_cache=False,
-        catalog_version="1",
-        trace=(),
-        id=name,
-    )
 
 
 async def test_a_request_that_differs_in_fillers_only_is_recalled() -> None:

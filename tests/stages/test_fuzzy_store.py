@@ -11,35 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from cached import Clock, answer
 
-from router.result import Decision, RoutingResult, Stage
 from router.stages.fuzzy import FuzzyCache
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def answer(name: str) -> RoutingResult:
-    return RoutingResult(
-        decision=Decision.ROUTE,
-        selected_skills=(name,),
-        suggested_skills=(),
-        memory_layers=(),
-        mission_brief="",
-        reasoning="",
-        confidence=0.9,
-        calibrated=False,
-        stage=Stage.LLM,
-        from_cache=False,
-        catalog_version="1",
-        trace=(),
-        id=name,
-    )
 
 
 async def test_what_was_learned_survives_a_restart(tmp_path: Path) -> None:

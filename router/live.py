@@ -1,0 +1,211 @@
+"""What a router runs on while it is open: the snapshot, and how it follows the disk.
+
+Opening puts the parts together and mends the caches for what changed while no router ran. From then
+on each change of the catalog goes through ``_apply``, the one place where the snapshot is
+exchanged, together with what the caches hold. Readers take ``installed`` once and never wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from router.flight import in_thread
+from router.stages.exact import ExactCache
+from router.stages.fuzzy import FuzzyCache
+
+if TYPE_CHECKING:
+    from router.assembly import Assembly, Installed
+    from router.llm.protocol import ChatModel
+    from router.retrieval.encoders import Encoder
+    from router.settings import Settings
+    from router.skills.changes import CatalogChange
+    from router.skills.manager import SkillManager
+    from router.skills.observers import CatalogObserver
+
+SAVE_SECONDS: Final = 5.0
+"""From a change to its vectors on disk. Writing them stops every thread for some 10 ms, so one
+write serves all the saves of somebody who edits; a crash costs no more than encoding them again."""
+
+T = TypeVar("T")
+
+_log: Final = logging.getLogger(__name__)
+
+
+class LiveSkills:
+    """The parts of one router, from its first use to its end. Belongs to one event loop.
+
+    Attributes:
+        installed: the snapshot that the next request runs on; None while the router is not open.
+        closed: whether it is closed for good.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        exact: ExactCache,
+        fuzzy: FuzzyCache,
+        *,
+        roots: Sequence[Path] | None,
+        encoder: Encoder | None,
+        models: Sequence[ChatModel] | None,
+        observers: Sequence[CatalogObserver],
+        progress: Callable[[int, int], None] | None,
+    ) -> None:
+        """Nothing is read yet; the arguments are those of ``SemanticRouter``."""
+        self.installed: Installed | None = None
+        self.closed = False
+        self._settings = settings
+        self._exact = exact
+        self._fuzzy = fuzzy
+        self._roots = roots
+        self._encoder = encoder
+        self._models = models
+        self._observers = observers
+        self._progress = progress
+        self._parts: Assembly | None = None
+        self._manager: SkillManager | None = None
+        self._turn = asyncio.Lock()
+        self._unsaved = False
+        self._saving: asyncio.Task[None] | None = None
+
+    @property
+    def current(self) -> Installed:
+        """The snapshot.
+
+        Raises:
+            RuntimeError: the router is not open.
+        """
+        return _opened(self.installed)
+
+    @property
+    def parts(self) -> Assembly:
+        """What the router was put together from.
+
+        Raises:
+            RuntimeError: the router is not open.
+        """
+        return _opened(self._parts)
+
+    @property
+    def manager(self) -> SkillManager:
+        """Loads, reloads, unloads and watches the skills.
+
+        Raises:
+            RuntimeError: the router is not open.
+        """
+        return _opened(self._manager)
+
+    def check_not_closed(self) -> None:
+        """Raises RuntimeError when the router is closed."""
+        if self.closed:
+            raise RuntimeError("this router is closed")
+
+    async def open(self) -> Installed:
+        """See ``SemanticRouter.open``."""
+        self.check_not_closed()  # at once, and not after the last answer of a router that closes
+        async with self._turn:
+            self.check_not_closed()
+            if self.installed is None:
+                self.installed = await self._open()
+            return self.installed
+
+    async def _open(self) -> Installed:
+        from router.assembly import assemble
+        from router.skills.manager import SkillManager
+
+        def build() -> None:
+            # Kept by the thread itself: when the caller is cancelled, the next one goes on with it.
+            self._parts = assemble(
+                self._settings,
+                roots=self._roots,
+                encoder=self._encoder,
+                models=self._models,
+                progress=self._progress,
+            )
+
+        if self._parts is None:
+            await in_thread(build)
+        parts = self.parts
+        await self._mend_caches(parts)
+        self._manager = SkillManager(
+            parts.registry,
+            install=self._apply,
+            observers=self._observers,
+            debounce_seconds=self._settings.watch.debounce_seconds,
+            polling=self._settings.watch.polling,
+        )
+        return parts.installed
+
+    async def _mend_caches(self, parts: Assembly) -> None:
+        """Drop what the changes since the last run made wrong; without a record, everything."""
+        from router.stages.invalidation import CachedAnswers, outdated
+
+        installed = parts.installed
+        cached = CachedAnswers(self._exact, self._fuzzy, installed.base)
+        answers = cached.all()
+        changes = parts.record.changes_to(installed.catalog)
+        wrong = set(answers)
+        if changes is not None:
+            wrong = await outdated(answers, installed.index, changes)
+        if cached.discard(wrong):
+            parts.record.write(installed.catalog)
+
+    async def _apply(self, change: CatalogChange) -> None:
+        """Build the next snapshot aside, and exchange it together with what the caches hold."""
+        from router.stages.invalidation import CachedAnswers, SkillChanges, outdated
+
+        before = self.current
+        after = await in_thread(lambda: before.updated(change.after))
+        cached = CachedAnswers(self._exact, self._fuzzy, before.base)
+        answers = cached.all()
+        changes = SkillChanges.between(before.catalog, change.after)
+        wrong = await outdated(answers, after.index, changes)
+        # Nothing below waits, so no request sees a half of it. What was learnt since ``answers``
+        # was learnt on the old snapshot.
+        gone = cached.discard(wrong | (cached.all().keys() - answers.keys()))
+        self.installed = after
+        if gone:
+            self.parts.record.write(change.after)
+        self._save_soon()
+
+    def _save_soon(self) -> None:
+        self._unsaved = True
+        if self._saving is None or self._saving.done():
+            self._saving = asyncio.create_task(self._save(), name="index-saver")
+
+    async def _save(self) -> None:
+        while self._unsaved:
+            await asyncio.sleep(SAVE_SECONDS)
+            self._unsaved = False
+            try:
+                await in_thread(self.current.index.save)
+            except Exception as error:  # noqa: BLE001 - Chroma has no error type for a full disk.
+                # Routing goes on from memory; the next change, or the end, tries again.
+                _log.error("the vector index is not saved: %s: %s", type(error).__name__, error)
+
+    async def aclose(self, *, after: Callable[[], Awaitable[None]]) -> None:
+        """Refuse to open from now on, wait for ``after``, and close everything; again is fine."""
+        self.closed = True
+        async with self._turn:
+            await after()
+            if self._manager is not None:
+                await self._manager.aclose()
+            if self._saving is not None:
+                self._saving.cancel()
+                await asyncio.wait([self._saving])
+            parts, self._parts, self.installed, self._manager = self._parts, None, None, None
+            if parts is not None:
+                await in_thread(parts.installed.index.close)
+                await parts.catalogues.aclose()
+                await parts.llm.aclose()
+            self._fuzzy.close()
+
+
+def _opened(part: T | None) -> T:
+    if part is None:
+        raise RuntimeError("the router is not open; use `async with` or call open() first")
+    return part
