@@ -23,8 +23,9 @@ from router.memory.stores.items_db import marks
 from router.memory.stores.spaces import Filter, Space, ids_of, narrow_rows
 from router.text import STOPWORDS, stem, stems, tokens
 
-K1: Final = 1.2
-B: Final = 0.75
+K1: Final = 0.8
+B: Final = 0.4
+"""Memories are short: a word repeated in one says little, and a long one is not beside the point."""
 MATCHES: Final = 1_500
 """Rows that FTS5 reads and ranks for a query; about 1 µs each."""
 CANDIDATES: Final = 60
