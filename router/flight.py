@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -58,13 +59,13 @@ async def _call(work: Callable[[], Awaitable[T]]) -> T:
     return await work()
 
 
-async def in_thread(work: Callable[[], T]) -> T:
-    """``asyncio.to_thread`` that never returns before the thread has finished.
+async def in_thread(work: Callable[[], T], *, executor: Executor | None = None) -> T:
+    """Run work in a thread, the loop's own or ``executor``'s, and never return before it has ended.
 
     A thread cannot be cancelled. Were it left behind, it would go on writing to the index while
     the next caller does the same, and nobody would close what it opens.
     """
-    task = asyncio.ensure_future(asyncio.to_thread(work))
+    task = asyncio.get_running_loop().run_in_executor(executor, work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -69,6 +70,8 @@ class LiveSkills:
         self._parts: Assembly | None = None
         self._manager: SkillManager | None = None
         self._turn = asyncio.Lock()
+        # One thread, because the C library keeps the freed memory of each for that thread alone.
+        self._builder = ThreadPoolExecutor(1, thread_name_prefix="skills-builder")
         self._unsaved = False
         self._saving: asyncio.Task[None] | None = None
 
@@ -128,7 +131,7 @@ class LiveSkills:
             )
 
         if self._parts is None:
-            await in_thread(build)
+            await in_thread(build, executor=self._builder)
         parts = self.parts
         await self._mend_caches(parts)
         self._manager = SkillManager(
@@ -159,7 +162,7 @@ class LiveSkills:
         from router.stages.invalidation import CachedAnswers, SkillChanges, outdated
 
         before = self.current
-        after = await in_thread(lambda: before.updated(change.after))
+        after = await in_thread(lambda: before.updated(change.after), executor=self._builder)
         cached = CachedAnswers(self._exact, self._fuzzy, before.base)
         answers = cached.all()
         changes = SkillChanges.between(before.catalog, change.after)
@@ -182,7 +185,7 @@ class LiveSkills:
             await asyncio.sleep(SAVE_SECONDS)
             self._unsaved = False
             try:
-                await in_thread(self.current.index.save)
+                await in_thread(self.current.index.save, executor=self._builder)
             except Exception as error:  # noqa: BLE001 - Chroma has no error type for a full disk.
                 # Routing goes on from memory; the next change, or the end, tries again.
                 _log.error("the vector index is not saved: %s: %s", type(error).__name__, error)
@@ -202,6 +205,7 @@ class LiveSkills:
                 await in_thread(parts.installed.index.close)
                 await parts.catalogues.aclose()
                 await parts.llm.aclose()
+            self._builder.shutdown()
             self._fuzzy.close()
 
 

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from servers.openai_server import completion
 
 from router import Decision, EncoderError, SemanticRouter, Stage
+from router.retrieval.vectors import VectorStore
 from router.skills.changes import CatalogChange
 
 QUILTS = "sew a patchwork quilt from old shirts"
@@ -287,3 +288,32 @@ async def test_default_folders_that_appear_while_it_runs_are_taken_up_by_their_p
         async with asyncio.timeout(WAIT_SECONDS):
             while router.catalog.get("quilting").path != stronger:
                 await arrived.changes.get()
+
+
+def rows_on_disk(router: SemanticRouter) -> set[str]:
+    return set(router._live.current.index._store._collection.get(include=[])["ids"])
+
+
+async def test_the_vectors_of_a_change_are_written_after_it_has_become_effective(
+    skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("router.live.SAVE_SECONDS", 0)
+    state = tmp_path / "state"
+    async with router_over(skills, state) as router:
+        write_quilting(skills)
+        with monkeypatch.context() as patch:
+
+            def full(_: object) -> None:
+                raise OSError("the disk is full")
+
+            patch.setattr(VectorStore, "save", full)
+            await router.reload()
+            assert (await router.route(QUILTS)).selected_skills == ("quilting",)
+            assert router._live._saving is not None
+            await router._live._saving
+        assert "the vector index is not saved: OSError: the disk is full" in caplog.text
+        assert "quilting" not in rows_on_disk(router)
+        shutil.rmtree(skills / "debugging")
+        await router.reload()
+        await router._live._saving
+        assert rows_on_disk(router) == {"git", "testing", "quilting"}

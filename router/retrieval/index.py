@@ -41,6 +41,8 @@ suggestions still shows it."""
 REMEMBERED_VECTORS: Final = 1_024
 SCORED_AT_ONCE: Final = 8
 """Requests, in ``scores``, between two looks at what else there is to do."""
+TURNS_OF_A_ROUTE: Final = 4
+"""Turns of the event loop that a route takes: so many are left to it, so that it waits once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +285,8 @@ class SkillIndex:
             encoded = await self._encoded(batch)
             dense = np.stack([encoded[request] for request in batch]) @ vectors.T
             table[start : start + len(batch), known] = self._fused(batch, positions, dense)
-            await asyncio.sleep(0)
+            for _ in range(TURNS_OF_A_ROUTE):
+                await asyncio.sleep(0)
         return table
 
     def _fused(

@@ -2,8 +2,7 @@
 
 Each row carries the digest of what it was encoded from, so that opening the index again encodes
 only what changed, after a crash as well. The collection carries the encoder's identity; vectors of
-another encoder are dropped. Only installed skills are kept in it: filtering inside Chroma costs
-more than the search itself.
+another encoder are dropped, and so are skills that are no longer installed.
 
 Chroma is where the vectors last. They are in memory too (1 kB a skill), and searched there, by
 ``SkillIndex``: over thousands of skills one matrix product is quicker than Chroma's search, and it

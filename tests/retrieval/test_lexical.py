@@ -17,6 +17,7 @@ from router.retrieval.lexical import (
     FIELD_WEIGHT,
     IDF_POWER,
     K1,
+    MAX_UNUSED_TERMS,
     MIN_LENGTH_NORM,
     LexicalIndex,
 )
@@ -118,3 +119,42 @@ def test_no_terms_score_nothing() -> None:
 def test_an_index_of_nothing_is_empty() -> None:
     index = index_of([])
     assert (index.size, index.vocabulary, index.scores([]).shape) == (0, {}, (0,))
+
+
+HISTORIES = st.lists(
+    st.dictionaries(st.sampled_from("abcdef"), st.tuples(*[BAGS] * len(FIELDS)), max_size=6),
+    min_size=2,
+    max_size=6,
+)
+
+
+@settings(max_examples=100)
+@given(HISTORIES)
+def test_an_index_that_follows_others_is_the_one_made_from_nothing(
+    history: list[dict[str, Bags]],
+) -> None:
+    index: LexicalIndex | None = None
+    documents: dict[str, SkillDocument] = {}
+    for corpus in history:
+        documents = {
+            name: held
+            if (held := documents.get(name)) is not None and held.fields == bags
+            else SkillDocument(name, bags, frozenset(), "", "", "")
+            for name, bags in sorted(corpus.items())
+        }
+        index = LexicalIndex(list(documents.values()), previous=index)
+        anew = LexicalIndex(list(documents.values()))
+        assert index.vocabulary.keys() == anew.vocabulary.keys()
+        for term, number in anew.vocabulary.items():
+            mine = index.vocabulary[term]
+            assert index.idf[mine] == anew.idf[number]
+            assert index.scores([mine]).tolist() == anew.scores([number]).tolist()
+
+
+def test_numbers_of_terms_that_nobody_has_any_more_are_given_back() -> None:
+    index: LexicalIndex | None = None
+    for number in range(100):
+        bags = (Counter({f"word{number}": 1}), *[Counter[str]()] * (len(FIELDS) - 1))
+        index = LexicalIndex([SkillDocument("a", bags, frozenset(), "", "", "")], previous=index)
+        assert index.vocabulary.keys() == {f"word{number}"}
+        assert len(index.idf) <= MAX_UNUSED_TERMS + 1

@@ -86,3 +86,31 @@ def test_a_word_of_one_skill_corrects_nothing_in_a_large_catalog() -> None:
 
 def test_an_empty_catalog_corrects_nothing() -> None:
     assert index_of().correct("deplyoment") is None
+
+
+WORDS = st.text("abc", min_size=4, max_size=6)
+
+
+@given(
+    st.lists(
+        st.lists(st.frozensets(WORDS, max_size=4), max_size=SMALL_CATALOG + 2),
+        min_size=2,
+        max_size=4,
+    ),
+    st.lists(WORDS.map(lambda word: word + "a"), max_size=5),
+)
+def test_an_index_that_follows_others_corrects_like_one_made_from_nothing(
+    history: list[list[frozenset[str]]], asked: list[str]
+) -> None:
+    index: SpellingIndex | None = None
+    made: dict[frozenset[str], SkillDocument] = {}
+    for catalog in history:
+        # One object for equal words: a document that did not change.
+        documents = [
+            made.setdefault(words, SkillDocument("", (), words, "", "", ""))
+            for words in dict.fromkeys(catalog)
+        ]
+        index = SpellingIndex(documents, previous=index)
+        anew = SpellingIndex(documents)
+        for word in (*asked, *(word[:-1] + "b" for word in asked)):
+            assert index.correct(word) == anew.correct(word)

@@ -159,6 +159,68 @@ def test_an_encoder_that_fails_loses_its_batch_and_no_other(
     assert store.sync(wanted(*names), encode) == 5
 
 
+# --- what is written, and when
+
+
+def held_by_chroma(store: VectorStore) -> set[str]:
+    return set(store._collection.get(include=[])["ids"])
+
+
+def test_less_than_a_batch_waits_for_save(store: VectorStore, encode: Encode) -> None:
+    store.sync(wanted("a", "b"), encode)
+    assert held_by_chroma(store) == set()
+    store.save()
+    assert held_by_chroma(store) == {"a", "b"}
+    store.sync(wanted("b", "c"), encode)
+    assert held_by_chroma(store) == {"a", "b"}
+    store.save()
+    assert held_by_chroma(store) == {"b", "c"}
+
+
+def test_what_came_and_went_before_it_was_saved_is_never_written(
+    store: VectorStore, encode: Encode
+) -> None:
+    store.sync(wanted("a", "b"), encode)
+    store.sync(wanted("a"), encode)
+    store.save()
+    assert held_by_chroma(store) == {"a"}
+
+
+def test_what_cannot_be_saved_is_tried_again(
+    store: VectorStore, encode: Encode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(**_: object) -> None:
+        raise OSError("the disk is full")
+
+    store.sync(wanted("a"), encode)
+    with monkeypatch.context() as patch:
+        patch.setattr(store._collection, "upsert", full)
+        with pytest.raises(OSError, match="disk is full"):
+            store.save()
+    store.sync(wanted("a", "b"), encode)
+    store.save()
+    assert held_by_chroma(store) == {"a", "b"}
+
+
+def test_closing_goes_on_when_nothing_can_be_saved(
+    tmp_path: Path,
+    encode: Encode,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def full(**_: object) -> None:
+        raise OSError("the disk is full")
+
+    store = VectorStore.open(tmp_path, identity="test")
+    store.sync(wanted("a"), encode)
+    monkeypatch.setattr(store._collection, "upsert", full)
+    store.close()
+    assert "not up to date on disk: the disk is full" in caplog.text
+    again = VectorStore.open(tmp_path, identity="test")
+    assert again.sync(wanted("a"), encode) == 1
+    again.close()
+
+
 # --- crashes and damage
 
 CHILD = """
