@@ -58,7 +58,7 @@ _REMEMBERED_ROUTES: Final = 1_000
 class Classifier(Protocol):
     """Says what a query asks for."""
 
-    def classify(self, query: str) -> Classification: ...
+    async def aclassify(self, query: str) -> Classification: ...
 
 
 class MemoryRouter:
@@ -72,8 +72,7 @@ class MemoryRouter:
         clock: seconds since the epoch.
         monotonic: seconds that never run backwards.
         layer_deadline_seconds: what one layer may take.
-        deadline_seconds: what a whole route may take; classifying counts, but is not cut short.
-        classifies_in_thread: whether classifying waits for something, such as a remote encoder.
+        deadline_seconds: what all layers together may take, once the query is classified.
 
     Raises:
         ConfigurationError: two layers share a name.
@@ -90,12 +89,10 @@ class MemoryRouter:
         monotonic: Callable[[], float] = time.monotonic,
         layer_deadline_seconds: float = 0.05,
         deadline_seconds: float = 0.2,
-        classifies_in_thread: bool = False,
     ) -> None:
         self._gatherer = Gatherer(layers, layer_seconds=layer_deadline_seconds, clock=monotonic)
         self._specs = self._gatherer.specs
         self._classifier = classifier
-        self._classifies_in_thread = classifies_in_thread
         self._owns_weights = weights is None
         self._weights = LayerWeights(clock=clock) if weights is None else weights
         self._generation = generation
@@ -150,7 +147,7 @@ class MemoryRouter:
         cache_hit = route is not None
         if route is None:
             self._misses += 1
-            read = partial(self._read, asked, scope, k, named, started, key)
+            read = partial(self._read, asked, scope, k, named, key)
             route = await self._flights.do(key, read)
         else:
             self._hits += 1
@@ -223,16 +220,14 @@ class MemoryRouter:
         scope: Scope,
         k: int,
         named: tuple[str, ...] | None,
-        started: float,
         key: Hashable,
     ) -> MemoryRoute:
         """The answer made anew; a complete one goes into the cache."""
-        classify = partial(self._classifier.classify, asked.text)
-        classification = await in_thread(classify) if self._classifies_in_thread else classify()
+        classification = await self._classifier.aclassify(asked.text)
         chosen, secondary = self._choose(classification, named)
-        results = await self._gatherer.gather(
-            asked, chosen, scope=scope, k=k, until=started + self._deadline_seconds
-        )
+        # An LLM that classifies has a deadline of its own, and leaves the layers theirs.
+        until = self._monotonic() + self._deadline_seconds
+        results = await self._gatherer.gather(asked, chosen, scope=scope, k=k, until=until)
         queried = sum(1 for report in results if report.status is not LayerStatus.SKIPPED)
         stats = RouteStats(0.0, queried, cache_hit=False)
         route = MemoryRoute("", asked.text, classification, results, secondary, stats)

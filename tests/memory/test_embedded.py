@@ -367,6 +367,6 @@ def test_fusion_keeps_every_row_and_what_both_put_first(
     fused = fuse(lexical, semantic)
     assert fused.keys() == lexical.keys() | semantic.keys()
     assert list(fused.values()) == sorted(fused.values(), reverse=True)
-    assert all(0 < score <= 1 / 61 + 1e-12 for score in fused.values())
+    assert all(0 <= score <= 1 / 61 + 1e-12 for score in fused.values())
     top = 31
     assert next(iter(fuse({**lexical, top: 21.0}, {**semantic, top: 2.0}))) == top

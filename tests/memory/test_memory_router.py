@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -144,17 +143,16 @@ async def test_partial_results_are_kept_unless_the_caller_is_strict() -> None:
             await router.route(AUTH, scope=NOBODY, strict=True)
 
 
-async def test_classifying_may_wait_in_a_thread() -> None:
-    where: list[threading.Thread] = []
+async def test_a_classifier_that_takes_long_leaves_the_layers_their_time() -> None:
+    clock = Clock(0.0)
 
-    class Remote(TableClassifier):
-        def classify(self, query: str) -> Classification:
-            where.append(threading.current_thread())
+    class Slow(TableClassifier):
+        async def aclassify(self, query: str) -> Classification:
+            clock.now += 10 * AMPLE
             return classified("session")
 
-    async with routing(layers(), classifier=Remote(), classifies_in_thread=True) as router:
+    async with routing(layers(), classifier=Slow(), monotonic=clock) as router:
         assert read(await router.route(AUTH, scope=NOBODY)) == ["session"]
-    assert threading.main_thread() not in where
 
 
 async def test_the_overall_deadline_bounds_the_route() -> None:

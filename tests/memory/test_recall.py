@@ -196,7 +196,7 @@ async def test_items_carry_their_place_as_score_and_their_five_factors() -> None
     async with recalling(session) as recall:
         (recalled,) = (await recall.answer(AUTH)).items
     assert recalled.item.score_kind is ScoreKind.RERANKED
-    assert recalled.item.score == pytest.approx(0.7 * 0.8 + 0.1 * 89 / 90 + 0.2 * 0.5)
+    assert recalled.item.score == pytest.approx(0.75 + 0.05 * 89 / 90 + 0.2 * 0.5)
     assert recalled.confidence is not None
     assert recalled.confidence.to_dict() == {
         "relevance": 0.8,
@@ -219,14 +219,14 @@ async def test_scores_and_reasons_are_left_out_on_request() -> None:
 
 async def test_the_reasons_tell_the_path_and_what_is_missing() -> None:
     broken = RaisingLayer("graph", ValueError("no"))
-    async with recalling(LoopLayer("session", "0.3 auth", "0.1 lunch"), broken) as recall:
+    async with recalling(LoopLayer("session", "0.3 auth", "0.05 lunch"), broken) as recall:
         result = await recall.answer(AUTH)
     assert result.reasoning == (
         "The table says so.",
         "The best answer so far bears on the query with probability 0.30, which is too low; "
         "reading graph made it 0.30.",
         "Layer graph is missing (error): ValueError: no.",
-        "Of 2 items found, 1 bear on the query with probability 0.2 or more; the best 1 are given.",
+        "Of 2 items found, 1 bear on the query with probability 0.1 or more; the best 1 are given.",
     )
     assert not result.is_complete
     assert [report.status for report in result.layers] == [LayerStatus.OK, LayerStatus.ERROR]
@@ -302,7 +302,7 @@ async def test_what_was_given_is_told_after_the_answer() -> None:
         may_go.wait(60)
         told.extend(item.id for item in items)
 
-    layer = LoopLayer("session", "0.8 auth", "0.1 lunch")
+    layer = LoopLayer("session", "0.8 auth", "0.05 lunch")
     async with recalling(layer, accessed=accessed) as recall:
         await recall.answer(AUTH)  # comes although nobody could be told yet
         assert told == []

@@ -11,8 +11,7 @@ from router.memory.layers.base import POOL, StoredLayer, fused_score, reordered,
 from router.memory.model import LayerQuery, MemoryItem, Scope
 
 PROVEN: Final = 0.1
-"""How much more a procedure counts that surely works than one that surely does not: as much as
-the difference between the first place of a ranking and the seventh."""
+"""How much more a procedure counts that surely works than one that surely does not."""
 
 
 class ProceduralLayer(StoredLayer):

@@ -35,12 +35,18 @@ class ProjectLayer(OwnedLayer):
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
         """As ``BlockingLayer`` says; scores are of places in the two rankings."""
         stored = super().search(query, scope=scope, k=k)
-        found = self._files.search(query.text, k=k)
-        if not scope.sees(self._owner):
-            found = [item for item in found if item.id.startswith(GLOBAL_PREFIX)]
-        ours = [replace(item, layer=self.spec.name) for item in found]
+        filed = self.in_files(query, scope=scope, k=k)
         placed = [
-            (at_place(place), item) for items in (stored, ours) for place, item in enumerate(items)
+            (at_place(place), item) for items in (stored, filed) for place, item in enumerate(items)
         ]
         placed.sort(key=lambda pair: -pair[0])
         return [item.scored(score, ScoreKind.FUSED) for score, item in placed[:k]]
+
+    def in_files(self, query: LayerQuery, *, scope: Scope, k: int) -> list[MemoryItem]:
+        """The memory files that the scope sees and that hold words of the query, best first, as
+        items of this layer; scores are BM25."""
+        ours = scope.sees(self._owner)
+        # The scope before the best: who sees the global files only must not lose them to others.
+        found = self._files.search(query.text, k=k if ours else len(self._files.names()))
+        seen = [item for item in found if ours or item.id.startswith(GLOBAL_PREFIX)]
+        return [replace(item, layer=self.spec.name) for item in seen[:k]]

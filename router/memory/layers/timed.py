@@ -9,7 +9,7 @@ from router.memory.layers.base import (
     POOL,
     StoredLayer,
     fused_score,
-    recency_places,
+    recency_shares,
     reordered,
     words_of,
 )
@@ -37,7 +37,7 @@ class TimedLayer(StoredLayer):
     what it is about ("what did we do last week?") asks for the newest.
 
     Args:
-        recency: weight of a ranking by time beside those by words and meaning. In a conversation
+        recency: weight of being new beside words and meaning together. In a conversation
             the latest matters; elsewhere it only decides between near-equals.
     """
 
@@ -58,5 +58,7 @@ class TimedLayer(StoredLayer):
             k=POOL * k,
             where=where,
         )
-        places = recency_places(found)
-        return reordered(found, lambda item: fused_score(item) + self._recency * places[item.id], k)
+        recency = recency_shares(found)
+        return reordered(
+            found, lambda item: fused_score(item) + self._recency * recency[item.id], k
+        )

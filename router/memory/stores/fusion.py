@@ -1,8 +1,8 @@
 """One ranking out of two: what the words find and what the meaning finds.
 
 The two are added up as scores, not as ranks: how far the first is ahead of the second is what tells
-a row that holds the words from one that merely sounds alike. On 4,500 questions and memories of
-LoCoMo, ranks of the same two put the right turn among the first five in 52%, scores in 65%.
+a row that holds the words from one that merely sounds alike. For the questions of LoCoMo, ranks of
+the same two put a right turn among the first five in 53%, scores in 65%.
 """
 
 from __future__ import annotations

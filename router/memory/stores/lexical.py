@@ -25,7 +25,7 @@ from router.text import STOPWORDS, stem, stems, tokens
 
 K1: Final = 0.8
 B: Final = 0.4
-"""Memories are short: a word repeated in one says little, and a long one is not beside the point."""
+"""Memories are short: repeating a word in one says little, and a longer one is no weaker."""
 MATCHES: Final = 1_500
 """Rows that FTS5 reads and ranks for a query; about 1 µs each."""
 CANDIDATES: Final = 60
