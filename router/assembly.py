@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from router.llm.protocol import ChatModel
+from router.memory.classify import QueryClassifier
 from router.request import Request
 from router.result import RoutingResult
 from router.retrieval.discover import CatalogueIndex
@@ -71,6 +72,7 @@ class Assembly:
         llm: stage 3.
         record: which skills the caches were last made right for.
         catalogues: finds skills that are not installed; opens nothing before it is asked.
+        classifier: says which memory layers a request needs.
     """
 
     installed: Installed
@@ -78,6 +80,7 @@ class Assembly:
     llm: LLMStage
     record: CatalogRecord
     catalogues: CatalogueIndex
+    classifier: QueryClassifier
 
 
 def assemble(
@@ -126,4 +129,5 @@ def assemble(
         # One a base: routers over the same roots mend only their own answers.
         CatalogRecord(folder / f"catalog-{base}.json"),
         CatalogueIndex(settings.catalogues, encoder=encoder, state_dir=settings.state_dir),
+        QueryClassifier(encoder=encoder),
     )

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Self
 from router.errors import ConfigurationError, InvalidRequest
 from router.flight import SingleFlight
 from router.live import LiveSkills
+from router.memory.model import MAX_QUERY_CHARACTERS
 from router.request import Request, Turn
 from router.result import Decision, Outcome, RoutingResult, Stage, StageTrace
 from router.stages.exact import ExactCache
@@ -381,6 +382,9 @@ class SemanticRouter:
                 )
         trace = (*caches, answer.trace(), vector)
         result = verdict.as_result(installed.catalog.version, trace, id=next(self._ids))
+        if not result.memory_layers:  # the LLM was not asked, or named none
+            memory = self._live.parts.classifier.classify(asked.text.strip()[:MAX_QUERY_CHARACTERS])
+            result = result.copy_with(memory_layers=memory.layers)
         if strong and installed is self._live.installed:  # else it is learnt too late
             self.exact.set(asked.text, result, context)
             if teach_fuzzy:
