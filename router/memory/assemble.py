@@ -41,8 +41,8 @@ MIN_PIECES: Final = 8
 MAX_PIECES: Final = 100
 
 MIN_RELEVANCE: Final = 0.05
-"""What bears on a query that little would only cost tokens; a query about a time is exempt, because
-what happened then need not share a word with it."""
+"""What bears on a query that little would only cost tokens; what is of the time that a query speaks
+of is exempt, because what happened then need not share a word with it."""
 
 BM25_K1: Final = 1.2
 BM25_B: Final = 0.75
@@ -239,7 +239,9 @@ class ContextAssembler:
         left_out: list[LeftOut] = []
         for (side, item), relevant, words in zip(items, relevance, lexical, strict=True):
             piece = _Piece(item, side, weights.of(side) * (relevant + words) / 2)
-            if relevant < MIN_RELEVANCE and asked.period is None:
+            period = asked.period
+            is_of_then = period is not None and period.start <= item.created < period.end
+            if relevant < MIN_RELEVANCE and not is_of_then:
                 left_out.append(piece.left_out("it does not bear on the query"))
             else:
                 pieces.append(piece)

@@ -14,7 +14,8 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from router.memory.document_index import IngestReport
     from router.memory.parts import MemoryParts
     from router.memory.patterns import ConsolidationCandidate
+    from router.memory.routing_table import RoutingTable
     from router.memory.stores.delivery import SyncReport
     from router.memory.stores.merge import MergeStrategy
     from router.memory.stores.unified import SaveReport, UnifiedAnswer
@@ -66,6 +68,7 @@ class Memory:
         encoder: Encoder | None = None,
         models: Sequence[ChatModel] = (),
         layers: Iterable[AnyLayer] = (),
+        routing_table: RoutingTable | None = None,
         count_tokens: Callable[[str], int] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -74,9 +77,10 @@ class Memory:
         Args:
             settings: None reads them from the environment and the working directory.
             encoder: in place of the one that the settings name.
-            models: LLMs to ask what a query is about, in fall-back order; without any the rules
-                and examples decide.
+            models: LLMs that ``classify`` asks, in fall-back order; the caller closes them. What
+                reads layers is bound to milliseconds, and decides without.
             layers: further layers, beside the built-in eleven; one of the same name replaces it.
+            routing_table: routes to use instead of the default ones, by type of query.
             count_tokens: tokens of a text as the reader of contexts counts them; None counts as
                 the bundled tokenizer does.
             clock: seconds since the epoch.
@@ -92,15 +96,23 @@ class Memory:
         self._encoder = encoder
         self._models = models
         self._layers = tuple(layers)
+        self._routing_table = routing_table
         self._count_tokens = count_tokens
         self._clock = clock
         self._opening = asyncio.Lock()
         self._looked_at_files = -math.inf
         self._parts: MemoryParts | None = None
         self._closed = False
+        self._calls = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     async def __aenter__(self) -> Self:
-        await self.open()
+        try:
+            await self.open()
+        except BaseException:  # cancelled above all: nobody else would close what is open by now
+            await self.aclose()
+            raise
         return self
 
     async def __aexit__(
@@ -111,7 +123,7 @@ class Memory:
     ) -> None:
         await self.aclose()
 
-    async def open(self) -> MemoryParts:
+    async def open(self) -> None:
         """Open the stores; every call does it when it is the first.
 
         Raises:
@@ -124,39 +136,55 @@ class Memory:
             if self._closed:
                 raise RuntimeError("this memory is closed")
             if self._parts is None:
-                from router.memory.parts import assemble_parts
+                await in_thread(self._build)
 
-                def build() -> None:
-                    # Kept by the thread itself, for the next caller if this one is cancelled.
-                    self._parts = assemble_parts(
-                        self.settings,
-                        encoder=self._encoder,
-                        models=self._models,
-                        layers=self._layers,
-                        count_tokens=self._count_tokens,
-                        clock=self._clock,
-                    )
+    def _build(self) -> None:
+        """Put the parts together. Kept here, by the thread, because the caller may be cancelled."""
+        from router.memory.parts import assemble_parts
 
-                await in_thread(build)
-            assert self._parts is not None  # noqa: S101 - build sets it or raises
-            return self._parts
+        self._parts = assemble_parts(
+            self.settings,
+            encoder=self._encoder,
+            models=self._models,
+            layers=self._layers,
+            routing_table=self._routing_table,
+            count_tokens=self._count_tokens,
+            clock=self._clock,
+        )
 
     async def aclose(self) -> None:
         """Finish what is under way and close all stores. Closing twice is fine."""
         self._closed = True
         async with self._opening:
+            await self._idle.wait()
             parts, self._parts = self._parts, None
             if parts is not None:
                 await parts.aclose()
 
-    async def _reading(self) -> MemoryParts:
-        """The parts, after a look at the memory files now and then: an answer that was made before
+    @asynccontextmanager
+    async def _in_use(self) -> AsyncIterator[MemoryParts]:
+        """The parts, which stay open for as long as the block runs."""
+        await self.open()
+        parts = self._parts
+        assert parts is not None  # noqa: S101 - open has set it, and nothing ran since
+        self._calls += 1
+        self._idle.clear()
+        try:
+            yield parts
+        finally:
+            self._calls -= 1
+            if not self._calls:
+                self._idle.set()
+
+    @asynccontextmanager
+    async def _reading(self) -> AsyncIterator[MemoryParts]:
+        """The same, after a look at the memory files now and then: an answer that was made before
         somebody edited one must not be given again."""
-        parts = await self.open()
-        if time.monotonic() - self._looked_at_files > FILES_LOOK_SECONDS:
-            self._looked_at_files = time.monotonic()
-            await in_thread(parts.unified.files.names)
-        return parts
+        async with self._in_use() as parts:
+            if time.monotonic() - self._looked_at_files > FILES_LOOK_SECONDS:
+                self._looked_at_files = time.monotonic()
+                await in_thread(parts.unified.files.names)
+            yield parts
 
     async def classify(self, query: str) -> Classification:
         """What a query asks for, and which layers hold it.
@@ -164,7 +192,8 @@ class Memory:
         Raises:
             InvalidRequest: the query is empty, over 2,000 characters or holds control characters.
         """
-        return (await self.open()).classifier.classify(query)
+        async with self._in_use() as parts:
+            return await parts.classifier.aclassify(query)
 
     async def route(
         self,
@@ -176,10 +205,10 @@ class Memory:
         strict: bool = False,
     ) -> MemoryRoute:
         """What the layers that fit a query hold on it; see ``MemoryRouter.route``."""
-        parts = await self._reading()
-        return await parts.router.route(
-            query, scope=Scope.parse(scope), k=k, layers=layers, strict=strict
-        )
+        async with self._reading() as parts:
+            return await parts.router.route(
+                query, scope=Scope.parse(scope), k=k, layers=layers, strict=strict
+            )
 
     async def recall(
         self,
@@ -193,17 +222,17 @@ class Memory:
         explain_reasoning: bool = True,
     ) -> RecallResult:
         """What memory has to say on a query; see ``Recall.answer``."""
-        parts = await self._reading()
-        return await parts.recall.answer(
-            query,
-            context,
-            k=k,
-            cascade=cascade,
-            confidence_threshold=confidence_threshold,
-            max_cascade_depth=max_cascade_depth,
-            include_confidence_scores=include_confidence_scores,
-            explain_reasoning=explain_reasoning,
-        )
+        async with self._reading() as parts:
+            return await parts.recall.answer(
+                query,
+                context,
+                k=k,
+                cascade=cascade,
+                confidence_threshold=confidence_threshold,
+                max_cascade_depth=max_cascade_depth,
+                include_confidence_scores=include_confidence_scores,
+                explain_reasoning=explain_reasoning,
+            )
 
     async def feedback(
         self,
@@ -223,18 +252,21 @@ class Memory:
             query: or the query itself.
 
         Raises:
-            InvalidRequest: the layer or the answer is unknown, or not exactly one of ``route_id``
-                and ``query`` is given.
+            InvalidRequest: the layer or the answer is unknown, memory has nothing to do with the
+                query, or not exactly one of ``route_id`` and ``query`` is given.
         """
-        parts = await self.open()
-        types: tuple[QueryType, ...] | None = None
-        if query is not None:
-            types = parts.classifier.classify(query).types
-        await parts.router.feedback(layer, useful=useful, route_id=route_id, types=types)
+        async with self._in_use() as parts:
+            types: tuple[QueryType, ...] | None = None
+            if query is not None:
+                types = parts.classifier.classify(query).types
+                if not types:
+                    raise InvalidRequest("query: no layer is read for it, so none can be judged")
+            await parts.router.feedback(layer, useful=useful, route_id=route_id, types=types)
 
     async def reset_feedback(self) -> None:
         """Forget all feedback on layers."""
-        await (await self.open()).router.reset_weights()
+        async with self._in_use() as parts:
+            await parts.router.reset_weights()
 
     async def search(
         self,
@@ -246,13 +278,14 @@ class Memory:
         strategy: MergeStrategy | str = "primary_first",
     ) -> UnifiedAnswer:
         """Search the memory files and the service; see ``UnifiedMemory.search``."""
-        return await (await self.open()).unified.search(
-            query,
-            limit=limit,
-            lexical_only=lexical_only,
-            semantic_only=semantic_only,
-            strategy=strategy,
-        )
+        async with self._in_use() as parts:
+            return await parts.unified.search(
+                query,
+                limit=limit,
+                lexical_only=lexical_only,
+                semantic_only=semantic_only,
+                strategy=strategy,
+            )
 
     async def get(
         self,
@@ -266,11 +299,11 @@ class Memory:
         Raises:
             UnknownMemory: there is none that the scope sees.
         """
-        parts = await self.open()
-        if layer is None:
-            return await parts.unified.get(name)
-        whose = Scope.parse(scope)
-        return await in_thread(lambda: parts.store.get(layer, name, whose))
+        async with self._in_use() as parts:
+            if layer is None:
+                return await parts.unified.get(name)
+            whose = Scope.parse(scope)
+            return await in_thread(lambda: parts.store.get(layer, name, whose))
 
     async def save(
         self,
@@ -311,31 +344,32 @@ class Memory:
             ReadOnlyMemory: a pattern protects the name.
             StoreError: it cannot be written.
         """
-        parts = await self.open()
-        if layer is None:
-            if scope is not None or attributes is not None or created is not None:
-                raise InvalidRequest(
-                    "save: scope, created and attributes are of layers; name one, or leave them out"
-                )
-            return await parts.unified.save(content, name=name, tags=tags)
-        from router.memory.layers import WRITABLE
+        async with self._in_use() as parts:
+            if layer is None:
+                told = scope, created, attributes or None, provenance or None
+                if (told, type, usefulness) != ((None,) * 4, "note", 0.5):
+                    raise InvalidRequest(
+                        "save: a memory file has content, name and tags; name a layer for the rest"
+                    )
+                return await parts.unified.save(content, name=name, tags=tags)
+            from router.memory.layers import WRITABLE
 
-        if layer not in WRITABLE:
-            raise InvalidRequest(f"layer: {layer!r} is none of {', '.join(WRITABLE)}")
-        item = MemoryItem(
-            uuid4().hex if name is None else name,
-            layer,
-            content,
-            datetime.fromtimestamp(self._clock(), UTC) if created is None else created,
-            type=type,
-            tags=tuple(tags),
-            usefulness=usefulness,
-            scope=Scope.parse(scope),
-            provenance=tuple(provenance),
-            attributes={} if attributes is None else attributes,
-        )
-        await in_thread(lambda: parts.store.save([item]))
-        return item
+            if layer not in WRITABLE:
+                raise InvalidRequest(f"layer: {layer!r} is none of {', '.join(WRITABLE)}")
+            item = MemoryItem(
+                uuid4().hex if name is None else name,
+                layer,
+                content,
+                datetime.fromtimestamp(self._clock(), UTC) if created is None else created,
+                type=type,
+                tags=tuple(tags),
+                usefulness=usefulness,
+                scope=Scope.parse(scope),
+                provenance=tuple(provenance),
+                attributes={} if attributes is None else attributes,
+            )
+            await in_thread(lambda: parts.store.save([item]))
+            return item
 
     async def delete(
         self,
@@ -350,17 +384,18 @@ class Memory:
         Raises:
             UnknownMemory: there is none.
         """
-        parts = await self.open()
-        if layer is None:
-            await parts.unified.delete(name)
-            return
-        whose = Scope.parse(scope)
-        if not await in_thread(lambda: parts.store.delete(layer, [name], whose)):
-            raise UnknownMemory(name)
+        async with self._in_use() as parts:
+            if layer is None:
+                await parts.unified.delete(name)
+                return
+            whose = Scope.parse(scope)
+            if not await in_thread(lambda: parts.store.delete(layer, [name], whose)):
+                raise UnknownMemory(name)
 
     async def sync(self, *, dry_run: bool = False) -> SyncReport:
         """Bring the service to the state of the files; see ``UnifiedMemory.sync``."""
-        return await (await self.open()).unified.sync(dry_run=dry_run)
+        async with self._in_use() as parts:
+            return await parts.unified.sync(dry_run=dry_run)
 
     async def assemble(
         self,
@@ -373,10 +408,10 @@ class Memory:
         weights: RetrievalWeights | str = PRESETS["memory_focused"],
     ) -> AssembledContext:
         """A context for a query; see ``ContextAssembler.assemble``."""
-        parts = await self.open()
-        return await parts.assembler.assemble(
-            query, strategy, token_budget, session, scope=scope, weights=weights
-        )
+        async with self._reading() as parts:
+            return await parts.assembler.assemble(
+                query, strategy, token_budget, session, scope=scope, weights=weights
+            )
 
     async def ingest(
         self,
@@ -386,25 +421,25 @@ class Memory:
         progress: Callable[[int, int], None] | None = None,
     ) -> IngestReport:
         """Make the documents of a folder part of contexts; see ``DocumentIndex.ingest``."""
-        parts = await self.open()
-        return await parts.documents.ingest(folder, scope=Scope.parse(scope), progress=progress)
+        async with self._in_use() as parts:
+            return await parts.documents.ingest(folder, scope=Scope.parse(scope), progress=progress)
 
     async def get_consolidation_candidates(
         self, min_retrievals: int, *, scope: Scope | Mapping[str, object] | None = None
     ) -> tuple[ConsolidationCandidate, ...]:
         """Memories that contexts use often; see ``QueryPatternTracker``."""
-        parts = await self.open()
-        whose = Scope.parse(scope)
-        return await in_thread(
-            lambda: parts.tracker.get_consolidation_candidates(min_retrievals, scope=whose)
-        )
+        async with self._in_use() as parts:
+            whose = Scope.parse(scope)
+            return await in_thread(
+                lambda: parts.tracker.get_consolidation_candidates(min_retrievals, scope=whose)
+            )
 
     async def status(self) -> dict[str, Any]:
         """How everything is: layers with their weights and breakers, caches, files, service."""
-        parts = await self.open()
-        unified = await parts.unified.status()
-        return {
-            "directory": str(self.settings.memory.directory),
-            **parts.router.status().to_dict(),
-            "unified": unified.to_dict(),
-        }
+        async with self._in_use() as parts:
+            unified = await parts.unified.status()
+            return {
+                "directory": str(self.settings.memory.directory),
+                **parts.router.status().to_dict(),
+                "unified": unified.to_dict(),
+            }

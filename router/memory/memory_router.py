@@ -89,6 +89,7 @@ class MemoryRouter:
         monotonic: Callable[[], float] = time.monotonic,
         layer_deadline_seconds: float = 0.05,
         deadline_seconds: float = 0.2,
+        cache_seconds: float = CACHE_SECONDS,
     ) -> None:
         self._gatherer = Gatherer(layers, layer_seconds=layer_deadline_seconds, clock=monotonic)
         self._specs = self._gatherer.specs
@@ -100,7 +101,7 @@ class MemoryRouter:
         self._monotonic = monotonic
         self._deadline_seconds = deadline_seconds
         self._cache: TTLCache[Hashable, MemoryRoute] = TTLCache(
-            _CACHE_CHARACTERS, CACHE_SECONDS, timer=monotonic, getsizeof=_characters
+            _CACHE_CHARACTERS, cache_seconds, timer=monotonic, getsizeof=_characters
         )
         self._hits = self._misses = 0
         self._flights: SingleFlight[MemoryRoute] = SingleFlight()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,12 +15,14 @@ from router.memory.classify import QueryClassifier
 from router.memory.context import Strategy
 from router.memory.document_index import DocumentIndex
 from router.memory.layers import built_in_layers
+from router.memory.layers.base import words_of
 from router.memory.layers.project import ProjectLayer
 from router.memory.memory_router import MemoryRouter
 from router.memory.model import AnyLayer, LayerQuery, MemoryItem, Scope
 from router.memory.patterns import QueryPatternTracker
 from router.memory.recall import Recall
 from router.memory.relevance import Relevance
+from router.memory.routing_table import RoutingTable
 from router.memory.stores.embedded import MemoryStore
 from router.memory.stores.unified import UnifiedMemory
 from router.memory.tokens import bundled_counter
@@ -47,6 +50,7 @@ class MemoryParts:
         documents: chunks of documents, in the same store.
         assembler: puts contexts together.
         tracker: counts what contexts use.
+        weights: what feedback has made of the layers' weights.
     """
 
     store: MemoryStore
@@ -61,10 +65,12 @@ class MemoryParts:
 
     async def aclose(self) -> None:
         """Finish what is under way and close everything."""
-        await self.recall.aclose()
-        await self.router.aclose()
-        await self.unified.aclose()
-        await in_thread(self._close_files)
+        try:
+            await self.recall.aclose()
+            await self.router.aclose()
+            await self.unified.aclose()
+        finally:
+            await in_thread(self._close_files)
 
     def _close_files(self) -> None:
         self.weights.close()
@@ -78,6 +84,7 @@ def assemble_parts(
     encoder: Encoder | None,
     models: Sequence[ChatModel],
     layers: Sequence[AnyLayer],
+    routing_table: RoutingTable | None,
     count_tokens: Callable[[str], int] | None,
     clock: Callable[[], float],
 ) -> MemoryParts:
@@ -91,6 +98,13 @@ def assemble_parts(
     given = settings.memory
     encoder = build_encoder(settings) if encoder is None else encoder
     with ExitStack() as opened:  # what is open when another store fails is closed again
+        classifier = QueryClassifier(
+            table=routing_table,
+            layers=[layer.spec for layer in layers],
+            encoder=encoder,
+            models=models,
+        )
+        classifier.classify("What is there?")  # loads its weights, before a deadline runs
         store = MemoryStore.open(given.directory, encoder=encoder, clock=clock)
         opened.callback(store.close)
         weights = LayerWeights(given.directory / "weights.sqlite3", clock=clock)
@@ -98,55 +112,57 @@ def assemble_parts(
         tracker = QueryPatternTracker(given.directory / "patterns.sqlite3", clock=clock)
         opened.callback(tracker.close)
         unified = UnifiedMemory.open(given, encoder=encoder)
+        opened.callback(lambda: asyncio.run(unified.aclose()))  # this is a thread without a loop
         project = ProjectLayer(store, unified.files, project=given.project)
-        named = {layer.spec.name: layer for layer in (*built_in_layers(store), project, *layers)}
-        classifier = QueryClassifier(layers=[layer.spec for layer in layers], models=models)
         router = MemoryRouter(
-            named.values(),
+            [*_kept(built_in_layers(store), project, layers), *layers],
             classifier=classifier,
             weights=weights,
             generation=lambda: store.generation + unified.files.generation,
             clock=clock,
             layer_deadline_seconds=given.layer_deadline_seconds,
             deadline_seconds=given.deadline_seconds,
+            cache_seconds=given.cache_ttl_seconds,
         )
         relevance = Relevance(encoder)
-        in_thread_too = not encoder.static
         documents = DocumentIndex(store)
-        parts = MemoryParts(
-            store=store,
-            unified=unified,
-            classifier=classifier,
-            router=router,
-            recall=Recall(
-                router,
-                relevance=relevance,
-                clock=clock,
-                accessed=store.touch,
-                judges_in_thread=in_thread_too,
-            ),
+        recall = Recall(
+            router,
+            relevance=relevance,
+            clock=clock,
+            accessed=store.touch,
+            judges_in_thread=not encoder.static,
+        )
+        assembler = ContextAssembler(
+            Remembered(router, store, project),
             documents=documents,
-            assembler=ContextAssembler(
-                Remembered(router, store),
-                documents=documents,
-                relevance=relevance,
-                count_tokens=bundled_counter() if count_tokens is None else count_tokens,
-                clock=clock,
-                tracker=tracker,
-            ),
+            relevance=relevance,
+            count_tokens=bundled_counter() if count_tokens is None else count_tokens,
+            clock=clock,
             tracker=tracker,
-            weights=weights,
         )
         opened.pop_all()
-        return parts
+    return MemoryParts(
+        store, unified, classifier, router, recall, documents, assembler, tracker, weights
+    )
+
+
+def _kept(
+    built_in: Sequence[AnyLayer], project: ProjectLayer, plugged: Sequence[AnyLayer]
+) -> list[AnyLayer]:
+    """The built-in layers that no plugged one replaces; ``project`` is the one with the files."""
+    replaced = {layer.spec.name for layer in plugged}
+    layers = [project if one.spec.name == project.spec.name else one for one in built_in]
+    return [layer for layer in layers if layer.spec.name not in replaced]
 
 
 class Remembered:
     """The memory side of a context."""
 
-    def __init__(self, router: MemoryRouter, store: MemoryStore) -> None:
+    def __init__(self, router: MemoryRouter, store: MemoryStore, project: ProjectLayer) -> None:
         self._router = router
         self._store = store
+        self._project = project
 
     async def __call__(
         self, query: LayerQuery, *, strategy: Strategy, scope: Scope, k: int
@@ -159,9 +175,10 @@ class Remembered:
         return [item for report in route.results for item in report.items]
 
     def _by_words(self, query: LayerQuery, scope: Scope, k: int) -> list[MemoryItem]:
-        words = " ".join(query.terms) or query.text
-        return [
+        words = words_of(query)
+        stored = [
             item
             for layer in REMEMBERED
             for item in self._store.lexical(layer, words, scope=scope, k=k)
         ]
+        return [*stored, *self._project.in_files(query, scope=scope, k=k)]

@@ -16,6 +16,7 @@ from typing import Final
 from router.errors import InvalidRequest, StoreError
 from router.flight import in_thread
 from router.memory.model import NOBODY, MemoryItem, Scope
+from router.memory.stores.spaces import parse_scope, scope_key
 
 MAX_TRACKED: Final = 10_000
 
@@ -23,10 +24,9 @@ BUSY_SECONDS: Final = 5.0
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS retrievals (
-    layer TEXT NOT NULL, id TEXT NOT NULL,
-    user TEXT, project TEXT, session TEXT,
+    layer TEXT NOT NULL, scope TEXT NOT NULL, id TEXT NOT NULL,
     count INTEGER NOT NULL, last REAL NOT NULL,
-    PRIMARY KEY (layer, id)
+    PRIMARY KEY (layer, scope, id)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS by_last ON retrievals (last);
 """
@@ -83,20 +83,20 @@ class QueryPatternTracker:
 
     def _record(self, items: Sequence[MemoryItem]) -> None:
         now = self._clock()
-        rows = [(i.layer, i.id, i.scope.user, i.scope.project, i.scope.session, now) for i in items]
+        rows = [(item.layer, scope_key(item.scope), item.id, now) for item in items]
         with self._lock:
             try:
                 with self._database:
                     self._database.execute("BEGIN IMMEDIATE")
                     self._database.executemany(
-                        "INSERT INTO retrievals VALUES (?, ?, ?, ?, ?, 1, ?)"
-                        " ON CONFLICT (layer, id) DO UPDATE"
+                        "INSERT INTO retrievals VALUES (?, ?, ?, 1, ?)"
+                        " ON CONFLICT (layer, scope, id) DO UPDATE"
                         " SET count = count + 1, last = excluded.last",
                         rows,
                     )
                     self._database.execute(
-                        "DELETE FROM retrievals WHERE (layer, id) IN"
-                        " (SELECT layer, id FROM retrievals ORDER BY last DESC, layer, id"
+                        "DELETE FROM retrievals WHERE (layer, scope, id) IN (SELECT layer, scope,"
+                        " id FROM retrievals ORDER BY last DESC, layer, scope, id"
                         " LIMIT -1 OFFSET ?)",
                         (self._max_tracked,),
                     )
@@ -117,7 +117,7 @@ class QueryPatternTracker:
         with self._lock:
             try:
                 rows = self._database.execute(
-                    "SELECT layer, id, count, user, project, session FROM retrievals"
+                    "SELECT layer, id, count, scope FROM retrievals"
                     " WHERE count >= ? ORDER BY count DESC, last DESC, layer, id",
                     (min_retrievals,),
                 ).fetchall()
@@ -125,8 +125,8 @@ class QueryPatternTracker:
                 raise StoreError(f"cannot read {self._path}: {error}") from error
         return tuple(
             ConsolidationCandidate(layer, item_id, count)
-            for layer, item_id, count, user, project, session in rows
-            if scope.sees(Scope(user, project, session))
+            for layer, item_id, count, stored in rows
+            if scope.sees(parse_scope(stored))
         )
 
     def clear(self) -> None:

@@ -10,6 +10,9 @@ turns to further layers only while the answer is not good enough. Decisions:
 * An item below ``RELEVANCE_FLOOR`` is no answer. A floor of 0.1 means: to miss a memory that bears
   on the query is taken to be nine times as bad as to show one that does not. It lies below the
   default threshold on purpose: a doubtful item is shown, and further layers are tried.
+* A query that names no subject ("Which tasks are overdue?") asks for whatever its layers list, and
+  no word of it need be in an answer. What a primary layer lists for it is taken to bear on it with
+  probability ``LISTED`` times the layer's weight, if its words do not make it more.
 * One turn reads the next ``LAYERS_A_TURN`` secondary layers. Two, because they are read in
   parallel at the price of one.
 * Copies of one content are one item, with the provenance of all; the copy from the heavier layer
@@ -36,6 +39,7 @@ from typing import Final, Protocol
 from router.errors import InvalidRequest
 from router.flight import in_thread
 from router.memory.answers import CascadeStep, LayerReport, RecalledItem, RecallResult
+from router.memory.asking import names_no_subject
 from router.memory.confidence import (
     SECONDS_A_DAY,
     Confidence,
@@ -53,6 +57,7 @@ from router.memory.stores.contents import content_key
 _log = logging.getLogger(__name__)
 
 RELEVANCE_FLOOR: Final = 0.1
+LISTED: Final = 0.7
 LAYERS_A_TURN: Final = 2
 MAX_DEPTH: Final = 10
 SIMILARITY_WEIGHT: Final = 0.75
@@ -139,6 +144,7 @@ class Recall:
         candidates = min(MAX_K, k * _CANDIDATES_AN_ITEM)
         route = await self._router.route(query, scope=scope, k=candidates)
         pool = _Pool(query, datetime.fromtimestamp(self._clock(), UTC))
+        pool.take_listed(route.results)
         await self._judge(pool, route.results)
         path: list[CascadeStep] = []
         left = list(route.secondary) if cascade and route.results else []
@@ -262,6 +268,7 @@ class _Pool:
     reports: list[LayerReport] = field(default_factory=list)
     items: list[MemoryItem] = field(default_factory=list)
     _relevance: dict[str, float] = field(default_factory=dict)
+    _listed: dict[str, float] = field(default_factory=dict)
     _ranked: list[_Judged] = field(default_factory=list)
 
     def add(self, reports: Sequence[LayerReport]) -> None:
@@ -269,12 +276,20 @@ class _Pool:
         new = [item for report in reports for item in report.items]
         self.items = merge_duplicates([*self.items, *new])
 
+    def take_listed(self, reports: Sequence[LayerReport]) -> None:
+        """Note what primary layers list for a query that names no subject."""
+        if names_no_subject(rewrite(self.query, now=self.now)):
+            for report in reports:
+                for item in report.items:
+                    self._listed.setdefault(item.content, LISTED * report.weight)
+
     def unjudged(self) -> list[str]:
         return [item.content for item in self.items if item.content not in self._relevance]
 
     def judge(self, contents: Sequence[str], relevances: Sequence[float]) -> None:
         """Take up how relevant contents are, and put everything in order."""
-        self._relevance.update(zip(contents, relevances, strict=True))
+        for content, relevance in zip(contents, relevances, strict=True):
+            self._relevance[content] = max(relevance, self._listed.get(content, 0.0))
         judged = [_Judged(item, self._relevance[item.content]) for item in self.items]
         similarities = rank(
             self.query,

@@ -90,3 +90,12 @@ def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     (tmp_path / "patterns.sqlite3").write_bytes(b"not a database" * 100)
     with pytest.raises(StoreError, match=r"patterns\.sqlite3"):
         tracker(tmp_path)
+
+
+async def test_equal_ids_of_two_scopes_are_counted_apart(tmp_path: Path) -> None:
+    counts = tracker(tmp_path)
+    ada, bob = Scope(user="ada"), Scope(user="bob")
+    await counts.record([item(1, ada), item(1, bob)])
+    await counts.record([item(1, bob)])
+    assert (ids(counts, 1, ada), ids(counts, 1, bob)) == ([("m1", 1)], [("m1", 2)])
+    counts.close()

@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
+from router.memory.asking import META_STEMS
 from router.memory.layers.base import StoredLayer
 from router.memory.model import AttributeValue, LayerQuery, MemoryItem, Scope, ScoreKind
 from router.memory.stores.coverage import COUNTED, Coverage
 from router.memory.stores.spaces import Filter
-from router.text import stem, word_set
-
-_META_STEMS: Final = frozenset(
-    stem(word)
-    for word in word_set(
-        """
-        know known knowledge remember remembered memory memories store stored hold held cover
-        covered coverage expertise expert gap gaps missing many much little anything something
-        everything notes topic topics subject subjects best well have learned information info
-        overview summary count total about tell
-        """
-    )
-)
-"""Words that ask about the memory itself; what else a query says is the subject."""
+from router.text import stem
 
 
 class MetaLayer(StoredLayer):
@@ -35,7 +22,7 @@ class MetaLayer(StoredLayer):
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
         """As ``BlockingLayer`` says; scores are fused, those of coverage above 0.05."""
-        subject = " ".join(term for term in query.terms if stem(term) not in _META_STEMS)
+        subject = " ".join(term for term in query.terms if stem(term) not in META_STEMS)
         held = self._store.coverage(subject, scope=scope, where=Filter(period=query.period))
         counted = [coverage for coverage in held if coverage.layer != self.spec.name]
         answers = [_held(coverage, subject) for coverage in counted] or [_gap(subject)]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
 from router.memory.layers import specs
 from router.memory.layers.base import OwnedLayer
 from router.memory.model import LayerQuery, MemoryItem, Scope, ScoreKind
 from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.file_names import GLOBAL
 from router.memory.stores.files import FileStore
 from router.memory.stores.fusion import at_place
-
-GLOBAL_PREFIX: Final = "global/"
 
 
 class ProjectLayer(OwnedLayer):
@@ -48,5 +46,5 @@ class ProjectLayer(OwnedLayer):
         ours = scope.sees(self._owner)
         # The scope before the best: who sees the global files only must not lose them to others.
         found = self._files.search(query.text, k=k if ours else len(self._files.names()))
-        seen = [item for item in found if ours or item.id.startswith(GLOBAL_PREFIX)]
+        seen = [item for item in found if ours or item.id.startswith(f"{GLOBAL}/")]
         return [replace(item, layer=self.spec.name) for item in seen[:k]]

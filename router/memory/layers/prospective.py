@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from router.memory.asking import TASK_STEMS
 from router.memory.layers.base import POOL, StoredLayer, fused_score, reordered
 from router.memory.model import LayerQuery, MemoryItem, Period, Scope
 from router.memory.stores.spaces import Filter
-from router.text import stem, word_set
+from router.text import stem
 
 _BEGINNING: Final = datetime(1, 1, 2, tzinfo=UTC)
 _DONE: Final = re.compile(
@@ -18,18 +19,6 @@ _DONE: Final = re.compile(
 )
 _CANCELLED: Final = re.compile(r"\b(?:cancell?ed|dropped|abandoned)\b", re.IGNORECASE)
 _OVERDUE: Final = re.compile(r"\b(?:overdue|past due|late|missed)\b", re.IGNORECASE)
-_TASK_STEMS: Final = frozenset(
-    stem(word)
-    for word in word_set(
-        """
-        task tasks todo todos list pending open due overdue late missed reminder remind deadline
-        next action item upcoming outstanding left remaining still need needs anything something
-        done completed finished closed resolved cancelled canceled dropped abandoned past show get
-        work plate agenda today
-        """
-    )
-)
-"""Words that ask for tasks of a kind; what else a query says is what the tasks are about."""
 URGENCY: Final = 0.2
 """How much more a task counts that is due now than one that is due in a year."""
 
@@ -45,7 +34,7 @@ class ProspectiveLayer(StoredLayer):
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
         """As ``BlockingLayer`` says; scores are fused."""
         where = _filter(query)
-        subject = [term for term in query.terms if stem(term) not in _TASK_STEMS]
+        subject = [term for term in query.terms if stem(term) not in TASK_STEMS]
         if not subject:
             return self._store.soonest(self.spec.name, scope=scope, k=k, where=where)
         found = self._store.search(

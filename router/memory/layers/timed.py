@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
+from router.memory.asking import EVENT_STEMS
 from router.memory.layers.base import (
     POOL,
     StoredLayer,
@@ -16,18 +16,7 @@ from router.memory.layers.base import (
 from router.memory.model import LayerQuery, LayerSpec, MemoryItem, Scope
 from router.memory.stores.embedded import MemoryStore
 from router.memory.stores.spaces import Filter
-from router.text import stem, word_set
-
-_GENERAL_STEMS: Final = frozenset(
-    stem(word)
-    for word in word_set(
-        """
-        happened happening done going work worked talk talked said say spoke discuss discussed
-        events history continue
-        """
-    )
-)
-"""Words that ask for whatever there was; what else a query says is what it was about."""
+from router.text import stem
 
 
 class TimedLayer(StoredLayer):
@@ -48,7 +37,7 @@ class TimedLayer(StoredLayer):
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
         """As ``BlockingLayer`` says; scores are fused."""
         where = Filter(period=query.period)
-        if all(stem(term) in _GENERAL_STEMS for term in query.terms):
+        if all(stem(term) in EVENT_STEMS for term in query.terms):
             return self._store.newest(self.spec.name, scope=scope, k=k, where=where)
         found = self._store.search(
             self.spec.name,
