@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
 
-import click
 import typer
 
-from router.cli import output
-from router.cli.batch import read_lines
+from router.cli import classify, output
 from router.cli.options import EXIT_CODES, AsJson, read_settings
 from router.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from router.memory.answers import RecallResult
     from router.memory.memory import Memory
-    from router.memory.model import Classification, MemoryItem, Scope
+    from router.memory.model import MemoryItem, Scope
+    from router.memory.stores.unified import UnifiedAnswer
     from router.settings import Settings
 
 T = TypeVar("T")
@@ -49,19 +46,13 @@ def _run(work: Callable[[Memory, Settings], Awaitable[T]]) -> T:
     """Do something with an open memory, and close it whatever happens."""
 
     async def run() -> T:
-        async with _open() as (memory, settings):
+        from router.memory.memory import Memory
+
+        settings = read_settings()
+        async with Memory(settings) as memory:
             return await work(memory, settings)
 
     return asyncio.run(run())
-
-
-@asynccontextmanager
-async def _open() -> AsyncIterator[tuple[Memory, Settings]]:
-    from router.memory.memory import Memory
-
-    settings = read_settings()
-    async with Memory(settings) as memory:
-        yield memory, settings
 
 
 def _scope(settings: Settings, user: str | None, project: str | None, session: str | None) -> Scope:
@@ -76,75 +67,7 @@ def _scope(settings: Settings, user: str | None, project: str | None, session: s
     )
 
 
-@app.command("classify", epilog=EXIT_CODES)
-def classify_query(
-    query: Annotated[str | None, typer.Argument(help="What is asked.")] = None,
-    batch: Annotated[
-        Path | None,
-        typer.Option(
-            "--batch",
-            metavar="FILE",
-            exists=True,
-            dir_okay=False,
-            allow_dash=True,
-            help='JSONL rows {"query": ...}, or plain queries, one a line; - is standard input.',
-        ),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Say what a query asks for and which memory layers to read, primary first."""
-    from router.memory.classify import QueryClassifier
-
-    if (query is None) == (batch is None):
-        raise typer.BadParameter("give either a query or --batch FILE")
-    classifier = QueryClassifier()
-    if batch is not None:
-        raise typer.Exit(1 if _classify_lines(classifier.classify, batch) else 0)
-    assert query is not None  # noqa: S101 - one of the two is given
-    found = classifier.classify(query)
-    if as_json:
-        output.print_json({"query": query, **found.to_dict()})
-        return
-    table = output.table("layer", "weight", "", right=("weight",))
-    for choice in found.layers:
-        table.add_row(choice.name, f"{choice.weight:.2f}", "read")
-    for choice in found.secondary:
-        table.add_row(choice.name, f"{choice.weight:.2f}", "if those give too little")
-    screen = output.screen()
-    types = ", ".join(found.types) or "nothing that memory could hold"
-    screen.print(f"{types} (confidence {found.confidence:.2f})")
-    screen.print(table)
-    for reason in found.reasons:
-        screen.print(f"- {output.plain(reason)}")
-
-
-def _classify_lines(classify: Callable[[str], Classification], batch: Path) -> int:
-    """One JSON line for each line of the file; the number of those that could not be read."""
-    faults = 0
-    with click.open_file(str(batch), "rb") as source:
-        for line in read_lines(cast("BinaryIO", source)):
-            row: dict[str, Any] = {}
-            try:
-                row = _query_row(line.data)
-                answer = row | classify(row["query"]).to_dict()
-            except InvalidRequest as error:
-                faults += 1
-                answer = row | {"line": line.number, "error": str(error)}
-            output.print_json_line(answer)
-    return faults
-
-
-def _query_row(data: bytes | None) -> dict[str, Any]:
-    if data is None:
-        raise InvalidRequest("the line is too long")
-    try:
-        text = data.decode("utf-8-sig").strip()
-        raw = json.loads(text) if text.startswith("{") else {"query": text}
-    except (ValueError, RecursionError) as error:
-        raise InvalidRequest(f"not a JSON object: {error}") from error
-    if not isinstance(raw, dict) or not isinstance(raw.get("query"), str):
-        raise InvalidRequest("the key 'query' is missing, or no string")
-    return {"query": raw["query"]} | ({"id": raw["id"]} if "id" in raw else {})
+app.command("classify", epilog=EXIT_CODES)(classify.classify_query)
 
 
 @app.command("search", epilog=EXIT_CODES)
@@ -163,22 +86,25 @@ def search_memories(
     as_json: AsJson = False,
 ) -> None:
     """Search the project's memory files and the service beside them."""
-    found = _run(
-        lambda memory, _: memory.search(
+
+    async def search(memory: Memory, settings: Settings) -> tuple[UnifiedAnswer, bool]:
+        found = await memory.search(
             query,
             limit=limit,
             lexical_only=lexical_only,
             semantic_only=semantic_only,
             strategy=strategy,
         )
-    )
+        is_wanted = semantic_only or (settings.memory.service.url and not lexical_only)
+        return found, bool(is_wanted)
+
+    found, service_is_wanted = _run(search)
     if as_json:
         output.print_json(found.to_dict())
         return
     _print_items(found.items)
-    for side, report in (("files", found.files), ("service", found.service)):
-        if report.reason:
-            output.warn(f"{side}: {report.status.value}: {report.reason}")
+    if service_is_wanted and found.service.reason:
+        output.warn(f"the service gave nothing: {found.service.reason}")
 
 
 @app.command("recall", epilog=EXIT_CODES)
@@ -264,12 +190,12 @@ def assemble_context(
         output.print_json(found.to_dict())
         return
     if found.text:
-        typer.echo(found.text)
+        _print_content(found.text)
     for note in found.notes:
         output.warn(note)
     typer.echo(
-        f"{len(found.chunks)} pieces, {found.tokens} of {found.budget} tokens; "
-        f"{len(found.left_out)} left out",
+        f"pieces: {len(found.chunks)}; left out: {len(found.left_out)}; "
+        f"tokens: {found.tokens} of {found.budget}",
         err=True,
     )
 
@@ -298,7 +224,7 @@ def save_memory(
     as_json: AsJson = False,
 ) -> None:
     """Remember something: in a memory file, or with --layer in a memory layer."""
-    text = sys.stdin.read() if content == "-" else content
+    text = _read_input() if content == "-" else content
     when = None if created is None else _time(created)
     given = dict(_pair(each) for each in attributes or ())
     if layer is None and (given or when or user or project or session or kind != "note"):
@@ -330,6 +256,18 @@ def save_memory(
         typer.echo(f"saved {output.plain(saved['name'])}{told}")
     else:
         typer.echo(f"saved {output.plain(saved['id'])} to {saved['layer']}")
+
+
+def _read_input() -> str:
+    """A content from standard input, whatever the locale, without the line break at its end."""
+    from router.memory.model import MAX_CONTENT_CHARACTERS
+
+    most = 4 * MAX_CONTENT_CHARACTERS  # bytes; what is longer cannot be few enough characters
+    data = typer.get_binary_stream("stdin").read(most + 1)
+    try:
+        return data.decode("utf-8-sig").removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"content: not UTF-8: byte {error.start + 1}") from error
 
 
 def _time(text: str) -> datetime:
@@ -365,7 +303,7 @@ def get_memory(
     if as_json:
         output.print_json(item.to_dict())
     else:
-        typer.echo(item.content)
+        _print_content(item.content)
 
 
 @app.command("delete", epilog=EXIT_CODES)
@@ -397,13 +335,16 @@ def show_status(as_json: AsJson = False) -> None:
         table.add_row(state["name"], state["breaker"], output.plain(state["description"]))
     screen = output.screen()
     screen.print(table)
+    for kind, factors in status["weight_factors"].items():
+        learned = ", ".join(f"{layer} x{factor:.2f}" for layer, factor in factors.items())
+        screen.print(f"by feedback, {kind} queries weigh {output.plain(learned)}")
     unified = status["unified"]
     screen.print(f"stored in {output.plain(status['directory'])}")
-    screen.print(f"{unified['files']} memory files; service {unified['service']}")
+    screen.print(f"memory files: {unified['files']}; service: {unified['service']}")
     if unified["reason"] and unified["service"] != "off":
         output.warn(unified["reason"])
     if unified["waiting"]:
-        screen.print(f"{unified['waiting']} changes wait for the service")
+        screen.print(f"changes that wait for the service: {unified['waiting']}")
     for problem in unified["problems"]:
         output.warn(problem)
 
@@ -429,7 +370,10 @@ def sync_memories(
 
 @app.command("ingest", epilog=EXIT_CODES)
 def ingest_documents(
-    folder: Annotated[Path, typer.Argument(exists=True, help="Folder of documents, or one file.")],
+    folder: Annotated[
+        Path,
+        typer.Argument(help="Folder of documents, or one file; one that is gone is taken out."),
+    ],
     user: User = None,
     project: Project = None,
     session: Session = None,
@@ -447,7 +391,7 @@ def ingest_documents(
         output.print_json(report)
     else:
         typer.echo(
-            f"{report['files']} files: {report['added']} chunks added, {report['kept']} kept, "
+            f"files: {report['files']}; chunks: {report['added']} added, {report['kept']} kept, "
             f"{report['removed']} removed"
         )
     for problem in report["problems"]:
@@ -476,6 +420,21 @@ def give_feedback(
         raise typer.BadParameter("give LAYER, --query, and --useful or --useless; or --reset")
     _run(lambda memory, _: memory.feedback(layer, useful=useful, query=query))
     typer.echo(f"noted for {output.plain(layer)}", err=True)
+
+
+def _print_content(text: str) -> None:
+    """A text as it is, in UTF-8, where a program reads it. A person sees it with the power taken
+    out of control characters, line breaks and tabs apart."""
+    if sys.stdout.isatty():
+        typer.echo("".join(_harmless(sign) for sign in text))
+    else:
+        typer.echo(text.encode("utf-8", "backslashreplace"))
+
+
+def _harmless(sign: str) -> str:
+    if sign.isprintable() or sign in "\n\t":
+        return sign
+    return output.plain(sign) or " "  # some white space is no more than that to plain
 
 
 def _print_items(items: tuple[MemoryItem, ...]) -> None:
