@@ -1,4 +1,5 @@
-"""cascade-router: which skills to load for a request, with a confidence that means what it says."""
+"""cascade-router: which skills to load for a request and which memories to read, with a confidence
+that means what it says."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -7,15 +8,20 @@ from router.errors import (
     ConfigurationError,
     EncoderError,
     InvalidRequest,
+    LayerError,
     LLMAnswerError,
     LLMError,
     LLMRejected,
     LLMUnavailable,
     ManifestError,
+    MemoryServiceError,
+    ReadOnlyMemory,
     RouterError,
     StoreError,
+    UnknownMemory,
     UnknownSkill,
 )
+from router.memory.model import MemoryItem, Scope
 from router.request import Request, Turn
 from router.result import (
     Candidate,
@@ -32,6 +38,8 @@ from router.stages.fuzzy import FuzzyCache
 from router.sync import SyncSemanticRouter
 
 if TYPE_CHECKING:
+    from router.memory.memory import Memory
+    from router.memory.sync_memory import SyncMemory
     from router.retrieval.discover import Discovered
     from router.settings import Settings
     from router.skills.shared import (
@@ -54,18 +62,26 @@ __all__ = [
     "LLMRejected",
     "LLMUnavailable",
     "LayerChoice",
+    "LayerError",
     "ManifestError",
+    "Memory",
+    "MemoryItem",
+    "MemoryServiceError",
     "Outcome",
+    "ReadOnlyMemory",
     "Request",
     "RouterError",
     "RoutingResult",
+    "Scope",
     "SemanticRouter",
     "Settings",
     "Stage",
     "StageTrace",
     "StoreError",
+    "SyncMemory",
     "SyncSemanticRouter",
     "Turn",
+    "UnknownMemory",
     "UnknownSkill",
     "get_skill_manifest",
     "get_skill_registry",
@@ -82,7 +98,9 @@ def __getattr__(name: str) -> Any:
 
 _LATE: Final = {
     "Discovered": "router.retrieval.discover",
+    "Memory": "router.memory.memory",
     "Settings": "router.settings",
+    "SyncMemory": "router.memory.sync_memory",
     "get_skill_manifest": "router.skills.shared",
     "get_skill_registry": "router.skills.shared",
     "list_available_skills": "router.skills.shared",

@@ -14,6 +14,7 @@ from router.errors import StoreError
 from router.learning.evidence import EvidenceStore
 from router.learning.learner import Learner
 from router.llm.protocol import ChatModel
+from router.memory.classify import QueryClassifier
 from router.request import Request
 from router.result import RoutingResult
 from router.retrieval.discover import CatalogueIndex
@@ -79,6 +80,7 @@ class Assembly:
         record: which skills the caches were last made right for.
         catalogues: finds skills that are not installed; opens nothing before it is asked.
         learner: what is learnt from answers; None where that is switched off, or cannot be kept.
+        classifier: says which memory layers a request needs.
     """
 
     installed: Installed
@@ -87,6 +89,7 @@ class Assembly:
     record: CatalogRecord
     catalogues: CatalogueIndex
     learner: Learner | None
+    classifier: QueryClassifier
 
 
 def assemble(
@@ -136,6 +139,7 @@ def assemble(
         CatalogRecord(folder / f"catalog-{base}.json"),
         CatalogueIndex(settings.catalogues, encoder=encoder, state_dir=settings.state_dir),
         _learner(settings, encoder, has_llm=bool(models)),
+        QueryClassifier(encoder=encoder),
     )
 
 

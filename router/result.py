@@ -145,7 +145,8 @@ class RoutingResult(_Copied):
         decision: route, clarify or abstain.
         selected_skills: skills to load, best first; empty unless ``decision`` is ``ROUTE``.
         suggested_skills: skills that may help but were not chosen, best first.
-        memory_layers: memory layers to read, heaviest first; empty unless an LLM named some.
+        memory_layers: memory layers to read, heaviest first: those that the LLM named, else those
+            that the query classifier did; empty when memory has nothing to say on the request.
         mission_brief: what the loaded skills are asked to do, in a sentence.
         reasoning: why, in a sentence or two.
         confidence: probability in [0, 1] that the decision is right: for ``ROUTE`` that the

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Self
 from router.errors import ConfigurationError, InvalidRequest
 from router.flight import SingleFlight
 from router.live import LiveSkills
+from router.memory.model import MAX_QUERY_CHARACTERS
 from router.request import Request, Turn
 from router.result import Outcome, RoutingResult, Stage, StageTrace
 from router.stages.exact import ExactCache
@@ -366,6 +367,7 @@ class SemanticRouter:
         result = decided.as_result(
             installed.catalog.version, caches, parts.learner, id=next(self._ids)
         )
+        result = self._with_memory(asked.text, result)
         if decided.strong and installed is live.installed:  # else it is learnt too late
             self.exact.set(asked.text, result, context)
             if teach_fuzzy:
@@ -373,6 +375,13 @@ class SemanticRouter:
         if decided.audit is not None:
             live.in_background(self._audit(asked, installed, context, decided.audit))
         return result
+
+    def _with_memory(self, text: str, result: RoutingResult) -> RoutingResult:
+        """The result with the memory layers to read, where no LLM has named any."""
+        if result.memory_layers:
+            return result
+        query = text.strip()[:MAX_QUERY_CHARACTERS]
+        return result.copy_with(memory_layers=self._live.parts.classifier.classify(query).layers)
 
     async def _audit(
         self, asked: Request, installed: Installed, context: str, judgement: Judgement
@@ -431,6 +440,7 @@ class SemanticRouter:
         result = of_feedback(answer.text, skills).as_result(
             installed.catalog.version, (), id=next(self._ids)
         )
+        result = self._with_memory(answer.text, result)
         self.exact.set(answer.text, result, answer.context)
         await self.fuzzy.learn(answer.text, result, answer.context)
 

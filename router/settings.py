@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import platformdirs
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
@@ -158,6 +158,43 @@ class LearningSettings(_Section):
     """Whether requests of a scope teach too. What they teach serves every scope."""
 
 
+class MemoryServiceSettings(_Section):
+    """A Forgetful server beside the memory files; without a URL the files stand alone."""
+
+    url: str | None = None
+    """Such as ``http://127.0.0.1:8020``. A host that is not loopback needs https and a token."""
+    protocol: Literal["http", "mcp"] = "http"
+    """Its HTTP API, or its MCP endpoint (which needs the extra ``mcp``)."""
+    token: SecretStr | None = None
+    """Set it by environment variable, not in a file."""
+
+
+class MemorySettings(_Section):
+    """Memory: layers, files, and the service that augments them."""
+
+    directory: StateFolder = Field(
+        default_factory=lambda: platformdirs.user_data_path("cascade-router") / "memory"
+    )
+    """Where memories are kept. Not a cache: nothing else holds them."""
+    project_directory: StateFolder = Path()
+    """The project whose ``.serena/memories`` are the canonical files."""
+    read_only_patterns: Names = ()
+    """Regular expressions; a memory file whose whole name matches one is never written."""
+    ignored_patterns: Names = ()
+    """Regular expressions; a memory file whose whole name matches one is not there at all."""
+    user: str | None = None
+    project: str | None = None
+    session: str | None = None
+    """Whose memories they are where a call does not say."""
+    layer_deadline_seconds: float = Field(0.05, gt=0)
+    """What one layer may take; what it has not found by then is not waited for ..."""
+    deadline_seconds: float = Field(0.25, gt=0)
+    """... nor what all of them have not."""
+    cache_ttl_seconds: float = Field(300.0, gt=0)
+    """How long an answer of the layers may be given again while nothing is written."""
+    service: MemoryServiceSettings = MemoryServiceSettings()
+
+
 class Settings(BaseSettings):
     """All settings; see the module's text for their sources."""
 
@@ -194,6 +231,7 @@ class Settings(BaseSettings):
     encoder: EncoderSettings = EncoderSettings()
     watch: WatchSettings = WatchSettings()
     learning: LearningSettings = LearningSettings()
+    memory: MemorySettings = MemorySettings()
 
     def __init__(self, **values: Any) -> None:
         """Read all sources.
@@ -225,6 +263,17 @@ class Settings(BaseSettings):
         )
 
 
+_SECRETS: Final = (("llm", "openai", "api_key"), ("memory", "service", "token"))
+
+
+def _holds(values: object, path: tuple[str, ...]) -> bool:
+    for name in path:
+        if not isinstance(values, dict) or name not in values:
+            return False
+        values = values[name]
+    return True
+
+
 def _from_file(
     file: str, source: type[TomlConfigSettingsSource], settings_cls: type[BaseSettings]
 ) -> PydanticBaseSettingsSource:
@@ -232,13 +281,13 @@ def _from_file(
     and committed, so they may not hold a key."""
     try:
         settings = source(settings_cls)
-        llm = settings().get("llm")
-        openai = llm.get("openai") if isinstance(llm, dict) else None
-        if isinstance(openai, dict) and "api_key" in openai:
-            raise ConfigurationError(
-                f"{file}: setting llm.openai.api_key: keys are read from the environment only; "
-                "set ROUTER_LLM__OPENAI__API_KEY or OPENAI_API_KEY"
-            )
+        for path in _SECRETS:
+            if _holds(settings(), path):
+                variable = "ROUTER_" + "__".join(path).upper()
+                raise ConfigurationError(
+                    f"{file}: setting {'.'.join(path)}: keys are read from the environment only; "
+                    f"set {variable}"
+                )
         return settings
     except (OSError, ValueError) as error:  # it cannot be read, or is not TOML
         raise ConfigurationError(f"{file}: {error}") from error

@@ -5,14 +5,12 @@ A router belongs to one event loop, so this one runs in a loop of its own, in a 
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
+from router.loop_thread import LoopThread
 from router.request import Turn
 from router.result import RoutingResult
 from router.router import SemanticRouter
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
     from router.settings import Settings
     from router.skills.catalog import Catalog
     from router.skills.changes import CatalogChange
-
-T = TypeVar("T")
 
 
 class SyncSemanticRouter:
@@ -51,17 +47,11 @@ class SyncSemanticRouter:
 
     def _start(self, router: SemanticRouter) -> None:
         self._router = router
-        self._closed = False
-        self._submitting = threading.Lock()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="router-sync", daemon=True
-        )
-        self._thread.start()
+        self._thread = LoopThread("router")
 
     def __enter__(self) -> Self:
         try:
-            self._wait(self._router.open())
+            self._thread.wait(self._router.open())
         except BaseException:
             self.close()
             raise
@@ -78,7 +68,7 @@ class SyncSemanticRouter:
     @property
     def catalog(self) -> Catalog:
         """The skills that the next request is routed over; reads them when it is first asked."""
-        return self._wait(self._router.open()).catalog
+        return self._thread.wait(self._router.open()).catalog
 
     def route(
         self,
@@ -89,7 +79,7 @@ class SyncSemanticRouter:
         use_semantic_cache: bool = True,
     ) -> RoutingResult:
         """See ``SemanticRouter.route``."""
-        return self._wait(
+        return self._thread.wait(
             self._router.route(request, available_skills, history, scope, use_semantic_cache)
         )
 
@@ -100,61 +90,27 @@ class SyncSemanticRouter:
         scope: str | None = None,
     ) -> list[RoutingResult]:
         """See ``SemanticRouter.route_many``."""
-        return self._wait(self._router.route_many(requests, available_skills, scope))
+        return self._thread.wait(self._router.route_many(requests, available_skills, scope))
 
     def discover(
         self, query: str, *, limit: int = 10, installed_only: bool = True
     ) -> tuple[Discovered, ...]:
         """See ``SemanticRouter.discover``."""
-        return self._wait(self._router.discover(query, limit=limit, installed_only=installed_only))
+        return self._thread.wait(
+            self._router.discover(query, limit=limit, installed_only=installed_only)
+        )
 
     def feedback(
         self, result_id: str, skills: Iterable[str] | None = None, *, right: bool | None = None
     ) -> None:
         """See ``SemanticRouter.feedback``."""
-        self._wait(self._router.feedback(result_id, skills, right=right))
+        self._thread.wait(self._router.feedback(result_id, skills, right=right))
 
     def reload(self) -> CatalogChange:
         """See ``SemanticRouter.reload``."""
-        return self._wait(self._router.reload())
+        return self._thread.wait(self._router.reload())
 
     def close(self) -> None:
         """Answer what other threads asked, close the router and end its thread. Closing twice is
         fine."""
-        with self._submitting:
-            closed, self._closed = self._closed, True
-        if not closed:
-            asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result()
-            self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        if not closed:
-            self._loop.close()
-
-    async def _shut_down(self) -> None:
-        await self._router.aclose()
-        # A caller in another thread would wait for ever for work that stops with the loop.
-        rest = asyncio.all_tasks() - {asyncio.current_task()}
-        await asyncio.gather(*rest, return_exceptions=True)
-        await self._loop.shutdown_default_executor()
-
-    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        try:
-            with self._submitting:
-                if self._closed:
-                    work.close()
-                    raise RuntimeError("this router is closed")
-                future = asyncio.run_coroutine_threadsafe(work, self._loop)
-            return future.result()
-        except BaseException:
-            # Ctrl-C above all, which may come between any two steps: what nobody waits for any
-            # more is stopped. A loop that has ended has nothing left to stop.
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(_stop, work)
-            raise
-
-
-def _stop(work: Coroutine[Any, Any, Any]) -> None:
-    """Cancel the task that runs this coroutine, if there is one."""
-    for task in asyncio.all_tasks():
-        if task.get_coro() is work:
-            task.cancel()
+        self._thread.close(self._router.aclose)

@@ -7,11 +7,37 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from router.cli import cache, config, demo, evaluate, learn, lint, mcp, output, route, skills, watch
+from router.cli import (
+    cache,
+    config,
+    demo,
+    evaluate,
+    learn,
+    lint,
+    mcp,
+    memory,
+    output,
+    route,
+    skills,
+    watch,
+)
 from router.cli.options import EXIT_CODES
-from router.errors import ConfigurationError, InvalidRequest, RouterError, UnknownSkill
+from router.errors import (
+    ConfigurationError,
+    InvalidRequest,
+    ReadOnlyMemory,
+    RouterError,
+    UnknownMemory,
+    UnknownSkill,
+)
 
-_INPUT_FAULTS = (ConfigurationError, InvalidRequest, UnknownSkill)
+_INPUT_FAULTS = (
+    ConfigurationError,
+    InvalidRequest,
+    ReadOnlyMemory,
+    UnknownMemory,
+    UnknownSkill,
+)
 
 
 class _Commands(TyperGroup):
@@ -32,7 +58,7 @@ class _Commands(TyperGroup):
 
 app = typer.Typer(
     cls=_Commands,
-    help="Decides which skills an agent should load for a request.",
+    help="Decides which skills an agent should load and which memories it should read.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
     # Plain help: a third of the time of rich's, and it takes no brackets for markup.
@@ -69,6 +95,7 @@ skills.app.command("new", epilog=EXIT_CODES)(lint.new_skill)
 skills.app.command("watch", epilog=EXIT_CODES)(watch.watch_skills)
 app.add_typer(skills.app, name="skills", help="List, show, search, check, lint and write skills.")
 app.add_typer(cache.app, name="cache", help="Look at the cached routes, or forget them.")
+app.add_typer(memory.app, name="memory", help="Classify, search, recall, assemble, remember.")
 app.command("config", epilog=EXIT_CODES)(config.show_config)
 app.command("feedback", epilog=EXIT_CODES)(learn.give_feedback)
 app.command("calibrate", epilog=EXIT_CODES)(learn.calibrate)

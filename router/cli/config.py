@@ -150,7 +150,8 @@ def _shown(name: str, value: Any) -> Any:
         return MASK
     if isinstance(value, tuple):
         return [str(item) for item in value]
-    return _without_credentials(str(value)) if name in _PROVIDER_VARIABLES else str(value)
+    is_address = name in _PROVIDER_VARIABLES or name.endswith("url")
+    return _without_credentials(str(value)) if is_address else str(value)
 
 
 def _without_credentials(address: str) -> str:

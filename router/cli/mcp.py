@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, redirect_stdout
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -52,7 +52,7 @@ def mcp(
         ),
     ] = None,
 ) -> None:
-    """Serve routing and skills over MCP: on standard input and output, or over HTTP."""
+    """Serve routing, skills and memory over MCP: on standard input and output, or over HTTP."""
     if find_spec("mcp") is None:
         raise ConfigurationError("the MCP server is an extra: pip install 'cascade-router[mcp]'")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
@@ -86,14 +86,17 @@ def _token(variable: str) -> str:
 
 
 @asynccontextmanager
-async def _watching(opened: SemanticRouter) -> AsyncIterator[SkillServer]:
+async def _watching(opened: SemanticRouter, settings: Settings) -> AsyncIterator[SkillServer]:
     """A server whose clients are told of every change on the disk while the block runs."""
     from router.mcp.server import SkillServer
+    from router.memory.memory import Memory
 
-    server = SkillServer(opened)
-    opened.manager.observers.add(server)
-    async with opened.manager.watch():
-        yield server
+    # Not entered, because that would open it before anybody asks for it.
+    async with aclosing(Memory(settings)) as memory:
+        server = SkillServer(opened, memory=memory)
+        opened.manager.observers.add(server)
+        async with opened.manager.watch():
+            yield server
 
 
 async def _serve_stdio(folders: Sequence[Path] | None, settings: Settings) -> None:
@@ -102,7 +105,7 @@ async def _serve_stdio(folders: Sequence[Path] | None, settings: Settings) -> No
     async with AsyncExitStack() as stack:
         with redirect_stdout(sys.stderr):  # the client reads what a library might print
             opened = await stack.enter_async_context(open_router(folders, settings))
-        server = await stack.enter_async_context(_watching(opened))
+        server = await stack.enter_async_context(_watching(opened, settings))
         await serve_stdio(server, await stack.enter_async_context(stdio_streams()))
 
 
@@ -118,7 +121,7 @@ async def _serve_http(
     from router.mcp.http import serve_http, served_names
 
     names = served_names(host, allowed=allowed, token=token)
-    async with open_router(folders, settings) as opened, _watching(opened) as server:
+    async with open_router(folders, settings) as opened, _watching(opened, settings) as server:
         await serve_http(
             server,
             host=host,

@@ -13,9 +13,9 @@ and S of all bands, the number of errors among them stays, at the stated confide
     U = S + z sqrt(S + sum_b S_b^2 / (k_b + a))
 
 The first term under the root is the spread of a sum of rare events, the second what is not known
-about the corrections; a is how much the model's own word counts, in errors. z is the two-sided quantile, so half of what the confidence leaves open
-remains for what the model does not know of its own shape. A request is answered locally when both
-hold:
+about the corrections; a is how much the model's own word counts, in errors. z is the two-sided
+quantile, so half of what the confidence leaves open remains for what the model does not know of
+its own shape. A request is answered locally when both hold:
 
 * its risk is at most the threshold: the highest with which traffic like the most recent would
   bring U to the allowance ``HORIZON`` requests from now. So what is left over is spent evenly, on
@@ -71,7 +71,7 @@ RISK_CAP: Final = 10.0
 BANDS: Final = (0.5, 2.0, 5.0, RISK_CAP)
 """Upper edges of the bands of risk, in units of ``max_error``."""
 
-PRIOR_ERRORS: Final = 2.0
+PRIOR_ERRORS: Final = 4.0
 
 AUDIT_START: Final = 0.10
 AUDIT_FLOOR: Final = 0.02
@@ -316,7 +316,7 @@ class ErrorBound:
             return self._ask(reason, None, None, None)
         self._recent.append(signals)
         if self._model is None:
-            reason = f"{len(self._outcomes)} of {MIN_EVIDENCE} outcomes to judge local answers by."
+            reason = f"{len(self._outcomes)} of {MIN_EVIDENCE} outcomes to judge by."
             return self._ask(reason, None, answer, signals)
         risk = self._model.risk(signals)
         self._recent_risks.append(risk)

@@ -1,1 +1,1 @@
-"""The MCP server: routing and skills for any agent that speaks the Model Context Protocol."""
+"""The MCP server: routing, skills and memory for agents that speak the Model Context Protocol."""

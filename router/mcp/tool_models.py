@@ -1,10 +1,15 @@
-"""What travels in a tool call: arguments, answers, and the JSON schemas that describe them."""
+"""What a tool is, and what travels in its calls: arguments, answers, and the JSON schemas that
+describe them."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final, Literal
 
+import mcp_types as types
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, WithJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
 
@@ -164,3 +169,42 @@ def input_schema(arguments: type[Arguments]) -> dict[str, Any]:
 def output_schema(output: TypeAdapter[Any]) -> dict[str, Any]:
     """The schema of a tool's structured answer."""
     return output.json_schema(schema_generator=_Lean, mode="serialization")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool: what is advertised of it, and what it does with checked arguments."""
+
+    name: str
+    title: str
+    description: str
+    arguments: type[Arguments]
+    output: TypeAdapter[Any]
+    run: Callable[[Any], Awaitable[types.CallToolResult]]
+    read_only: bool = True
+    open_world: bool = False
+
+    def advertised(self, input_schema: dict[str, Any]) -> types.Tool:
+        """The tool as clients see it. One that writes may replace what there was."""
+        return types.Tool(
+            name=self.name,
+            title=self.title,
+            description=self.description,
+            input_schema=input_schema,
+            output_schema=output_schema(self.output),
+            annotations=types.ToolAnnotations(
+                read_only_hint=self.read_only,
+                destructive_hint=not self.read_only,
+                idempotent_hint=self.read_only,
+                open_world_hint=self.open_world,
+            ),
+        )
+
+
+def answer(structured: Mapping[str, Any], text: str | None = None) -> types.CallToolResult:
+    """A tool's answer; without a text of its own, the text is the structured answer as JSON."""
+    if text is None:
+        text = json.dumps(structured, ensure_ascii=False)
+    return types.CallToolResult(
+        content=[types.TextContent(text=text)], structured_content=dict(structured)
+    )

@@ -1,4 +1,4 @@
-"""The four tools: how each is advertised, and what it does.
+"""The tools: how each is advertised, and what it does.
 
 Arguments are checked by the pydantic models that the advertised schemas come from. A fault that the
 caller can do something about (bad arguments, an unknown skill, an encoder that is down) is a result
@@ -11,11 +11,10 @@ import asyncio
 import difflib
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
@@ -25,7 +24,6 @@ from router.errors import RouterError, UnknownSkill
 from router.mcp.skill_files import NotServed, list_files, uri_of
 from router.mcp.tool_models import (
     MAX_FAILURES,
-    Arguments,
     CacheStatus,
     Failure,
     FindArguments,
@@ -38,9 +36,10 @@ from router.mcp.tool_models import (
     RouterStatus,
     SkillCounts,
     StatusArguments,
+    Tool,
     Why,
+    answer,
     input_schema,
-    output_schema,
 )
 from router.request import Turn
 from router.result import RoutingResult
@@ -50,44 +49,20 @@ from router.skills.manifest import MAX_KEPT_NAME
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from router.memory.memory import Memory
     from router.router import SemanticRouter
     from router.skills.catalog import Catalog
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _Tool:
-    """A tool: what is advertised of it, and what it does with checked arguments."""
-
-    name: str
-    title: str
-    description: str
-    arguments: type[Arguments]
-    output: TypeAdapter[Any]
-    run: Callable[[Any], Awaitable[types.CallToolResult]]
-    open_world: bool = False
-
-    def advertised(self, input_schema: dict[str, Any]) -> types.Tool:
-        return types.Tool(
-            name=self.name,
-            title=self.title,
-            description=self.description,
-            input_schema=input_schema,
-            output_schema=output_schema(self.output),
-            annotations=types.ToolAnnotations(
-                read_only_hint=True, idempotent_hint=True, open_world_hint=self.open_world
-            ),
-        )
-
-
 class Tools:
-    """The tools over one open router."""
+    """The tools over one open router and, if there is one, a memory."""
 
-    def __init__(self, router: SemanticRouter) -> None:
+    def __init__(self, router: SemanticRouter, memory: Memory | None = None) -> None:
         self._router = router
-        tools = (
-            _Tool(
+        tools: tuple[Tool, ...] = (
+            Tool(
                 "route",
                 "Route a request",
                 "Decides which skills to load for a request, or that none fits or that the user "
@@ -97,7 +72,7 @@ class Tools:
                 self._route,
                 open_world=True,  # it may ask an LLM
             ),
-            _Tool(
+            Tool(
                 "find_skills",
                 "Find skills",
                 "Ranks the installed skills for a query and says why. On request it also suggests "
@@ -106,7 +81,7 @@ class Tools:
                 TypeAdapter(FoundSkills),
                 self._find,
             ),
-            _Tool(
+            Tool(
                 "load_skill",
                 "Load a skill",
                 "Gives a skill's instructions and the paths of its other files.",
@@ -114,7 +89,7 @@ class Tools:
                 TypeAdapter(LoadedSkill),
                 self._load,
             ),
-            _Tool(
+            Tool(
                 "router_status",
                 "Router status",
                 "Shows which skills are loaded or faulty, and the state of caches, encoder and "
@@ -124,6 +99,10 @@ class Tools:
                 self._status,
             ),
         )
+        if memory is not None:
+            from router.mcp.memory_tools import MemoryTools
+
+            tools += MemoryTools(memory).tools
         self._tools = {tool.name: tool for tool in tools}
 
     async def list_tools(
@@ -175,7 +154,7 @@ class Tools:
         full = result.to_dict()
         # A model pays for every token and needs no trace; programs read the structured content.
         brief = {key: value for key, value in full.items() if key != "trace"}
-        return _answer(full, json.dumps(brief, ensure_ascii=False))
+        return answer(full, json.dumps(brief, ensure_ascii=False))
 
     async def _find(self, asked: FindArguments) -> types.CallToolResult:
         catalog = (await self._router.open()).catalog  # the one that is searched, see discover
@@ -201,7 +180,7 @@ class Tools:
                 )
             ],
         )
-        return _answer(found.model_dump(mode="json"))
+        return answer(found.model_dump(mode="json"))
 
     async def _load(self, asked: LoadArguments) -> types.CallToolResult:
         # The snapshot's text and not the file's: the file may be half-written at the moment.
@@ -224,7 +203,7 @@ class Tools:
             resources=[path for path in paths if path != SKILL_FILE],
             note=note,
         )
-        return _answer(loaded.model_dump(mode="json"), _as_text(loaded))
+        return answer(loaded.model_dump(mode="json"), _as_text(loaded))
 
     async def _status(self, _asked: StatusArguments) -> types.CallToolResult:
         router, catalog = self._router, self._router.catalog
@@ -255,7 +234,7 @@ class Tools:
             encoder=encoder.kind if encoder.model is None else f"{encoder.kind} {encoder.model}",
             models=[Model(provider=model.provider, model=model.model) for model in router.models],
         )
-        return _answer(status.model_dump(mode="json"))
+        return answer(status.model_dump(mode="json"))
 
 
 def skill_names(catalog: Catalog) -> tuple[str, ...]:
@@ -270,14 +249,6 @@ def package_version() -> str:
         return version("cascade-router")
     except PackageNotFoundError:
         return ""
-
-
-def _answer(structured: Mapping[str, Any], text: str | None = None) -> types.CallToolResult:
-    if text is None:
-        text = json.dumps(structured, ensure_ascii=False)
-    return types.CallToolResult(
-        content=[types.TextContent(text=text)], structured_content=dict(structured)
-    )
 
 
 def _fault(message: str) -> types.CallToolResult:

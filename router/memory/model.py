@@ -88,6 +88,10 @@ class Scope:
         return {name: value for name, value in given.items() if value is not None}
 
 
+NOBODY: Final = Scope()
+"""Nobody in particular."""
+
+
 class ScoreKind(StrEnum):
     """What an item's score is. Scores of different kinds never compare."""
 
@@ -132,7 +136,7 @@ class MemoryItem:
     tags: tuple[str, ...] = ()
     accessed: datetime | None = None
     usefulness: float = 0.5
-    scope: Scope = Scope()
+    scope: Scope = NOBODY
     provenance: tuple[str, ...] = ()
     attributes: Mapping[str, AttributeValue] = field(
         default_factory=lambda: MappingProxyType({}), hash=False
@@ -224,6 +228,17 @@ class Classification:
     secondary: tuple[LayerChoice, ...]
     confidence: float
     reasons: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The classification as plain JSON types; ``layers`` are names, primary first."""
+        return {
+            "types": [each.value for each in self.types],
+            "layers": [choice.name for choice in self.layers],
+            "weights": {choice.name: choice.weight for choice in self.layers},
+            "secondary": [choice.name for choice in self.secondary],
+            "confidence": self.confidence,
+            "reasons": list(self.reasons),
+        }
 
 
 @dataclass(frozen=True, slots=True)

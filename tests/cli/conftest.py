@@ -74,6 +74,8 @@ def clean_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path / "work")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("ROUTER_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("ROUTER_MEMORY__DIRECTORY", str(tmp_path / "memory"))
+    monkeypatch.delenv("SERENA_HOME", raising=False)  # under HOME then
     monkeypatch.setenv("PYTHONPATH", str(Path(router.__file__).parents[1]))
 
 

@@ -62,7 +62,8 @@ async def test_every_tool_and_resource_answers(
         assert client.instructions is not None
         assert "`route`" in client.instructions
         tools = [tool.name for tool in (await client.list_tools()).tools]
-        assert tools == ["route", "find_skills", "load_skill", "router_status"]
+        # Those of memory follow where the server has one; they have tests of their own.
+        assert tools[:4] == ["route", "find_skills", "load_skill", "router_status"]
         arguments: dict[str, dict[str, Any]] = {
             "route": {"request": "commit and push my branch", "history": ["hello"], "scope": "me"},
             "find_skills": {"query": "flaky pytest", "limit": 1},
@@ -70,7 +71,7 @@ async def test_every_tool_and_resource_answers(
             "router_status": {},
         }
         # The client checks each structured answer against the tool's output schema.
-        answers = {name: await client.call_tool(name, arguments[name]) for name in tools}
+        answers = {name: await client.call_tool(name, arguments[name]) for name in arguments}
         listed = (await client.list_resources()).resources
         [content] = (await client.read_resource("skill://git/scripts/undo.sh")).contents
     assert not any(answer.is_error for answer in answers.values())

@@ -1,0 +1,50 @@
+"""Queries that name no subject: "What did we do last week?", "Which tasks are overdue?".
+
+They ask for whatever a layer holds of a time or a kind. The layer lists it; and none of it need
+share a word with the query, so its relevance cannot be judged from words.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from router.memory.model import LayerQuery
+from router.text import stem, word_set
+
+
+def _stems(words: str) -> frozenset[str]:
+    return frozenset(stem(word) for word in word_set(words))
+
+
+EVENT_STEMS: Final = _stems(
+    """
+    happened happening done going work worked talk talked said say spoke discuss discussed
+    events history continue
+    """
+)
+"""Words that ask for whatever there was."""
+TASK_STEMS: Final = _stems(
+    """
+    task tasks todo todos list pending open due overdue late missed reminder remind deadline
+    next action item upcoming outstanding left remaining still need needs anything something
+    done completed finished closed resolved cancelled canceled dropped abandoned past show get
+    work plate agenda today
+    """
+)
+"""Words that ask for tasks of a kind."""
+META_STEMS: Final = _stems(
+    """
+    know known knowledge remember remembered memory memories store stored hold held cover
+    covered coverage expertise expert gap gaps missing many much little anything something
+    everything notes topic topics subject subjects best well have learned information info
+    overview summary count total about tell
+    """
+)
+"""Words that ask about the memory itself."""
+_TALK_STEMS: Final = _stems("just stop stopped chat conversation session so far recap summarize")
+_ASKING: Final = EVENT_STEMS | TASK_STEMS | META_STEMS | _TALK_STEMS
+
+
+def names_no_subject(query: LayerQuery) -> bool:
+    """Whether nothing in a query says what the memories asked for are about."""
+    return all(stem(term) in _ASKING for term in query.terms)

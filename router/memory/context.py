@@ -1,0 +1,186 @@
+"""What a context is made of: strategies, the weights of the two sides, chunks, and the whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from router.errors import InvalidRequest
+
+
+class Strategy(StrEnum):
+    """Where a context comes from."""
+
+    LEXICAL = "lexical"
+    """Memory, by words alone."""
+    EPISODIC = "episodic"
+    """What was said and done, by time and words."""
+    HYBRID = "hybrid"
+    """Memory, by words, meaning and time."""
+    RAG = "rag"
+    """Documents, and memory as in ``HYBRID``."""
+
+
+class Side(StrEnum):
+    """Where a piece comes from; each side has a weight."""
+
+    DOCUMENTS = "documents"
+    MEMORY = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalWeights:
+    """How much each side counts and may fill; both in [0, 1], together 1 within 0.01."""
+
+    documents: float = 0.4
+    memory: float = 0.6
+
+    def __post_init__(self) -> None:
+        for name, weight in (("documents", self.documents), ("memory", self.memory)):
+            if isinstance(weight, bool) or not isinstance(weight, int | float):
+                raise InvalidRequest(f"weights.{name}: expected a number")
+            if not 0 <= weight <= 1:  # NaN included
+                raise InvalidRequest(f"weights.{name}: {weight} is not in [0, 1]")
+        if not math.isclose(self.documents + self.memory, 1, abs_tol=0.01 + 1e-9):
+            total = self.documents + self.memory
+            raise InvalidRequest(f"weights: they sum to {total:g}; they must sum to 1")
+
+    @classmethod
+    def balanced(cls) -> RetrievalWeights:
+        """Half and half."""
+        return cls(0.5, 0.5)
+
+    @classmethod
+    def rag_focused(cls) -> RetrievalWeights:
+        """70% documents."""
+        return cls(0.7, 0.3)
+
+    @classmethod
+    def memory_focused(cls) -> RetrievalWeights:
+        """60% memory; the default, because the conversation mostly matters more."""
+        return cls(0.4, 0.6)
+
+    def of(self, side: Side) -> float:
+        """The weight of a side."""
+        return self.documents if side is Side.DOCUMENTS else self.memory
+
+
+PRESETS: Final[Mapping[str, RetrievalWeights]] = {
+    "balanced": RetrievalWeights.balanced(),
+    "rag_focused": RetrievalWeights.rag_focused(),
+    "memory_focused": RetrievalWeights.memory_focused(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One piece of the context.
+
+    Attributes:
+        content: the text; cut only when ``cut``.
+        source: ``memory:SESSION`` (or ``memory:LAYER`` of what belongs to no session), the
+            document's own source name, or ``rag`` when it has none.
+        created: when it was remembered or written.
+        score: in [0, 1], times nothing more; comparable over the whole context.
+        tokens: what it takes of the budget, its heading included.
+        item_id: of the memory or document chunk.
+        provenance: everywhere that it was found.
+        cut: whether only its beginning fitted.
+    """
+
+    content: str
+    source: str
+    created: datetime
+    score: float
+    tokens: int
+    item_id: str
+    provenance: tuple[str, ...]
+    cut: bool = False
+
+    @property
+    def text(self) -> str:
+        """The chunk as the model reads it: source and date, then the content."""
+        return rendered(self.source, self.created, self.content)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The chunk as plain JSON types."""
+        return {
+            "content": self.content,
+            "source": self.source,
+            "created": self.created.isoformat(),
+            "score": self.score,
+            "tokens": self.tokens,
+            "item_id": self.item_id,
+            "provenance": list(self.provenance),
+            "cut": self.cut,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A piece that was found and is not in the context, and why."""
+
+    item_id: str
+    source: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssembledContext:
+    """What ``assemble`` found fit to say.
+
+    Attributes:
+        query: what was asked.
+        requested: the strategy that was asked for.
+        strategy: the one that was followed.
+        chunks: best first.
+        tokens: of ``text``, by the counter; never more than ``budget``.
+        budget: the tokens that were allowed.
+        left_out: what was found and left out.
+        notes: what a caller should know, such as a side that failed.
+    """
+
+    query: str
+    requested: Strategy
+    strategy: Strategy
+    chunks: tuple[Chunk, ...]
+    tokens: int
+    budget: int
+    left_out: tuple[LeftOut, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The context as the model reads it; empty when nothing was found."""
+        return joined(self.chunks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The context as plain JSON types."""
+        return {
+            "query": self.query,
+            "requested": self.requested.value,
+            "strategy": self.strategy.value,
+            "chunks": [chunk.to_dict() for chunk in self.chunks],
+            "tokens": self.tokens,
+            "budget": self.budget,
+            "left_out": [
+                {"item_id": out.item_id, "source": out.source, "reason": out.reason}
+                for out in self.left_out
+            ],
+            "notes": list(self.notes),
+            "text": self.text,
+        }
+
+
+def rendered(source: str, created: datetime, content: str) -> str:
+    """One piece as the model reads it."""
+    return f"[{source}, {created.date().isoformat()}]\n{content}"
+
+
+def joined(chunks: Sequence[Chunk]) -> str:
+    """The whole as the model reads it."""
+    return "\n\n".join(chunk.text for chunk in chunks)

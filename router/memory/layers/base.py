@@ -1,0 +1,68 @@
+"""What the built-in layers share: each asks the one store for its own items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from router.memory.model import LayerQuery, LayerSpec, MemoryItem, Scope, ScoreKind
+from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.fusion import at_place
+
+
+class StoredLayer:
+    """A layer that answers by words and meaning alone."""
+
+    def __init__(self, store: MemoryStore, spec: LayerSpec) -> None:
+        self._store = store
+        self._spec = spec
+
+    @property
+    def spec(self) -> LayerSpec:
+        """What the layer is."""
+        return self._spec
+
+    def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
+        """As ``BlockingLayer`` says; scores are fused."""
+        return self._store.search(
+            self.spec.name, query.text, words=words_of(query), scope=scope, k=k
+        )
+
+
+class OwnedLayer(StoredLayer):
+    """A layer whose items belong to one user, or one project; who asks for none finds none."""
+
+    def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
+        """As ``BlockingLayer`` says; scores are fused."""
+        if getattr(scope, self.spec.name) is None:
+            return ()
+        return super().search(query, scope=scope, k=k)
+
+
+def words_of(query: LayerQuery) -> str:
+    """What to look for by words."""
+    return " ".join(query.terms) or query.text
+
+
+POOL: Final = 4
+"""Items to look at for one that is wanted, before a layer reorders them."""
+
+
+def reordered(
+    items: Iterable[MemoryItem], worth: Callable[[MemoryItem], float], k: int
+) -> list[MemoryItem]:
+    """The best ``k`` by a score of the layer's own; of equals the newer item comes first."""
+    scored = [item.scored(worth(item), ScoreKind.FUSED) for item in items]
+    return sorted(scored, key=lambda item: (item.score, item.created), reverse=True)[:k]
+
+
+def fused_score(item: MemoryItem) -> float:
+    """The score that the store gave."""
+    return item.score if item.score is not None else 0.0
+
+
+def recency_shares(items: Sequence[MemoryItem]) -> dict[str, float]:
+    """Id to what its age is worth among the items, on the scale of fused scores: as much as a first
+    place for the newest, evenly less for each older one."""
+    newest = sorted(items, key=lambda item: item.created, reverse=True)
+    return {item.id: at_place(0) * (1 - place / len(newest)) for place, item in enumerate(newest)}

@@ -1,0 +1,47 @@
+"""Who did what, and when; and the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from router.memory.layers.base import POOL, StoredLayer, fused_score, reordered, words_of
+from router.memory.model import LayerQuery, MemoryItem, Scope
+from router.memory.stores.fusion import at_place
+from router.memory.stores.spaces import Filter
+from router.text import stems
+
+NAMED: Final = ("actor", "action", "subject")
+
+
+class GovernanceLayer(StoredLayer):
+    """Records and rules by who, what and when.
+
+    Attributes of its items: ``actor``, ``action``, ``subject``. Each one that the query names
+    counts like a first place in a further ranking. A period in the query is a filter.
+    """
+
+    def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
+        """As ``BlockingLayer`` says; scores are fused."""
+        where = Filter(period=query.period)
+        if not query.terms:
+            return self._store.newest(self.spec.name, scope=scope, k=k, where=where)
+        found = self._store.search(
+            self.spec.name,
+            query.text,
+            words=words_of(query),
+            scope=scope,
+            k=POOL * k,
+            where=where,
+        )
+        asked = frozenset(stems(query.text))
+        return reordered(
+            found, lambda item: fused_score(item) + at_place(0) * _named(item, asked), k
+        )
+
+
+def _named(item: MemoryItem, asked: frozenset[str]) -> int:
+    """How many of the attributes the query names in full."""
+    values = [item.attributes.get(name) for name in NAMED]
+    named = [stems(value) for value in values if isinstance(value, str)]
+    return sum(1 for words in named if words and asked.issuperset(words))

@@ -1,0 +1,67 @@
+"""What is known and what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from router.memory.asking import META_STEMS
+from router.memory.layers.base import StoredLayer
+from router.memory.model import AttributeValue, LayerQuery, MemoryItem, Scope, ScoreKind
+from router.memory.stores.coverage import COUNTED, Coverage
+from router.memory.stores.spaces import Filter
+from router.text import stem
+
+
+class MetaLayer(StoredLayer):
+    """How much each layer holds about the subject of a query, counted when asked.
+
+    An answer has one item a layer, of type ``coverage``, fullest layer first, with the attributes
+    ``layer``, ``items``, ``oldest``, ``newest``; or one with ``gap`` when nothing is remembered.
+    Items saved in this layer, such as notes on a field, follow.
+    """
+
+    def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
+        """As ``BlockingLayer`` says; scores are fused, those of coverage above 0.05."""
+        subject = " ".join(term for term in query.terms if stem(term) not in META_STEMS)
+        held = self._store.coverage(subject, scope=scope, where=Filter(period=query.period))
+        counted = [coverage for coverage in held if coverage.layer != self.spec.name]
+        answers = [_held(coverage, subject) for coverage in counted] or [_gap(subject)]
+        items = [
+            MemoryItem(
+                id=f"coverage:{attributes.get('layer', 'gap')}",
+                layer=self.spec.name,
+                content=content,
+                created=query.now,
+                type="coverage",
+                scope=scope,
+                attributes=attributes,
+                score=1.0 / (1 + place),
+                score_kind=ScoreKind.FUSED,
+            )
+            for place, (content, attributes) in enumerate(answers[:k])
+        ]
+        notes = super().search(query, scope=scope, k=k)
+        return [*items, *notes][:k]
+
+
+def _held(coverage: Coverage, subject: str) -> tuple[str, dict[str, AttributeValue]]:
+    count = f"{coverage.items:,}" + (" or more" if subject and coverage.items >= COUNTED else "")
+    about = f" about {subject}" if subject else ""
+    content = (
+        f"{coverage.layer}: {count} {'item' if coverage.items == 1 else 'items'}{about}, "
+        f"{coverage.oldest:%Y-%m-%d} to {coverage.newest:%Y-%m-%d}"
+    )
+    if coverage.tags:
+        content += "; tags: " + ", ".join(f"{tag} ({items})" for tag, items in coverage.tags)
+    return content, {
+        "layer": coverage.layer,
+        "items": coverage.items,
+        "oldest": coverage.oldest.isoformat(),
+        "newest": coverage.newest.isoformat(),
+        "tags": tuple(tag for tag, _ in coverage.tags),
+    }
+
+
+def _gap(subject: str) -> tuple[str, dict[str, AttributeValue]]:
+    content = f"Nothing is remembered about {subject}." if subject else "Nothing is remembered."
+    return content, {"items": 0, "gap": True}

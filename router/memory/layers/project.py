@@ -1,0 +1,50 @@
+"""The layer ``project``: what was saved to it, and the memory files of the project."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from router.memory.layers import specs
+from router.memory.layers.base import OwnedLayer
+from router.memory.model import LayerQuery, MemoryItem, Scope, ScoreKind
+from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.file_names import GLOBAL
+from router.memory.stores.files import FileStore
+from router.memory.stores.fusion import at_place
+
+
+class ProjectLayer(OwnedLayer):
+    """Both in turn by rank, because their scores do not compare: one is fused, one BM25."""
+
+    def __init__(self, store: MemoryStore, files: FileStore, *, project: str | None) -> None:
+        """A layer over a store and the files of one project.
+
+        Args:
+            store: what was saved to the layer.
+            files: the memory files of the project, and the global ones.
+            project: whose files they are: who asks for another project sees the global ones only.
+                None: they are shown to everybody.
+        """
+        super().__init__(store, specs.PROJECT)
+        self._files = files
+        self._owner = Scope(project=project)
+
+    def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
+        """As ``BlockingLayer`` says; scores are of places in the two rankings."""
+        stored = super().search(query, scope=scope, k=k)
+        filed = self.in_files(query, scope=scope, k=k)
+        placed = [
+            (at_place(place), item) for items in (stored, filed) for place, item in enumerate(items)
+        ]
+        placed.sort(key=lambda pair: -pair[0])
+        return [item.scored(score, ScoreKind.FUSED) for score, item in placed[:k]]
+
+    def in_files(self, query: LayerQuery, *, scope: Scope, k: int) -> list[MemoryItem]:
+        """The memory files that the scope sees and that hold words of the query, best first, as
+        items of this layer; scores are BM25."""
+        ours = scope.sees(self._owner)
+        # The scope before the best: who sees the global files only must not lose them to others.
+        found = self._files.search(query.text, k=k if ours else len(self._files.names()))
+        seen = [item for item in found if ours or item.id.startswith(f"{GLOBAL}/")]
+        return [replace(item, layer=self.spec.name) for item in seen[:k]]

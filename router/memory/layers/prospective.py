@@ -1,0 +1,71 @@
+"""What is still to be done, soonest first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from router.memory.asking import TASK_STEMS
+from router.memory.layers.base import POOL, StoredLayer, fused_score, reordered
+from router.memory.model import LayerQuery, MemoryItem, Period, Scope
+from router.memory.stores.spaces import Filter
+from router.text import stem
+
+_BEGINNING: Final = datetime(1, 1, 2, tzinfo=UTC)
+_DONE: Final = re.compile(
+    r"(?<!to be )(?<!not )(?<!get )\b(?:done|completed|finished|closed|resolved)\b", re.IGNORECASE
+)
+_CANCELLED: Final = re.compile(r"\b(?:cancell?ed|dropped|abandoned)\b", re.IGNORECASE)
+_OVERDUE: Final = re.compile(r"\b(?:overdue|past due|late|missed)\b", re.IGNORECASE)
+URGENCY: Final = 0.2
+"""How much more a task counts that is due now than one that is due in a year."""
+
+
+class ProspectiveLayer(StoredLayer):
+    """Tasks by status and due date.
+
+    Attributes of its items: ``status`` (``open`` unless given, ``done``, ``cancelled``) and
+    ``due``, an ISO date or time. A query sees open tasks unless it asks for others ("what have I
+    finished?"); a period in it is when they are due.
+    """
+
+    def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
+        """As ``BlockingLayer`` says; scores are fused."""
+        where = _filter(query)
+        subject = [term for term in query.terms if stem(term) not in TASK_STEMS]
+        if not subject:
+            return self._store.soonest(self.spec.name, scope=scope, k=k, where=where)
+        found = self._store.search(
+            self.spec.name,
+            query.text,
+            words=" ".join(subject),
+            scope=scope,
+            k=POOL * k,
+            where=where,
+        )
+        return reordered(
+            found, lambda item: fused_score(item) * (1 + URGENCY * _urgency(item, query.now)), k
+        )
+
+
+def _filter(query: LayerQuery) -> Filter:
+    if _DONE.search(query.text):
+        return Filter(status="done", due=query.period)
+    if _CANCELLED.search(query.text):
+        return Filter(status="cancelled", due=query.period)
+    due = query.period
+    if due is None and _OVERDUE.search(query.text):
+        due = Period(_BEGINNING, query.now)
+    return Filter(status="open", due=due)
+
+
+def _urgency(item: MemoryItem, now: datetime) -> float:
+    """1 for a task that is due, falling to a half within a week; 0 without a date."""
+    due = item.attributes.get("due")
+    if not isinstance(due, str):
+        return 0.0
+    moment = datetime.fromisoformat(due)
+    left = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - now
+    return 1.0 / (1.0 + max(left / timedelta(weeks=1), 0.0))

@@ -1,0 +1,53 @@
+"""Layers of what happened: answered by time and words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from router.memory.asking import EVENT_STEMS
+from router.memory.layers.base import (
+    POOL,
+    StoredLayer,
+    fused_score,
+    recency_shares,
+    reordered,
+    words_of,
+)
+from router.memory.model import LayerQuery, LayerSpec, MemoryItem, Scope
+from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.spaces import Filter
+from router.text import stem
+
+
+class TimedLayer(StoredLayer):
+    """Session and episodic memory.
+
+    A period in the query is a filter on when items were created. A query that says nothing of
+    what it is about ("what did we do last week?") asks for the newest.
+
+    Args:
+        recency: weight of being new beside words and meaning together. In a conversation
+            the latest matters; elsewhere it only decides between near-equals.
+    """
+
+    def __init__(self, store: MemoryStore, spec: LayerSpec, *, recency: float) -> None:
+        super().__init__(store, spec)
+        self._recency = recency
+
+    def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
+        """As ``BlockingLayer`` says; scores are fused."""
+        where = Filter(period=query.period)
+        if all(stem(term) in EVENT_STEMS for term in query.terms):
+            return self._store.newest(self.spec.name, scope=scope, k=k, where=where)
+        found = self._store.search(
+            self.spec.name,
+            query.text,
+            words=words_of(query),
+            scope=scope,
+            k=POOL * k,
+            where=where,
+        )
+        recency = recency_shares(found)
+        return reordered(
+            found, lambda item: fused_score(item) + self._recency * recency[item.id], k
+        )

@@ -1,0 +1,445 @@
+"""All of memory behind one object: layers, files and service, documents, contexts.
+
+    async with Memory() as memory:
+        await memory.save("We chose Postgres for its JSON support", layer="project", scope=mine)
+        found = await memory.recall("why Postgres?", mine)
+
+Two kinds of memory are kept apart. The layers are the router's own, in an embedded store. The files
+(``.serena/memories``) belong to the project and its people; a Forgetful server may augment them.
+The layer ``project`` reads the files as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+from uuid import uuid4
+
+from router.errors import InvalidRequest, UnknownMemory
+from router.flight import in_thread
+from router.memory.context import (
+    PRESETS,
+    AssembledContext,
+    RetrievalWeights,
+    Strategy,
+)
+from router.memory.model import (
+    AnyLayer,
+    AttributeValue,
+    Classification,
+    MemoryItem,
+    QueryType,
+    Scope,
+)
+
+if TYPE_CHECKING:
+    from router.llm.protocol import ChatModel
+    from router.memory.answers import MemoryRoute, RecallResult
+    from router.memory.document_index import IngestReport
+    from router.memory.parts import MemoryParts
+    from router.memory.patterns import ConsolidationCandidate
+    from router.memory.routing_table import RoutingTable
+    from router.memory.stores.delivery import SyncReport
+    from router.memory.stores.merge import MergeStrategy
+    from router.memory.stores.unified import SaveReport, UnifiedAnswer
+    from router.retrieval.encoders import Encoder
+    from router.settings import Settings
+
+
+FILES_LOOK_SECONDS: Final = 1.0
+"""How long an edit of a memory file can go unnoticed by answers that are cached."""
+
+
+class Memory:
+    """An agent's memory. Belongs to the event loop that first uses it; ``SyncMemory`` is the same
+    without ``await``."""
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        encoder: Encoder | None = None,
+        models: Sequence[ChatModel] = (),
+        layers: Iterable[AnyLayer] = (),
+        routing_table: RoutingTable | None = None,
+        count_tokens: Callable[[str], int] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """A memory whose files are not opened yet.
+
+        Args:
+            settings: None reads them from the environment and the working directory.
+            encoder: in place of the one that the settings name.
+            models: LLMs that ``classify`` asks, in fall-back order; the caller closes them. What
+                reads layers is bound to milliseconds, and decides without.
+            layers: further layers, beside the built-in eleven; one of the same name replaces it.
+            routing_table: routes to use instead of the default ones, by type of query.
+            count_tokens: tokens of a text as the reader of contexts counts them; None counts as
+                the bundled tokenizer does.
+            clock: seconds since the epoch.
+
+        Raises:
+            ConfigurationError: a setting is malformed.
+        """
+        if settings is None:
+            from router.settings import Settings
+
+            settings = Settings()
+        self.settings = settings
+        self._encoder = encoder
+        self._models = models
+        self._layers = tuple(layers)
+        self._routing_table = routing_table
+        self._count_tokens = count_tokens
+        self._clock = clock
+        self._opening = asyncio.Lock()
+        self._looked_at_files = -math.inf
+        self._parts: MemoryParts | None = None
+        self._closed = False
+        self._calls = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.open()
+        except BaseException:  # cancelled above all: nobody else would close what is open by now
+            await self.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def open(self) -> None:
+        """Open the stores; every call does it when it is the first.
+
+        Raises:
+            ConfigurationError: a setting cannot be met.
+            EncoderError: the encoder cannot be loaded.
+            StoreError: a store cannot be opened.
+            RuntimeError: the memory is closed.
+        """
+        async with self._opening:
+            if self._closed:
+                raise RuntimeError("this memory is closed")
+            if self._parts is None:
+                await in_thread(self._build)
+
+    def _build(self) -> None:
+        """Put the parts together. Kept here, by the thread, because the caller may be cancelled."""
+        from router.memory.parts import assemble_parts
+
+        self._parts = assemble_parts(
+            self.settings,
+            encoder=self._encoder,
+            models=self._models,
+            layers=self._layers,
+            routing_table=self._routing_table,
+            count_tokens=self._count_tokens,
+            clock=self._clock,
+        )
+
+    async def aclose(self) -> None:
+        """Finish what is under way and close all stores. Closing twice is fine."""
+        self._closed = True
+        async with self._opening:
+            await self._idle.wait()
+            parts, self._parts = self._parts, None
+            if parts is not None:
+                await parts.aclose()
+
+    @asynccontextmanager
+    async def _in_use(self) -> AsyncIterator[MemoryParts]:
+        """The parts, which stay open for as long as the block runs."""
+        await self.open()
+        parts = self._parts
+        assert parts is not None  # noqa: S101 - open has set it, and nothing ran since
+        self._calls += 1
+        self._idle.clear()
+        try:
+            yield parts
+        finally:
+            self._calls -= 1
+            if not self._calls:
+                self._idle.set()
+
+    @asynccontextmanager
+    async def _reading(self) -> AsyncIterator[MemoryParts]:
+        """The same, after a look at the memory files now and then: an answer that was made before
+        somebody edited one must not be given again."""
+        async with self._in_use() as parts:
+            if time.monotonic() - self._looked_at_files > FILES_LOOK_SECONDS:
+                self._looked_at_files = time.monotonic()
+                await in_thread(parts.unified.files.names)
+            yield parts
+
+    async def classify(self, query: str) -> Classification:
+        """What a query asks for, and which layers hold it.
+
+        Raises:
+            InvalidRequest: the query is empty, over 2,000 characters or holds control characters.
+        """
+        async with self._in_use() as parts:
+            return await parts.classifier.aclassify(query)
+
+    async def route(
+        self,
+        query: str,
+        *,
+        scope: Scope | Mapping[str, object],
+        k: int = 5,
+        layers: Sequence[str] | None = None,
+        strict: bool = False,
+    ) -> MemoryRoute:
+        """What the layers that fit a query hold on it; see ``MemoryRouter.route``."""
+        async with self._reading() as parts:
+            return await parts.router.route(
+                query, scope=Scope.parse(scope), k=k, layers=layers, strict=strict
+            )
+
+    async def recall(
+        self,
+        query: str,
+        context: Scope | Mapping[str, object] | None = None,
+        k: int = 5,
+        cascade: bool = True,
+        confidence_threshold: float = 0.5,
+        max_cascade_depth: int = 2,
+        include_confidence_scores: bool = True,
+        explain_reasoning: bool = True,
+    ) -> RecallResult:
+        """What memory has to say on a query; see ``Recall.answer``."""
+        async with self._reading() as parts:
+            return await parts.recall.answer(
+                query,
+                context,
+                k=k,
+                cascade=cascade,
+                confidence_threshold=confidence_threshold,
+                max_cascade_depth=max_cascade_depth,
+                include_confidence_scores=include_confidence_scores,
+                explain_reasoning=explain_reasoning,
+            )
+
+    async def feedback(
+        self,
+        layer: str,
+        *,
+        useful: bool,
+        route_id: str | None = None,
+        query: str | None = None,
+    ) -> None:
+        """Say whether a layer's part of an answer was useful; later queries of that kind will
+        weigh the layer accordingly.
+
+        Args:
+            layer: which layer.
+            useful: whether it was.
+            route_id: the ``id`` of one of the last 1,000 answers of this object.
+            query: or the query itself.
+
+        Raises:
+            InvalidRequest: the layer or the answer is unknown, memory has nothing to do with the
+                query, or not exactly one of ``route_id`` and ``query`` is given.
+        """
+        async with self._in_use() as parts:
+            types: tuple[QueryType, ...] | None = None
+            if query is not None:
+                types = parts.classifier.classify(query).types
+                if not types:
+                    raise InvalidRequest("query: no layer is read for it, so none can be judged")
+            await parts.router.feedback(layer, useful=useful, route_id=route_id, types=types)
+
+    async def reset_feedback(self) -> None:
+        """Forget all feedback on layers."""
+        async with self._in_use() as parts:
+            await parts.router.reset_weights()
+
+    async def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        lexical_only: bool = False,
+        semantic_only: bool = False,
+        strategy: MergeStrategy | str = "primary_first",
+    ) -> UnifiedAnswer:
+        """Search the memory files and the service; see ``UnifiedMemory.search``."""
+        async with self._in_use() as parts:
+            return await parts.unified.search(
+                query,
+                limit=limit,
+                lexical_only=lexical_only,
+                semantic_only=semantic_only,
+                strategy=strategy,
+            )
+
+    async def get(
+        self,
+        name: str,
+        *,
+        layer: str | None = None,
+        scope: Scope | Mapping[str, object] | None = None,
+    ) -> MemoryItem:
+        """One memory: of the files by its name, or of a layer by its id.
+
+        Raises:
+            UnknownMemory: there is none that the scope sees.
+        """
+        async with self._in_use() as parts:
+            if layer is None:
+                return await parts.unified.get(name)
+            whose = Scope.parse(scope)
+            return await in_thread(lambda: parts.store.get(layer, name, whose))
+
+    async def save(
+        self,
+        content: str,
+        *,
+        name: str | None = None,
+        tags: Sequence[str] = (),
+        layer: str | None = None,
+        scope: Scope | Mapping[str, object] | None = None,
+        type: str = "note",  # noqa: A002 - the item's field
+        created: datetime | None = None,
+        usefulness: float = 0.5,
+        provenance: Sequence[str] = (),
+        attributes: Mapping[str, AttributeValue] | None = None,
+    ) -> MemoryItem | SaveReport:
+        """Remember something, durably before this returns.
+
+        Without a layer it becomes a memory file, and the service is told. With a layer it becomes
+        an item of that built-in layer, in the given scope.
+
+        Args:
+            content: 1 to 100,000 characters.
+            name: of the file, or the item's id; None makes one.
+            tags: free labels.
+            layer: one of the built-in layers.
+            scope: to whom it belongs; of layers only.
+            type: what kind of thing it is; this and the following are of layers only.
+            created: when it happened; None means now.
+            usefulness: in [0, 1].
+            provenance: where it comes from.
+            attributes: what the layer reads beside the text, such as ``status`` and ``due``.
+
+        Returns:
+            The item, or, of a file, its name and whether the service knows.
+
+        Raises:
+            InvalidRequest: an argument cannot be used.
+            ReadOnlyMemory: a pattern protects the name.
+            StoreError: it cannot be written.
+        """
+        async with self._in_use() as parts:
+            if layer is None:
+                told = scope, created, attributes or None, provenance or None
+                if (told, type, usefulness) != ((None,) * 4, "note", 0.5):
+                    raise InvalidRequest(
+                        "save: a memory file has content, name and tags; name a layer for the rest"
+                    )
+                return await parts.unified.save(content, name=name, tags=tags)
+            from router.memory.layers import WRITABLE
+
+            if layer not in WRITABLE:
+                raise InvalidRequest(f"layer: {layer!r} is none of {', '.join(WRITABLE)}")
+            item = MemoryItem(
+                uuid4().hex if name is None else name,
+                layer,
+                content,
+                datetime.fromtimestamp(self._clock(), UTC) if created is None else created,
+                type=type,
+                tags=tuple(tags),
+                usefulness=usefulness,
+                scope=Scope.parse(scope),
+                provenance=tuple(provenance),
+                attributes={} if attributes is None else attributes,
+            )
+            await in_thread(lambda: parts.store.save([item]))
+            return item
+
+    async def delete(
+        self,
+        name: str,
+        *,
+        layer: str | None = None,
+        scope: Scope | Mapping[str, object] | None = None,
+    ) -> None:
+        """Forget one memory: a file by its name, or an item of a layer that is stored in exactly
+        this scope.
+
+        Raises:
+            UnknownMemory: there is none.
+        """
+        async with self._in_use() as parts:
+            if layer is None:
+                await parts.unified.delete(name)
+                return
+            whose = Scope.parse(scope)
+            if not await in_thread(lambda: parts.store.delete(layer, [name], whose)):
+                raise UnknownMemory(name)
+
+    async def sync(self, *, dry_run: bool = False) -> SyncReport:
+        """Bring the service to the state of the files; see ``UnifiedMemory.sync``."""
+        async with self._in_use() as parts:
+            return await parts.unified.sync(dry_run=dry_run)
+
+    async def assemble(
+        self,
+        query: str,
+        strategy: Strategy | str = Strategy.HYBRID,
+        token_budget: int = 2000,
+        session: str | None = None,
+        *,
+        scope: Scope | Mapping[str, object] | None = None,
+        weights: RetrievalWeights | str = PRESETS["memory_focused"],
+    ) -> AssembledContext:
+        """A context for a query; see ``ContextAssembler.assemble``."""
+        async with self._reading() as parts:
+            return await parts.assembler.assemble(
+                query, strategy, token_budget, session, scope=scope, weights=weights
+            )
+
+    async def ingest(
+        self,
+        folder: str | Path,
+        *,
+        scope: Scope | Mapping[str, object] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> IngestReport:
+        """Make the documents of a folder part of contexts; see ``DocumentIndex.ingest``."""
+        async with self._in_use() as parts:
+            return await parts.documents.ingest(folder, scope=Scope.parse(scope), progress=progress)
+
+    async def get_consolidation_candidates(
+        self, min_retrievals: int, *, scope: Scope | Mapping[str, object] | None = None
+    ) -> tuple[ConsolidationCandidate, ...]:
+        """Memories that contexts use often; see ``QueryPatternTracker``."""
+        async with self._in_use() as parts:
+            whose = Scope.parse(scope)
+            return await in_thread(
+                lambda: parts.tracker.get_consolidation_candidates(min_retrievals, scope=whose)
+            )
+
+    async def status(self) -> dict[str, Any]:
+        """How everything is: layers with their weights and breakers, caches, files, service."""
+        async with self._in_use() as parts:
+            unified = await parts.unified.status()
+            return {
+                "directory": str(self.settings.memory.directory),
+                **parts.router.status().to_dict(),
+                "unified": unified.to_dict(),
+            }

@@ -1,0 +1,184 @@
+"""Putting a memory together: its parts from the settings."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from router.flight import in_thread
+from router.llm.protocol import ChatModel
+from router.memory.assemble import ContextAssembler
+from router.memory.classify import QueryClassifier
+from router.memory.context import Strategy
+from router.memory.document_index import DocumentIndex
+from router.memory.layers import built_in_layers
+from router.memory.layers.base import words_of
+from router.memory.layers.project import ProjectLayer
+from router.memory.memory_router import MemoryRouter
+from router.memory.model import AnyLayer, LayerQuery, MemoryItem, Scope
+from router.memory.patterns import QueryPatternTracker
+from router.memory.recall import Recall
+from router.memory.relevance import Relevance
+from router.memory.routing_table import RoutingTable
+from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.unified import UnifiedMemory
+from router.memory.tokens import bundled_counter
+from router.memory.weights import LayerWeights
+from router.retrieval.encoders import Encoder, build_encoder
+from router.settings import Settings
+
+SPOKEN: Final = ("session", "episodic")
+"""Layers of what was said and done, which the strategy ``episodic`` reads."""
+REMEMBERED: Final = (*SPOKEN, "semantic", "project", "user", "procedural", "graph", "governance")
+"""Layers that the strategies ``lexical`` and ``hybrid`` read. Tasks and plans are left out: they
+answer questions about them, and are no context for others."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryParts:
+    """The parts of an open memory.
+
+    Attributes:
+        store: the embedded store of the layers.
+        unified: the files, and the service beside them.
+        classifier: says what a query asks for.
+        router: reads the layers.
+        recall: answers from them.
+        documents: chunks of documents, in the same store.
+        assembler: puts contexts together.
+        tracker: counts what contexts use.
+        weights: what feedback has made of the layers' weights.
+    """
+
+    store: MemoryStore
+    unified: UnifiedMemory
+    classifier: QueryClassifier
+    router: MemoryRouter
+    recall: Recall
+    documents: DocumentIndex
+    assembler: ContextAssembler
+    tracker: QueryPatternTracker
+    weights: LayerWeights
+
+    async def aclose(self) -> None:
+        """Finish what is under way and close everything."""
+        try:
+            await self.recall.aclose()
+            await self.router.aclose()
+            await self.unified.aclose()
+        finally:
+            await in_thread(self._close_files)
+
+    def _close_files(self) -> None:
+        self.weights.close()
+        self.tracker.close()
+        self.store.close()
+
+
+def assemble_parts(
+    settings: Settings,
+    *,
+    encoder: Encoder | None,
+    models: Sequence[ChatModel],
+    layers: Sequence[AnyLayer],
+    routing_table: RoutingTable | None,
+    count_tokens: Callable[[str], int] | None,
+    clock: Callable[[], float],
+) -> MemoryParts:
+    """Open the stores and put the parts over them. Takes about a second.
+
+    Raises:
+        ConfigurationError: a setting cannot be met.
+        EncoderError: the encoder cannot be loaded.
+        StoreError: a store cannot be opened.
+    """
+    given = settings.memory
+    encoder = build_encoder(settings) if encoder is None else encoder
+    with ExitStack() as opened:  # what is open when another store fails is closed again
+        classifier = QueryClassifier(
+            table=routing_table,
+            layers=[layer.spec for layer in layers],
+            encoder=encoder,
+            models=models,
+        )
+        classifier.classify("What is there?")  # loads its weights, before a deadline runs
+        store = MemoryStore.open(given.directory, encoder=encoder, clock=clock)
+        opened.callback(store.close)
+        weights = LayerWeights(given.directory / "weights.sqlite3", clock=clock)
+        opened.callback(weights.close)
+        tracker = QueryPatternTracker(given.directory / "patterns.sqlite3", clock=clock)
+        opened.callback(tracker.close)
+        unified = UnifiedMemory.open(given, encoder=encoder)
+        opened.callback(lambda: asyncio.run(unified.aclose()))  # this is a thread without a loop
+        project = ProjectLayer(store, unified.files, project=given.project)
+        router = MemoryRouter(
+            [*_kept(built_in_layers(store), project, layers), *layers],
+            classifier=classifier,
+            weights=weights,
+            generation=lambda: store.generation + unified.files.generation,
+            clock=clock,
+            layer_deadline_seconds=given.layer_deadline_seconds,
+            deadline_seconds=given.deadline_seconds,
+            cache_seconds=given.cache_ttl_seconds,
+        )
+        relevance = Relevance(encoder)
+        documents = DocumentIndex(store)
+        recall = Recall(
+            router,
+            relevance=relevance,
+            clock=clock,
+            accessed=store.touch,
+            judges_in_thread=not encoder.static,
+        )
+        assembler = ContextAssembler(
+            Remembered(router, store, project),
+            documents=documents,
+            relevance=relevance,
+            count_tokens=bundled_counter() if count_tokens is None else count_tokens,
+            clock=clock,
+            tracker=tracker,
+        )
+        opened.pop_all()
+    return MemoryParts(
+        store, unified, classifier, router, recall, documents, assembler, tracker, weights
+    )
+
+
+def _kept(
+    built_in: Sequence[AnyLayer], project: ProjectLayer, plugged: Sequence[AnyLayer]
+) -> list[AnyLayer]:
+    """The built-in layers that no plugged one replaces; ``project`` is the one with the files."""
+    replaced = {layer.spec.name for layer in plugged}
+    layers = [project if one.spec.name == project.spec.name else one for one in built_in]
+    return [layer for layer in layers if layer.spec.name not in replaced]
+
+
+class Remembered:
+    """The memory side of a context."""
+
+    def __init__(self, router: MemoryRouter, store: MemoryStore, project: ProjectLayer) -> None:
+        self._router = router
+        self._store = store
+        self._project = project
+
+    async def __call__(
+        self, query: LayerQuery, *, strategy: Strategy, scope: Scope, k: int
+    ) -> Sequence[MemoryItem]:
+        """At most ``k`` items a layer; see ``ContextSource``. The assembler ranks them."""
+        if strategy is Strategy.LEXICAL:
+            return await in_thread(lambda: self._by_words(query, scope, k))
+        layers = SPOKEN if strategy is Strategy.EPISODIC else REMEMBERED
+        route = await self._router.route(query.text, scope=scope, k=k, layers=layers)
+        return [item for report in route.results for item in report.items]
+
+    def _by_words(self, query: LayerQuery, scope: Scope, k: int) -> list[MemoryItem]:
+        words = words_of(query)
+        stored = [
+            item
+            for layer in REMEMBERED
+            for item in self._store.lexical(layer, words, scope=scope, k=k)
+        ]
+        return [*stored, *self._project.in_files(query, scope=scope, k=k)]

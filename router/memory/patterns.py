@@ -1,0 +1,140 @@
+"""Which memories are asked for again and again: candidates for consolidation.
+
+Counts are kept in SQLite, so they outlive the process. At most ``MAX_TRACKED`` memories are
+counted; beyond that the one that was asked for longest ago is forgotten.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from router.errors import InvalidRequest, StoreError
+from router.flight import in_thread
+from router.memory.model import NOBODY, MemoryItem, Scope
+from router.memory.stores.spaces import parse_scope, scope_key
+
+MAX_TRACKED: Final = 10_000
+
+BUSY_SECONDS: Final = 5.0
+
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS retrievals (
+    layer TEXT NOT NULL, scope TEXT NOT NULL, id TEXT NOT NULL,
+    count INTEGER NOT NULL, last REAL NOT NULL,
+    PRIMARY KEY (layer, scope, id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS by_last ON retrievals (last);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolidationCandidate:
+    """A memory that is retrieved often: its layer and id, and how often."""
+
+    layer: str
+    id: str
+    retrievals: int
+
+
+class QueryPatternTracker:
+    """Counts retrievals. What it is told has passed the scope filter already."""
+
+    def __init__(
+        self, path: Path, *, clock: Callable[[], float], max_tracked: int = MAX_TRACKED
+    ) -> None:
+        """Open or create the counts.
+
+        Raises:
+            StoreError: the file cannot be opened; the message names it.
+        """
+        self._path = path
+        self._clock = clock
+        self._max_tracked = max_tracked
+        self._lock = threading.Lock()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(
+                path, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"cannot open {path}: {error}") from error
+        try:
+            self._database.execute("PRAGMA journal_mode = WAL")
+            # A crash may lose the last counts, never the file.
+            self._database.execute("PRAGMA synchronous = NORMAL")
+            self._database.executescript(_SCHEMA)
+        except sqlite3.Error as error:
+            self._database.close()
+            raise StoreError(f"cannot open {path}: {error}") from error
+
+    async def record(self, items: Sequence[MemoryItem]) -> None:
+        """Count one retrieval of each item.
+
+        Raises:
+            StoreError: the counts cannot be written.
+        """
+        if items:
+            await in_thread(lambda: self._record(items))
+
+    def _record(self, items: Sequence[MemoryItem]) -> None:
+        now = self._clock()
+        rows = [(item.layer, scope_key(item.scope), item.id, now) for item in items]
+        with self._lock:
+            try:
+                with self._database:
+                    self._database.execute("BEGIN IMMEDIATE")
+                    self._database.executemany(
+                        "INSERT INTO retrievals VALUES (?, ?, ?, 1, ?)"
+                        " ON CONFLICT (layer, scope, id) DO UPDATE"
+                        " SET count = count + 1, last = excluded.last",
+                        rows,
+                    )
+                    self._database.execute(
+                        "DELETE FROM retrievals WHERE (layer, scope, id) IN (SELECT layer, scope,"
+                        " id FROM retrievals ORDER BY last DESC, layer, scope, id"
+                        " LIMIT -1 OFFSET ?)",
+                        (self._max_tracked,),
+                    )
+            except sqlite3.Error as error:
+                raise StoreError(f"cannot write {self._path}: {error}") from error
+
+    def get_consolidation_candidates(
+        self, min_retrievals: int, *, scope: Scope = NOBODY
+    ) -> tuple[ConsolidationCandidate, ...]:
+        """Memories that the scope sees and that were retrieved at least so often, most often first.
+
+        Raises:
+            InvalidRequest: ``min_retrievals`` is below 1.
+            StoreError: the counts cannot be read.
+        """
+        if isinstance(min_retrievals, bool) or min_retrievals < 1:
+            raise InvalidRequest(f"min_retrievals: {min_retrievals!r} is below 1")
+        with self._lock:
+            try:
+                rows = self._database.execute(
+                    "SELECT layer, id, count, scope FROM retrievals"
+                    " WHERE count >= ? ORDER BY count DESC, last DESC, layer, id",
+                    (min_retrievals,),
+                ).fetchall()
+            except sqlite3.Error as error:
+                raise StoreError(f"cannot read {self._path}: {error}") from error
+        return tuple(
+            ConsolidationCandidate(layer, item_id, count)
+            for layer, item_id, count, stored in rows
+            if scope.sees(parse_scope(stored))
+        )
+
+    def clear(self) -> None:
+        """Forget all counts."""
+        with self._lock, self._database:
+            self._database.execute("DELETE FROM retrievals")
+
+    def close(self) -> None:
+        """Close the file. Closing twice is fine."""
+        with self._lock:
+            self._database.close()

@@ -1,0 +1,456 @@
+"""The time that a sentence speaks of: "last week", "in March", "since Monday", "8 May 2023".
+
+English, by rules, against an injected now; nothing is guessed. A phrase counts only when it can be
+nothing else: "may" is a month after "in" or with a year, never in "may I"; "march" never in "march
+on"; "update", "second" and "date picker" never are about time.
+
+Days, weeks (from Monday), months and years are those of the calendar in the time zone of ``now``.
+A month or weekday without a year is the latest one that has begun, or the coming one where the
+sentence looks ahead ("due on Friday", "by March").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from router.memory.model import Period
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A phrase about time.
+
+    Attributes:
+        period: what it means.
+        span: where it stands: ``text[start:end]``, its preposition included.
+    """
+
+    period: Period
+    span: tuple[int, int]
+
+    def removed_from(self, text: str) -> str:
+        """The text without the phrase."""
+        start, end = self.span
+        return " ".join(f"{text[:start]} {text[end:]}".split())
+
+
+def period_of(text: str, now: datetime) -> Period | None:
+    """The period that a text speaks of, its ends aware; None when it speaks of none.
+
+    Args:
+        now: aware; "today" is its day.
+    """
+    found = find_period(text, now)
+    return None if found is None else found.period
+
+
+def find_period(text: str, now: datetime) -> Expression | None:
+    """The period that a text speaks of, and the words that say so.
+
+    Of several phrases a relation between dates ("between", "since") wins over a single date, and
+    otherwise the first one, the longest of those that begin there.
+    """
+    asked = _Asked(now, ahead=_AHEAD.search(text) is not None)
+    for relation in _RELATIONS:
+        if found := _first(relation, text, asked):
+            return found
+    singles = [found for form in _SINGLES if (found := _first(form, text, asked))]
+    return min(singles, key=lambda found: (found.span[0], -found.span[1]), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """When the question was put, and whether it looks ahead."""
+
+    now: datetime
+    ahead: bool = False
+
+    @property
+    def today(self) -> datetime:
+        return self.now.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A way to write a time, as a regular expression, and how to read its groups."""
+
+    pattern: str
+    read: Callable[[re.Match[str], _Asked], Period | None]
+
+    def compiled(self, before: str = "") -> re.Pattern[str]:
+        # A letter, slash, dot or hyphen next to it makes it part of a name, a path or a version.
+        return re.compile(rf"(?<![\w/.-]){before}(?:{self.pattern})(?![\w/]|[.-]\w)", re.IGNORECASE)
+
+
+_Reader = tuple[re.Pattern[str], Callable[[re.Match[str], _Asked], Period | None]]
+
+
+def _first(reader: _Reader, text: str, asked: _Asked) -> Expression | None:
+    pattern, read = reader
+    for match in pattern.finditer(text):
+        period = _checked(read, match, asked)
+        if period is not None:
+            return Expression(period, match.span())
+    return None
+
+
+def _checked(
+    read: Callable[[re.Match[str], _Asked], Period | None], match: re.Match[str], asked: _Asked
+) -> Period | None:
+    try:
+        period = read(match, asked)
+    except (ValueError, OverflowError):  # 31 February, or a year that the calendar does not have
+        return None
+    return period if period is not None and period.start < period.end else None
+
+
+_MONTHS: Final = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+]
+_WEEKDAYS: Final = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+_SEASONS: Final = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+"""Their first months, in the northern hemisphere."""
+_NUMBERS: Final = {
+    word: number
+    for number, word in enumerate(
+        [
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+        ],
+        start=1,
+    )
+} | {"a": 1, "an": 1}
+_VAGUE: Final = {"a couple of": 2, "couple of": 2, "a few": 3, "few": 3, "several": 4}
+_PARTS: Final = {"morning": (5, 12), "afternoon": (12, 18), "evening": (18, 24), "night": (18, 30)}
+"""Hours of the day from midnight; a night ends in the morning."""
+_LATELY: Final = timedelta(days=7)
+"""How far "recently" reaches."""
+_INSTANT: Final = timedelta(seconds=1)
+"""A period that lasts until now includes what is remembered at this very moment."""
+
+_AHEAD: Final = re.compile(
+    r"\b(?:will|due|upcoming|remind|deadlines?|scheduled?|going to|planned|by|until|till|coming)\b",
+    re.IGNORECASE,
+)
+_MONTH: Final = rf"(?:{'|'.join(_MONTHS)}|sept?|jan|feb|mar|apr|jun|jul|aug|oct|nov|dec)"
+_DAY: Final = r"(?P<day>0?[1-9]|[12]\d|3[01])(?P<th>st|nd|rd|th)?"
+_YEAR: Final = r"(?P<year>(?:19|20)\d\d)"
+_PART: Final = "|".join(_PARTS)
+_VAGUELY: Final = "|".join(_VAGUE)
+_COUNT: Final = rf"(?P<count>\d{{1,4}}|{'|'.join(_NUMBERS)}|{_VAGUELY})"
+_WITHIN: Final = r"(?:(?:in|within|over|during|for|from)\s+)?(?:the\s+)?"
+_UNIT: Final = r"(?P<unit>minute|hour|day|week|month|year)s?"
+
+
+def _optional(match: re.Match[str], name: str) -> str | None:
+    """A group that not every form with the same reading has."""
+    return match.groupdict().get(name)
+
+
+def _days(start: datetime, days: int) -> Period:
+    return Period(start, start + timedelta(days=days))
+
+
+def _months(first: datetime, months: int) -> Period:
+    """So many calendar months from the first of one."""
+    return Period(first, _shifted(first, months))
+
+
+def _shifted(first: datetime, months: int) -> datetime:
+    index = first.year * 12 + first.month - 1 + months
+    return first.replace(year=index // 12, month=index % 12 + 1)
+
+
+def _month_number(name: str) -> int:
+    return next(n for n, month in enumerate(_MONTHS, start=1) if month[:3] == name.casefold()[:3])
+
+
+def _nearest_year(asked: _Asked, month: int, day: int = 1) -> datetime:
+    """The latest such day that has come, or the next one for who looks ahead."""
+    start = asked.today.replace(month=month, day=day)
+    if asked.ahead and (start.month, start.day) < (asked.today.month, asked.today.day):
+        return start if month == asked.today.month and day == 1 else _in_year(start, 1)
+    return start if asked.ahead or start <= asked.now else _in_year(start, -1)
+
+
+def _in_year(start: datetime, years: int) -> datetime:
+    return start.replace(year=start.year + years)
+
+
+def _calendar_day(match: re.Match[str], asked: _Asked) -> Period | None:
+    month, day = _month_number(match["month"]), int(match["day"])
+    if match["year"]:
+        return _days(asked.today.replace(year=int(match["year"]), month=month, day=day), 1)
+    if match["month"] in ("may", "march") and not match["th"]:
+        return None  # "8 may fail"
+    return _days(_nearest_year(asked, month, day), 1)
+
+
+def _iso_day(match: re.Match[str], asked: _Asked) -> Period:
+    year, month, day = int(match["year"]), int(match["number"]), int(match["day"])
+    return _days(asked.today.replace(year=year, month=month, day=day), 1)
+
+
+def _month_of_year(match: re.Match[str], asked: _Asked) -> Period:
+    month = _month_number(match["month"])
+    return _months(asked.today.replace(year=int(match["year"]), month=month, day=1), 1)
+
+
+def _month_alone(match: re.Match[str], asked: _Asked) -> Period:
+    return _months(_nearest_year(asked, _month_number(match["month"])), 1)
+
+
+def _year_alone(match: re.Match[str], asked: _Asked) -> Period:
+    return _months(asked.today.replace(year=int(match["year"]), month=1, day=1), 12)
+
+
+def _season(match: re.Match[str], asked: _Asked) -> Period:
+    month = _SEASONS[match["season"].casefold()]
+    if year := _optional(match, "year"):
+        return _months(asked.today.replace(year=int(year), month=month, day=1), 3)
+    latest = _nearest_year(_Asked(asked.now), month)
+    over = _shifted(latest, 3) <= asked.now
+    which = match["which"].casefold()
+    shift = {"last": 0 if over else -1, "next": 1, "this": 1 if over else 0}[which]
+    return _months(_in_year(latest, shift), 3)
+
+
+def _named_day(match: re.Match[str], asked: _Asked) -> Period:
+    shift = {"yesterday": -1, "today": 0, "this": 0, "tomorrow": 1}[match["named"].casefold()]
+    return _part_of(asked.today + timedelta(days=shift), _optional(match, "part"))
+
+
+def _part_of(day: datetime, part: str | None) -> Period:
+    if part is None:
+        return _days(day, 1)
+    start, end = _PARTS[part.casefold()]
+    return Period(day + timedelta(hours=start), day + timedelta(hours=end))
+
+
+def _night(match: re.Match[str], asked: _Asked) -> Period:
+    shift = 0 if match[0].casefold().endswith("tonight") else -1
+    return _part_of(asked.today + timedelta(days=shift), "night")
+
+
+def _day_but_one(match: re.Match[str], asked: _Asked) -> Period:
+    return _days(asked.today + timedelta(days=-2 if match["back"] else 2), 1)
+
+
+def _weekday(match: re.Match[str], asked: _Asked) -> Period:
+    number = _WEEKDAYS.index(match["weekday"].casefold())
+    back = (asked.today.weekday() - number) % 7  # 0 is today
+    which = (match["which"] or "").casefold()
+    if which in ("last", "previous"):
+        shift = -(back or 7)
+    elif which in ("next", "coming") or (not which and asked.ahead):
+        shift = (7 - back) if back or which else 0
+    elif which == "this":
+        shift = number - asked.today.weekday()
+    else:
+        shift = -back
+    return _part_of(asked.today + timedelta(days=shift), match["part"])
+
+
+def _calendar_unit(match: re.Match[str], asked: _Asked) -> Period:
+    shift = {"this": 0, "next": 1, "coming": 1}.get(match["which"].casefold(), -1)
+    today = asked.today
+    monday = today - timedelta(days=today.weekday())
+    unit = match["unit"].casefold()
+    if unit == "week":
+        return _days(monday + timedelta(weeks=shift), 7)
+    if unit == "weekend":
+        return _days(monday + timedelta(days=5, weeks=shift), 2)
+    if unit == "month":
+        return _months(_shifted(today.replace(day=1), shift), 1)
+    if unit == "quarter":
+        first = today.replace(month=(today.month - 1) // 3 * 3 + 1, day=1)
+        return _months(_shifted(first, 3 * shift), 3)
+    return _months(_in_year(today.replace(month=1, day=1), shift), 12)
+
+
+def _last_units(match: re.Match[str], asked: _Asked) -> Period:
+    """The last so many units, or the last one, up to now."""
+    length = _number(_optional(match, "count")) * _length(match["unit"])
+    return Period(asked.now - length, asked.now + _INSTANT)
+
+
+def _ago(match: re.Match[str], asked: _Asked) -> Period:
+    """Around a time so long ago, as exactly as it was said: "three days ago" is a day, "three
+    hours ago" an hour and a half before and after, "a few days ago" one to six days ago."""
+    count, unit = _number(match["count"]), match["unit"].casefold()
+    length = _length(unit)
+    if " ".join(match["count"].casefold().split()) in _VAGUE:
+        return Period(asked.now - 2 * count * length, asked.now - length + _INSTANT)
+    if unit == "day":
+        return _days(asked.today - count * length, 1)
+    if unit == "week":
+        return _days(asked.today - count * length - timedelta(days=3), 7)
+    if unit == "month":
+        return _months(_shifted(asked.today.replace(day=1), -count), 1)
+    if unit == "year":
+        return _months(_in_year(asked.today.replace(month=1, day=1), -count), 12)
+    return Period(asked.now - 1.5 * count * length, asked.now - 0.5 * count * length)
+
+
+def _number(words: str | None) -> int:
+    given = " ".join((words or "one").casefold().split())
+    return int(given) if given.isdecimal() else (_NUMBERS | _VAGUE)[given]
+
+
+def _length(unit: str) -> timedelta:
+    days = {"minute": 1 / 1440, "hour": 1 / 24, "day": 1, "week": 7, "month": 30, "year": 365}
+    return timedelta(days=days[unit.casefold()])
+
+
+def _lately(_: re.Match[str], asked: _Asked) -> Period:
+    return Period(asked.now - _LATELY, asked.now + _INSTANT)
+
+
+def _just_now(_: re.Match[str], asked: _Asked) -> Period:
+    return Period(asked.now - timedelta(hours=1), asked.now + _INSTANT)
+
+
+_DATES: Final = (
+    _Form(rf"{_YEAR}[-/](?P<number>0?[1-9]|1[0-2])[-/](?P<day>0?[1-9]|[12]\d|3[01])", _iso_day),
+    _Form(rf"{_DAY}\s+(?:of\s+)?(?P<month>{_MONTH})\.?(?:,?\s+{_YEAR})?", _calendar_day),
+    _Form(rf"(?P<month>{_MONTH})\.?\s+{_DAY}(?:,?\s+{_YEAR})?", _calendar_day),
+    _Form(rf"(?P<month>{_MONTH})\.?,?\s+(?:of\s+)?{_YEAR}", _month_of_year),
+    _Form(rf"(?P<which>last|next|this)\s+(?P<season>{'|'.join(_SEASONS)})", _season),
+    _Form(rf"(?P<season>{'|'.join(_SEASONS)})\s+(?:of\s+)?{_YEAR}", _season),
+    _Form(rf"(?P<named>yesterday|tomorrow)(?:\s+(?P<part>{_PART}))?", _named_day),
+    _Form(r"(?:earlier\s+)?(?P<named>today)", _named_day),
+    _Form(r"(?P<named>this)\s+(?P<part>morning|afternoon|evening)", _named_day),
+    _Form(r"last\s+night|tonight", _night),
+    _Form(r"day\s+(?:(?P<back>before\s+yesterday)|after\s+tomorrow)", _day_but_one),
+    _Form(
+        rf"(?:(?P<which>last|this|next|previous|coming)\s+)?(?P<weekday>{'|'.join(_WEEKDAYS)})"
+        rf"(?:\s+(?P<part>{_PART}))?",
+        _weekday,
+    ),
+    _Form(
+        r"(?P<which>last|this|next|previous|coming)\s+(?P<unit>week|weekend|month|quarter|year)",
+        _calendar_unit,
+    ),
+    _Form(rf"(?:last|next)\s+(?P<month>{'|'.join(_MONTHS)})", _month_alone),
+    _Form(rf"{_COUNT}\s+{_UNIT}\s+ago", _ago),
+)
+"""Dates that need no other word."""
+_BARE: Final = (
+    _Form(rf"(?P<month>{'|'.join(_MONTHS)})", _month_alone),
+    _Form(_YEAR, _year_alone),
+)
+"""Dates only beside a preposition: otherwise a person's name, a verb, a number."""
+
+
+def _date(text: str, asked: _Asked) -> Period | None:
+    for form in (*_DATES, *_BARE):
+        match = re.fullmatch(form.pattern, text, re.IGNORECASE)
+        if match and (period := _checked(form.read, match, asked)):
+            return period
+    return None
+
+
+_ANY_DATE: Final = re.sub(
+    r"\?P<\w+>", "?:", "|".join(f"(?:{form.pattern})" for form in (*_DATES, *_BARE))
+)
+
+
+def _between(match: re.Match[str], asked: _Asked) -> Period | None:
+    """From the beginning of the one to the end of the other."""
+    first, last = _date(match["first"], asked), _date(match["last"], asked)
+    if first is None or last is None:
+        return None
+    # "between November and February": it began the year before.
+    start = first.start if first.start < last.end else _in_year(first.start, -1)
+    return Period(start, last.end)
+
+
+def _since(match: re.Match[str], asked: _Asked) -> Period | None:
+    point = _date(match["point"], _Asked(asked.now))
+    if point is None:
+        return None
+    return Period(point.start, max(asked.now + _INSTANT, point.end))
+
+
+def _after(match: re.Match[str], asked: _Asked) -> Period | None:
+    point = _date(match["point"], asked)
+    if point is None:
+        return None
+    until = asked.now + _INSTANT
+    return Period(point.end, until if point.end < until else _in_year(point.end, 1))
+
+
+def _until(match: re.Match[str], asked: _Asked) -> Period | None:
+    """Before a date, or up to its end."""
+    point = _date(match["point"], asked)
+    if point is None:
+        return None
+    end = point.start if match["before"] else point.end
+    return Period(datetime(1, 1, 2, tzinfo=asked.now.tzinfo), end)
+
+
+_RELATIONS: Final = tuple(
+    (form.compiled(), form.read)
+    for form in (
+        _Form(
+            rf"between\s+(?:the\s+)?(?P<first>{_ANY_DATE})\s+and\s+(?:the\s+)?(?P<last>{_ANY_DATE})",
+            _between,
+        ),
+        _Form(
+            rf"from\s+(?:the\s+)?(?P<first>{_ANY_DATE})\s+(?:to|until|till|through)\s+"
+            rf"(?:the\s+)?(?P<last>{_ANY_DATE})",
+            _between,
+        ),
+        _Form(rf"(?:ever\s+)?since\s+(?:the\s+)?(?P<point>{_ANY_DATE})", _since),
+        _Form(rf"after\s+(?P<point>{_ANY_DATE})", _after),
+        _Form(rf"(?:(?<!day )(?P<before>before)|until|till|by)\s+(?P<point>{_ANY_DATE})", _until),
+    )
+)
+_SINGLES: Final = (
+    *(
+        (form.compiled(r"(?:(?:on|in|during|from|for|of|at|over)\s+)?(?:the\s+)?"), form.read)
+        for form in _DATES
+    ),
+    *(
+        (
+            form.compiled(r"(?:in|during|throughout)\s+(?:early\s+|late\s+|mid-?\s*)?"),
+            form.read,
+        )
+        for form in _BARE
+    ),
+    *(
+        (form.compiled(), form.read)
+        for form in (
+            _Form(rf"{_WITHIN}(?:last|past)\s+{_COUNT}\s+{_UNIT}", _last_units),
+            _Form(rf"{_WITHIN}past\s+(?P<unit>hour|day|week|month|year)", _last_units),
+            _Form(rf"{_WITHIN}last\s+(?P<unit>hour|day)", _last_units),
+            _Form(r"recently|lately|(?:the\s+)?other\s+day", _lately),
+            _Form(r"just\s+now|a\s+moment\s+ago", _just_now),
+        )
+    ),
+)

@@ -1,0 +1,77 @@
+"""What the two stores agree on about a memory's text: how it is compared, shown and named."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Final
+
+from router.errors import InvalidRequest
+from router.memory.model import MAX_TAGS
+from router.request import check_text
+from router.text import STOPWORDS, tokens
+
+MAX_TAG_CHARACTERS: Final = 60
+MAX_TITLE_CHARACTERS: Final = 150
+_NAME_WORDS: Final = 6
+
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def readable(text: str) -> str:
+    """The text with each control character shown as U+FFFD. Files and services are not ours to
+    refuse because somebody pasted the output of a terminal."""
+    return _CONTROL.sub("\ufffd", text)
+
+
+def content_key(text: str) -> str:
+    """SHA-256, in hexadecimal, of the text in NFC with one space for each run of white space.
+
+    Nothing else is normalised: memories hold code and paths, where case and signs carry meaning,
+    and two memories must never be taken for one.
+    """
+    normal = " ".join(unicodedata.normalize("NFC", text).split())
+    return hashlib.sha256(normal.encode()).hexdigest()
+
+
+def memory_digest(content: str, tags: Sequence[str]) -> str:
+    """What changes when a memory's content or tags do."""
+    return hashlib.sha256("\0".join((content_key(content), *tags)).encode()).hexdigest()
+
+
+def title_of(content: str) -> str:
+    """The first line that says something, without Markdown's signs, 1 to 150 characters."""
+    for line in content.splitlines():
+        title = " ".join(line.strip(" \t#*_>`-").split())
+        if title:
+            return title[:MAX_TITLE_CHARACTERS].rstrip()
+    return " ".join(content.split())[:MAX_TITLE_CHARACTERS].rstrip()
+
+
+def name_from(content: str) -> str:
+    """A name for a memory that was given none: the first words of its title that mean something,
+    else its digest."""
+    words = [word for word in tokens(title_of(content)) if word not in STOPWORDS]
+    kept = [re.sub(r"[^\w]", "", word) for word in words][:_NAME_WORDS]
+    name = "-".join(word for word in kept if word)[:60].strip("-")
+    return name if "-" in name else f"memory-{content_key(content)[:8]}"
+
+
+def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
+    """The tags without repetition.
+
+    Raises:
+        InvalidRequest: one is empty, over 60 characters, or holds a comma or a line break, which
+            files could not give back; or there are more than 50.
+    """
+    if isinstance(tags, str):
+        raise InvalidRequest("tags: expected a list of tags, not one string")
+    for tag in tags:
+        check_text("tag", tag, MAX_TAG_CHARACTERS)
+        if "," in tag or len(tag.splitlines()) > 1 or tag != tag.strip():
+            raise InvalidRequest(f"tag {tag!r}: no commas, line breaks or spaces around it")
+    if len(tags) > MAX_TAGS:
+        raise InvalidRequest(f"tags: {len(tags)}; at most {MAX_TAGS}")
+    return tuple(dict.fromkeys(tags))

@@ -1,0 +1,94 @@
+"""How much is remembered, and about what: counts, not contents."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from router.memory.stores.items_db import marks
+from router.memory.stores.lexical import matching
+from router.memory.stores.spaces import Filter, Space, ids_of
+
+COUNTED: Final = 5_000
+"""Items of one layer that are counted at most when words or a filter choose them."""
+TOP_TAGS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much one layer holds about something.
+
+    Attributes:
+        layer: which layer.
+        items: how many items, at least 1; ``COUNTED`` stands for that many or more, unless all
+            items of the layer were asked for.
+        oldest: when the first was created.
+        newest: when the last was created.
+        tags: the commonest tags with their number of items, when all items were asked for.
+    """
+
+    layer: str
+    items: int
+    oldest: datetime
+    newest: datetime
+    tags: tuple[tuple[str, int], ...] = ()
+
+
+def cover(
+    db: sqlite3.Connection, spaces: Sequence[Space], terms: Sequence[str], where: Filter
+) -> Coverage | None:
+    """What spaces of one layer hold with all of the terms; None for nothing."""
+    if terms or where:
+        items, oldest, newest = _chosen(db, spaces, terms, where)
+        tags: tuple[tuple[str, int], ...] = ()
+    else:
+        items = sum(space.items for space in spaces)
+        oldest, newest = _ends(db, spaces)
+        tags = _tags(db, spaces)
+    if not items:
+        return None
+    first, last = (datetime.fromtimestamp(seconds, UTC) for seconds in (oldest, newest))
+    return Coverage(spaces[0].layer, items, first, last, tags)
+
+
+def _chosen(
+    db: sqlite3.Connection, spaces: Sequence[Space], terms: Sequence[str], where: Filter
+) -> tuple[int, float, float]:
+    condition, values = where.sql()
+    if terms:
+        source = "postings JOIN items ON items.row = postings.rowid WHERE postings MATCH ?"
+        values = (matching(spaces, terms, "AND"), *values)
+    else:
+        source = f"items WHERE space IN ({marks(len(spaces))})"
+        values = (*ids_of(spaces), *values)
+    items, oldest, newest = db.execute(
+        "SELECT count(*), min(created), max(created) FROM "  # noqa: S608
+        f"(SELECT items.created FROM {source} AND {condition} LIMIT {COUNTED})",
+        values,
+    ).fetchone()
+    return items, oldest, newest
+
+
+def _ends(db: sqlite3.Connection, spaces: Sequence[Space]) -> tuple[float, float]:
+    ends = [
+        db.execute(
+            "SELECT (SELECT min(created) FROM items WHERE space = :space), "
+            "(SELECT max(created) FROM items WHERE space = :space)",
+            {"space": space.id},
+        ).fetchone()
+        for space in spaces
+    ]
+    return min(oldest for oldest, _ in ends), max(newest for _, newest in ends)
+
+
+def _tags(db: sqlite3.Connection, spaces: Sequence[Space]) -> tuple[tuple[str, int], ...]:
+    found = db.execute(
+        "SELECT substr(term, 2), sum(items) AS held FROM terms "  # noqa: S608
+        f"WHERE space IN ({marks(len(spaces))}) AND term >= '#' AND term < '$' "
+        f"GROUP BY term ORDER BY held DESC, term LIMIT {TOP_TAGS}",
+        ids_of(spaces),
+    )
+    return tuple(found.fetchall())

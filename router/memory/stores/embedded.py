@@ -1,0 +1,381 @@
+"""The embedded memory store: all layers in one SQLite database, with vectors beside it.
+
+``memory.db`` is the truth: items, their words (FTS5), their vectors, the edges of the graph. A save
+is on the disk before it returns. ``vectors/`` holds Chroma's copy of the vectors of large scopes;
+it is reconciled when the store is opened, and can be deleted at any time (see ``item_vectors``).
+
+Every search names its scope, and reads only the spaces that the scope sees (see ``items_db``); an
+item of another scope is never even a candidate.
+
+Several processes may use one folder. What one saves, all find at once, by words and by meaning;
+Chroma belongs to the first that needs it, and the others search exactly instead.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from router.errors import EncoderError, InvalidRequest, StoreError, UnknownMemory
+from router.memory.model import MAX_QUERY_CHARACTERS, MemoryItem, Scope, ScoreKind
+from router.memory.stores.coverage import Coverage, cover
+from router.memory.stores.fusion import at_place, best_first, fuse
+from router.memory.stores.graph import entities_in, walk
+from router.memory.stores.item_vectors import EXACT_ROWS, ItemVectors
+from router.memory.stores.items_db import ItemsDb, next_generation
+from router.memory.stores.lexical import find_by_words, query_terms
+from router.memory.stores.rows import Changes, Draft, find_space, load, make_space, read_item
+from router.memory.stores.spaces import Filter, Space, newest_rows, scope_key, visible_spaces
+from router.request import check_text
+
+if TYPE_CHECKING:
+    from router.retrieval.encoders import Encoder
+
+_log: Final = logging.getLogger(__name__)
+
+POOL: Final = 50
+"""Rows that each side gives to the fusion at least."""
+_EVERYTHING: Final = Filter()
+
+
+class MemoryStore:
+    """The items of all layers. Thread-safe; made by ``open``, closed once."""
+
+    def __init__(self, db: ItemsDb, vectors: ItemVectors, clock: Callable[[], float]) -> None:
+        self._db = db
+        self._vectors = vectors
+        self._clock = clock
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        *,
+        encoder: Encoder,
+        clock: Callable[[], float] = time.time,
+        exact_rows: int = EXACT_ROWS,
+    ) -> Self:
+        """Open the store in a folder, or create it, and make its two sides agree.
+
+        Vectors of another encoder are replaced, which encodes every item again.
+
+        Args:
+            clock: seconds since the epoch.
+            exact_rows: how many items of a layer and scope are searched exactly before Chroma is
+                used for them.
+
+        Raises:
+            StoreError: the database cannot be opened or is damaged. It is left as it is.
+        """
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"{directory}: {error}") from error
+        db = ItemsDb(directory / "memory.db")
+        vectors = ItemVectors(db, directory / "vectors", encoder, exact_rows=exact_rows)
+        try:
+            vectors.open()
+        except BaseException:
+            vectors.close()
+            db.close()
+            raise
+        return cls(db, vectors, clock)
+
+    def close(self) -> None:
+        """Close all files; a call that is under way may end in a ``StoreError``."""
+        self._vectors.close()
+        self._db.close()
+
+    @property
+    def generation(self) -> int:
+        """A number that every change of what can be found raises, whichever process makes it.
+
+        When an item was last given as an answer changes nothing that can be found.
+        """
+        with self._db.reading() as db:
+            return int(db.execute("SELECT generation FROM memory_store").fetchone()[0])
+
+    def save(self, items: Sequence[MemoryItem]) -> None:
+        """Store items, all or none; on the disk when this returns.
+
+        An item replaces the one with its layer, scope and id. Scores are not kept. If the encoder
+        fails the items are stored all the same, found by their words, and encoded with a later
+        save or when the store is next opened.
+
+        Raises:
+            InvalidRequest: an item of the layer ``user`` or ``project`` without one in its scope,
+                a ``due`` that is no ISO date, or values that cannot be stored.
+            StoreError: the database cannot be written.
+        """
+        drafts = list({(i.layer, i.scope, i.id): Draft.of(i) for i in items}.values())
+        if not drafts:
+            return
+        vectors = self._vectors.encode([draft.item.content for draft in drafts])
+        changes = Changes()
+        try:
+            with self._db.writing() as db:
+                spaces = {
+                    key: make_space(db, *key)
+                    for key in {(draft.item.layer, draft.key) for draft in drafts}
+                }
+                for draft, vector in zip(drafts, vectors, strict=True):
+                    space = spaces[draft.item.layer, draft.key]
+                    changes.remove(db, space, [draft.item.id])
+                    row = changes.insert(db, space, draft)
+                    if vector is not None:
+                        self._vectors.insert(db, row, space, vector)
+                changes.write(db, next_generation(db))
+        except UnicodeEncodeError as error:
+            raise InvalidRequest(f"an item holds a lone surrogate: {error}") from None
+        self._after(changes)
+        self._vectors.complete()
+
+    def delete(self, layer: str, ids: Iterable[str], scope: Scope) -> int:
+        """Remove items that are stored in exactly this scope; how many there were.
+
+        Seeing an item is no right to delete it: who means one of everybody's says ``Scope()``.
+
+        Raises:
+            StoreError: the database cannot be written.
+        """
+        changes = Changes()
+        with self._db.writing() as db:
+            space = find_space(db, layer, scope_key(scope))
+            if space is not None:
+                changes.remove(db, space, ids)
+            if changes.removed:
+                changes.write(db, next_generation(db))
+        self._after(changes)
+        return sum(len(rows) for rows in changes.removed.values())
+
+    def get(self, layer: str, id: str, scope: Scope) -> MemoryItem:  # noqa: A002 - the field's name
+        """The item of that id that the scope sees; of several, the most particular one's.
+
+        Raises:
+            UnknownMemory: the scope sees none.
+        """
+        with self._db.reading() as db:
+            for space in visible_spaces(db, scope, [layer]):
+                item = read_item(db, space, id)
+                if item is not None:
+                    return item
+        raise UnknownMemory(id)
+
+    def ids(self, layer: str, scope: Scope) -> set[str]:
+        """The ids of all items of a layer that are stored in exactly this scope."""
+        with self._db.reading() as db:
+            space = find_space(db, layer, scope_key(scope))
+            return {id for (id,) in db.execute("SELECT id FROM items WHERE space = ?", (space,))}  # noqa: A001
+
+    def touch(self, items: Iterable[MemoryItem], *, usefulness: float | None = None) -> None:
+        """Note that items have just been given as an answer, and how useful that proved.
+
+        This waits for the disk, so it belongs after the answer.
+
+        Args:
+            usefulness: in [0, 1]; None leaves it as it is.
+        """
+        if usefulness is not None and not 0 <= usefulness <= 1:
+            raise InvalidRequest(f"usefulness: {usefulness} is not in [0, 1]")
+        with self._db.writing() as db:
+            for item in items:
+                db.execute(
+                    "UPDATE items SET accessed = ?, usefulness = coalesce(?, usefulness) "
+                    "WHERE id = ? AND space = ?",
+                    (
+                        self._clock(),
+                        usefulness,
+                        item.id,
+                        find_space(db, item.layer, scope_key(item.scope)),
+                    ),
+                )
+            if usefulness is not None:
+                next_generation(db)
+
+    def record_outcome(self, layer: str, id: str, scope: Scope, *, success: bool) -> None:  # noqa: A002
+        """Count that what an item describes was done, in its attributes ``successes`` and
+        ``failures``.
+
+        Args:
+            scope: the stored scope of the item itself.
+
+        Raises:
+            UnknownMemory: there is no such item.
+        """
+        name = "successes" if success else "failures"
+        with self._db.writing() as db:
+            found = db.execute(
+                "SELECT row, attributes FROM items WHERE id = ? AND space = ?",
+                (id, find_space(db, layer, scope_key(scope))),
+            ).fetchone()
+            if found is None:
+                raise UnknownMemory(id)
+            attributes = json.loads(found[1])
+            before = attributes.get(name)
+            attributes[name] = (before if isinstance(before, int) else 0) + 1
+            db.execute(
+                "UPDATE items SET attributes = ? WHERE row = ?", (json.dumps(attributes), found[0])
+            )
+            next_generation(db)
+
+    def lexical(
+        self, layer: str, text: str, *, scope: Scope, k: int, where: Filter = _EVERYTHING
+    ) -> list[MemoryItem]:
+        """The items that hold words of a text, by BM25, best first."""
+        _check_query(text)
+        with self._db.reading() as db:
+            spaces = visible_spaces(db, scope, [layer])
+            found = find_by_words(db, spaces, text, limit=max(k, POOL), where=where)
+            return load(db, spaces, found, ScoreKind.BM25, k)
+
+    def semantic(
+        self, layer: str, text: str, *, scope: Scope, k: int, where: Filter = _EVERYTHING
+    ) -> list[MemoryItem]:
+        """The items nearest to a text by cosine similarity, best first.
+
+        Raises:
+            EncoderError: the text cannot be encoded.
+        """
+        _check_query(text)
+        with self._db.reading() as db:
+            spaces = visible_spaces(db, scope, [layer])
+            found = self._vectors.nearest(db, spaces, text, limit=max(k, POOL), where=where)
+            return load(db, spaces, found, ScoreKind.COSINE, k)
+
+    def search(
+        self,
+        layer: str,
+        text: str,
+        *,
+        scope: Scope,
+        k: int,
+        where: Filter = _EVERYTHING,
+        words: str | None = None,
+    ) -> list[MemoryItem]:
+        """The best items by words and by meaning together, best first; see ``fuse``.
+
+        When the text cannot be encoded the words decide alone.
+
+        Args:
+            words: what to look for by words, if it is not the whole text.
+        """
+        _check_query(text)
+        with self._db.reading() as db:
+            spaces = visible_spaces(db, scope, [layer])
+            found = self._fused(db, spaces, text, words or text, k, where)
+            return load(db, spaces, found, ScoreKind.FUSED, k)
+
+    def newest(
+        self, layer: str, *, scope: Scope, k: int, where: Filter = _EVERYTHING
+    ) -> list[MemoryItem]:
+        """The latest items, latest first, scored by their place."""
+        with self._db.reading() as db:
+            spaces = visible_spaces(db, scope, [layer])
+            rows = newest_rows(db, spaces, where, k + POOL)
+            return load(db, spaces, _placed(rows), ScoreKind.FUSED, k)
+
+    def soonest(
+        self, layer: str, *, scope: Scope, k: int, where: Filter = _EVERYTHING
+    ) -> list[MemoryItem]:
+        """The items in the order of their attribute ``due``, those without one last; scored by
+        their place."""
+        condition, values = where.sql()
+        with self._db.reading() as db:
+            spaces = visible_spaces(db, scope, [layer])
+            found: list[tuple[bool, float, int]] = []
+            for space in spaces:  # one at a time, so that the index gives them in order
+                for missing in ("IS NOT NULL", "IS NULL"):
+                    found += [
+                        (due is None, due or 0.0, row)
+                        for due, row in db.execute(
+                            "SELECT due, row FROM items WHERE space = ? AND "  # noqa: S608
+                            f"status IS NOT NULL AND due {missing} AND {condition} "
+                            "ORDER BY due LIMIT ?",
+                            (space.id, *values, k + POOL),
+                        )
+                    ]
+            rows = [row for _, _, row in sorted(found)]
+            return load(db, spaces, _placed(rows), ScoreKind.FUSED, k)
+
+    def related(
+        self,
+        layer: str,
+        text: str,
+        *,
+        names: Sequence[str] = (),
+        scope: Scope,
+        k: int,
+        depth: int,
+    ) -> list[MemoryItem]:
+        """The items about entities that a text names and those at most ``depth`` relations away.
+
+        Nearer ones first, scored 1 / (1 + relations) and by words and meaning among equals; then
+        what only words and meaning find.
+
+        Args:
+            names: of entities that the text may speak of, beside those found in it.
+        """
+        _check_query(text)
+        with self._db.reading() as db:
+            spaces = visible_spaces(db, scope, [layer])
+            found = self._fused(db, spaces, text, text, k, _EVERYTHING)
+            named = entities_in(db, spaces, " ".join([*names, text]))
+            for row, hops in walk(db, spaces, named, depth).items():
+                found[row] = found.get(row, 0.0) + 1.0 / (1 + hops)
+            return load(db, spaces, best_first(found), ScoreKind.FUSED, k)
+
+    def coverage(
+        self, words: str, *, scope: Scope, where: Filter = _EVERYTHING
+    ) -> tuple[Coverage, ...]:
+        """What the layers hold that the scope sees, fullest layer first.
+
+        Args:
+            words: count items with all of these words only; empty for all items.
+        """
+        terms = query_terms(words)
+        with self._db.reading() as db:
+            by_layer: dict[str, list[Space]] = defaultdict(list)
+            for space in visible_spaces(db, scope):
+                by_layer[space.layer].append(space)
+            found = [cover(db, spaces, terms, where) for spaces in by_layer.values()]
+        known = [coverage for coverage in found if coverage is not None]
+        return tuple(sorted(known, key=lambda coverage: (-coverage.items, coverage.layer)))
+
+    def _fused(
+        self,
+        db: sqlite3.Connection,
+        spaces: Sequence[Space],
+        text: str,
+        words: str,
+        k: int,
+        where: Filter,
+    ) -> dict[int, float]:
+        limit = max(2 * k, POOL)
+        lexical = find_by_words(db, spaces, words, limit=limit, where=where)
+        try:
+            semantic = self._vectors.nearest(db, spaces, text, limit=limit, where=where)
+        except EncoderError as error:
+            _log.warning("searching by words only: %s", error)
+            semantic = {}
+        return fuse(lexical, semantic)
+
+    def _after(self, changes: Changes) -> None:
+        """Bring Chroma up to a transaction that is on the disk."""
+        for space, removed in changes.removed.items():
+            self._vectors.remove(space, removed)
+        for space, added in changes.added.items():
+            self._vectors.grow(space, added)
+
+
+def _check_query(text: str) -> None:
+    check_text("query", text, MAX_QUERY_CHARACTERS)
+
+
+def _placed(rows: Sequence[int]) -> dict[int, float]:
+    return {row: at_place(place) for place, row in enumerate(rows)}

@@ -1,0 +1,149 @@
+"""Names of memory files, and the patterns that protect or hide some of them.
+
+A name is the path of its file under the folder of memories, without ``.md``: ``auth/login``. It
+comes from outside, so it can never lead out of that folder; and a new one must be a name on every
+system, because projects are shared. Patterns come with the project, which may be a stranger's: one
+that could take exponential time is refused when it is read.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Final
+
+from router.errors import ConfigurationError, InvalidRequest
+from router.memory.model import MAX_ID_CHARACTERS
+from router.request import check_text
+
+SUFFIX: Final = ".md"
+GLOBAL: Final = "global"
+MAX_SEGMENTS: Final = 8
+MAX_SEGMENT_BYTES: Final = 200
+"""File systems take 255; a temporary file's name needs the rest."""
+MAX_PATTERNS: Final = 50
+MAX_PATTERN_CHARACTERS: Final = 200
+MAX_REPEATS: Final = 3
+"""Repeats in a pattern: time grows with the length of a name to this power at most."""
+
+_PREFIX: Final = "mem:"
+_NOT_ON_WINDOWS: Final = frozenset('<>:"|?*')
+_RESERVED: Final = frozenset(
+    ["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))]
+)
+
+
+def parse_name(raw: str) -> str:
+    """The name as ids have it: without ``mem:`` and ``.md``, separated by ``/``, in NFC.
+
+    Raises:
+        InvalidRequest: it is empty or over 200 characters, or could lead out of the folder:
+            absolute, with an empty segment, or with one that begins with a dot.
+    """
+    check_text("name", raw, MAX_ID_CHARACTERS + len(_PREFIX) + len(SUFFIX))
+    name = unicodedata.normalize("NFC", raw).replace("\\", "/")
+    while name.startswith(_PREFIX):
+        name = name.removeprefix(_PREFIX)
+    while name.endswith(SUFFIX):
+        name = name.removesuffix(SUFFIX)
+    if len(name) > MAX_ID_CHARACTERS:
+        raise InvalidRequest(f"name: {len(name)} characters; at most {MAX_ID_CHARACTERS}")
+    segments = name.split("/")
+    for segment in segments:
+        if not segment.strip():
+            raise InvalidRequest(f"name {raw!r}: a segment is empty, or the path is absolute")
+        if segment.startswith("."):
+            raise InvalidRequest(f"name {raw!r}: a segment begins with a dot")
+        if not segment.isprintable():
+            raise InvalidRequest(f"name {raw!r}: a segment holds an unprintable character")
+        if len(segment.encode()) > MAX_SEGMENT_BYTES:
+            raise InvalidRequest(f"name {raw!r}: a segment is over {MAX_SEGMENT_BYTES} bytes")
+    if len(segments) > MAX_SEGMENTS:
+        raise InvalidRequest(f"name {raw!r}: {len(segments)} segments; at most {MAX_SEGMENTS}")
+    if name == GLOBAL:
+        raise InvalidRequest(f"name {raw!r}: name a memory in it, such as global/style")
+    return name
+
+
+def check_new_name(name: str) -> None:
+    """Whether a parsed name can be given to a new file on every system.
+
+    Raises:
+        InvalidRequest: it cannot; the message says why.
+    """
+    for segment in name.split("/"):
+        if not _NOT_ON_WINDOWS.isdisjoint(segment):
+            raise InvalidRequest(f"name {name!r}: none of {''.join(sorted(_NOT_ON_WINDOWS))}")
+        if segment != segment.strip() or segment.endswith("."):
+            raise InvalidRequest(f"name {name!r}: a segment ends in a dot, or has spaces around it")
+        if segment.split(".")[0].strip().casefold() in _RESERVED:
+            raise InvalidRequest(f"name {name!r}: Windows keeps {segment!r} for a device")
+
+
+class NamePatterns:
+    """Regular expressions that match whole names.
+
+    Args:
+        setting: what messages call them.
+        patterns: at most 50, of at most 200 characters each.
+
+    Raises:
+        ConfigurationError: one is malformed, or might take exponential time; the message names it.
+    """
+
+    def __init__(self, setting: str, patterns: Sequence[str]) -> None:
+        if len(patterns) > MAX_PATTERNS:
+            raise ConfigurationError(f"{setting}: {len(patterns)}; at most {MAX_PATTERNS}")
+        self._patterns = tuple(_compiled(setting, pattern) for pattern in dict.fromkeys(patterns))
+
+    def match(self, name: str) -> bool:
+        return any(pattern.fullmatch(name) for pattern in self._patterns)
+
+
+def _compiled(setting: str, pattern: str) -> re.Pattern[str]:
+    if len(pattern) > MAX_PATTERN_CHARACTERS:
+        raise ConfigurationError(
+            f"{setting}: {pattern[:40]!r}… is over {MAX_PATTERN_CHARACTERS} characters"
+        )
+    fault = _costly(pattern)
+    if fault:
+        raise ConfigurationError(f"{setting}: {pattern!r} {fault}")
+    try:
+        return re.compile(pattern)
+    except (re.error, OverflowError) as error:  # a repeat count may not fit
+        raise ConfigurationError(f"{setting}: {pattern!r}: {error}") from error
+
+
+_PARTS: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?[^:)]?|[()|*+?{]|.", re.DOTALL)
+
+
+def _costly(pattern: str) -> str | None:
+    """Why a pattern might backtrack without end; None when it cannot.
+
+    Exponential time needs a repeated group that can match the same text in two ways, and it can
+    only if it holds a repeat or a choice itself. What is left is polynomial in the repeats.
+    """
+    open_groups = [False]  # of each, whether it holds a repeat or a choice
+    closed = False  # whether a group that does has just been closed
+    repeats = 0
+    previous = ""
+    for part in _PARTS.findall(pattern):
+        before, previous = previous, part
+        if part in ("+", "?") and before in ("*", "+", "?"):
+            continue  # lazy or possessive, no further repeat
+        if part in ("*", "+", "{", "?"):
+            if closed:
+                return "repeats a group that holds a repeat or a choice itself"
+            repeats += 1
+            open_groups[-1] = True
+        elif part.startswith("("):
+            open_groups.append(False)
+        elif part == ")" and len(open_groups) > 1:
+            closed = open_groups.pop()
+            open_groups[-1] |= closed
+            continue
+        elif part == "|":
+            open_groups[-1] = True
+        closed = False
+    return f"has {repeats} repeats; at most {MAX_REPEATS}" if repeats > MAX_REPEATS else None

@@ -1,0 +1,218 @@
+"""The database of the memory store: its tables, its connections, its transactions.
+
+SQLite in WAL mode, so that several threads and processes read while one writes. ``synchronous`` is
+FULL: a commit is on the disk before it returns.
+
+Rows never change what they hold: saving an item again removes its row and adds a new one, and row
+numbers are never used twice. So whatever is derived from a row (its words, its vector, its place in
+Chroma) is either right or belongs to a row that is gone; it can never be out of date.
+
+A space is where the items of one layer and one stored scope lie. Everything that is searched is
+kept by space, so a search reads the spaces that its scope sees and touches no other row.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from filelock import FileLock
+
+from router.errors import StoreError
+
+BUSY_MILLISECONDS: Final = 5_000
+"""How long a write waits for another process's at most."""
+SCHEMA_VERSION: Final = 1
+_CREATE: Final = """
+BEGIN IMMEDIATE;
+CREATE TABLE memory_store (
+    version INTEGER NOT NULL,
+    id TEXT NOT NULL,             -- of this database, for whoever keeps what is derived from it
+    generation INTEGER NOT NULL,
+    encoder TEXT NOT NULL         -- whose vectors these are
+);
+INSERT INTO memory_store VALUES (1, lower(hex(randomblob(16))), 0, '');
+CREATE TABLE spaces (
+    id INTEGER PRIMARY KEY,
+    layer TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    items INTEGER NOT NULL DEFAULT 0,
+    words INTEGER NOT NULL DEFAULT 0,
+    written INTEGER NOT NULL DEFAULT 0,   -- generation of the last change
+    removed INTEGER NOT NULL DEFAULT 0,   -- generation of the last change other than new rows
+    UNIQUE (layer, scope)
+);
+CREATE TABLE items (
+    row INTEGER PRIMARY KEY AUTOINCREMENT,
+    space INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    created REAL NOT NULL,
+    accessed REAL,
+    usefulness REAL NOT NULL,
+    type TEXT NOT NULL,
+    tags TEXT NOT NULL,
+    provenance TEXT NOT NULL,
+    attributes TEXT NOT NULL,
+    status TEXT,
+    due REAL,
+    content TEXT NOT NULL,
+    length INTEGER NOT NULL,
+    words TEXT NOT NULL,
+    UNIQUE (space, id)
+);
+CREATE INDEX items_by_time ON items (space, created);
+CREATE INDEX items_by_due ON items (space, status, due) WHERE status IS NOT NULL;
+CREATE TABLE terms (
+    space INTEGER NOT NULL,
+    term TEXT NOT NULL,
+    items INTEGER NOT NULL,
+    PRIMARY KEY (space, term)
+) WITHOUT ROWID;
+CREATE VIRTUAL TABLE postings USING fts5 (
+    words, content = 'items', content_rowid = 'row', tokenize = "ascii tokenchars '+#:'''"
+);
+CREATE TRIGGER items_added AFTER INSERT ON items BEGIN
+    INSERT INTO postings (rowid, words) VALUES (new.row, new.words);
+END;
+CREATE TRIGGER items_removed AFTER DELETE ON items BEGIN
+    INSERT INTO postings (postings, rowid, words) VALUES ('delete', old.row, old.words);
+    DELETE FROM vectors WHERE row = old.row;
+    DELETE FROM edges WHERE row = old.row;
+END;
+CREATE TABLE vectors (row INTEGER PRIMARY KEY, space INTEGER NOT NULL, vector BLOB NOT NULL);
+CREATE INDEX vectors_by_space ON vectors (space, row);
+CREATE TABLE edges (
+    space INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    target TEXT,                  -- none: the row is about the entity itself
+    row INTEGER NOT NULL
+);
+CREATE INDEX edges_by_source ON edges (space, source);
+CREATE INDEX edges_by_target ON edges (space, target);
+CREATE INDEX edges_by_row ON edges (row);
+COMMIT;
+"""
+
+
+class ItemsDb:
+    """The database file and a pool of connections to it, as many as are used at a time.
+
+    Thread-safe. Every error of SQLite is told as a ``StoreError`` that names the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, or create it.
+
+        Raises:
+            StoreError: it cannot be opened, is damaged, or is another program's. It is left alone.
+        """
+        self._path = path
+        self._idle: list[sqlite3.Connection] = []
+        self._closed = False
+        self._pool_lock = threading.Lock()
+        self._write_lock = threading.Lock()
+        with self._connection() as db:
+            if not _holds_anything(db):
+                self._create(db)
+            tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+            if not tables >= {"memory_store", "items", "spaces", "terms", "postings", "edges"}:
+                raise StoreError(f"{path}: not a memory database")
+            self.identity, version = db.execute("SELECT id, version FROM memory_store").fetchone()
+            if version != SCHEMA_VERSION:
+                raise StoreError(f"{path}: version {version}, not {SCHEMA_VERSION}")
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection on which all statements see the same state of the database."""
+        with self._connection() as db:
+            db.execute("BEGIN")
+            try:
+                yield db
+            finally:
+                db.rollback()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A connection in a transaction: on the disk at the end of the block, or not at all."""
+        with self._write_lock, self._connection() as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+                db.commit()
+            except BaseException:
+                db.rollback()
+                raise
+
+    def close(self) -> None:
+        """Close every connection; one that is in use is closed when it comes back."""
+        with self._pool_lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for db in idle:
+            db.close()
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        with self._pool_lock:
+            if self._closed:
+                raise StoreError(f"{self._path}: the store is closed")
+            db = self._idle.pop() if self._idle else None
+        try:
+            if db is None:
+                db = self._connect()
+            yield db
+        except sqlite3.Error as error:
+            raise StoreError(f"{self._path}: {error}") from error
+        finally:
+            if db is not None:
+                self._give_back(db)
+
+    def _give_back(self, db: sqlite3.Connection) -> None:
+        with self._pool_lock:
+            if not self._closed:
+                self._idle.append(db)
+                return
+        db.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        # A connection serves one thread at a time; the pool sees to that.
+        db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+        try:
+            db.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+            db.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _create(self, db: sqlite3.Connection) -> None:
+        try:
+            # Two processes must not both find the file empty.
+            with FileLock(f"{self._path}.lock", timeout=BUSY_MILLISECONDS / 1000):
+                if not _holds_anything(db):
+                    db.execute("PRAGMA journal_mode = WAL")  # the file remembers it
+                    db.executescript(_CREATE)
+        except OSError as error:  # FileLock's Timeout is one
+            raise StoreError(f"{self._path}: {error}") from error
+
+
+def _holds_anything(db: sqlite3.Connection) -> bool:
+    return db.execute("SELECT 1 FROM sqlite_master").fetchone() is not None
+
+
+def marks(count: int) -> str:
+    """So many placeholders for values of an ``IN``."""
+    return ",".join(itertools.repeat("?", count))
+
+
+def next_generation(db: sqlite3.Connection) -> int:
+    """Count a write, inside its transaction."""
+    ((generation,),) = db.execute(
+        "UPDATE memory_store SET generation = generation + 1 RETURNING generation"
+    ).fetchall()
+    return int(generation)

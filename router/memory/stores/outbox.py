@@ -1,0 +1,272 @@
+"""What is still to be told to the memory service, and what it has been told: an SQLite database.
+
+Only intentions are kept, never contents: which file to send, or to delete over there. The content
+is read from its file when it is sent, so what arrives is never older than the file. A name has one
+entry; a later intention takes the place of an earlier one, and its place in the queue.
+
+- An entry is written with ``synchronous = FULL`` before anything is sent, so it survives kill -9
+  and a power cut. It goes when the service has confirmed every part.
+- Whoever takes an entry holds it for a minute. If its process dies, the entry is due again; the
+  parts that were confirmed are remembered with it, and are not sent twice.
+- ``delivered`` remembers what the service holds of which file, and by which ids. It is how changed
+  and deleted files are told from those that need nothing: a name in it without a file is a
+  tombstone to be.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from router.errors import StoreError
+
+MAX_ENTRIES: Final = 20_000
+HOLD_SECONDS: Final = 60.0
+FIRST_DELAY_SECONDS: Final = 2.0
+LONGEST_DELAY_SECONDS: Final = 3600.0
+BUSY_MILLISECONDS: Final = 5_000
+_SCHEMA_VERSION: Final = 1
+_CREATE: Final = f"""
+CREATE TABLE queue (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    store TEXT NOT NULL,
+    name TEXT NOT NULL,
+    intent TEXT NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    due REAL NOT NULL,
+    fault TEXT NOT NULL DEFAULT '',
+    sent_digest TEXT NOT NULL DEFAULT '',
+    sent TEXT NOT NULL DEFAULT '[]',
+    UNIQUE (store, name)
+);
+CREATE TABLE delivered (
+    store TEXT NOT NULL,
+    name TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    ids TEXT NOT NULL,
+    PRIMARY KEY (store, name)
+) WITHOUT ROWID;
+PRAGMA user_version = {_SCHEMA_VERSION};
+"""
+
+
+class Intent(StrEnum):
+    """What is to be done over there."""
+
+    SEND = "send"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One intention.
+
+    Attributes:
+        id: its number; later ones are larger.
+        store: which store holds the file.
+        name: the file memory's name.
+        intent: what is to be done.
+        attempts: how often it, or one that it took the place of, was taken; this time included.
+        sent_digest: the state of the file of which ``sent`` are parts; empty when nothing was sent.
+        sent: ids of the parts that the service has confirmed, in order.
+    """
+
+    id: int
+    store: str
+    name: str
+    intent: Intent
+    attempts: int
+    sent_digest: str
+    sent: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """What the service holds of one file: the state it was sent in, and the ids of its parts."""
+
+    digest: str
+    ids: tuple[int, ...]
+
+
+class Outbox:
+    """The queue and the record of one service. Thread-safe, and several processes may share it.
+
+    Args:
+        path: the file; made when it is not there.
+        clock: seconds since the epoch, which processes share.
+
+    Raises:
+        StoreError: the file cannot be used. It is not begun anew: it knows what was deleted.
+    """
+
+    def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
+        self._path = path
+        self._clock = clock
+        self._lock = threading.Lock()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = _connect(path)
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"the outbox cannot be used: {path}: {error}") from error
+
+    def add(self, intents: Iterable[tuple[str, str, Intent]]) -> None:
+        """Queue intentions, each for a store and a name; durable on return, all or none.
+
+        Raises:
+            StoreError: they cannot be written, or over 20,000 names would wait.
+        """
+        with self._transaction() as db:
+            for store, name, intent in intents:
+                old = db.execute(
+                    "SELECT attempts, sent_digest, sent FROM queue WHERE store = ? AND name = ?",
+                    (store, name),
+                ).fetchone()
+                db.execute("DELETE FROM queue WHERE store = ? AND name = ?", (store, name))
+                db.execute(
+                    "INSERT INTO queue (store, name, intent, due, attempts, sent_digest, sent)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    (store, name, intent.value, self._clock(), *(old or (0, "", "[]"))),
+                )
+            if db.execute("SELECT count(*) FROM queue").fetchone()[0] > MAX_ENTRIES:
+                raise StoreError(f"the outbox is full: {MAX_ENTRIES:,} memories wait")
+
+    def take(self, stores: Sequence[str]) -> Entry | None:
+        """The oldest entry that is due, held for a minute; None when there is none."""
+        marks = ",".join("?" * len(stores))
+        with self._transaction() as db:
+            now = self._clock()
+            row = db.execute(
+                "SELECT id, store, name, intent, attempts + 1, sent_digest, sent FROM queue"  # noqa: S608 - only marks
+                f" WHERE store IN ({marks}) AND due <= ? ORDER BY id LIMIT 1",
+                (*stores, now),
+            ).fetchone()
+            if row is None:
+                return None
+            db.execute(
+                "UPDATE queue SET attempts = attempts + 1, due = ?, fault = '' WHERE id = ?",
+                (now + HOLD_SECONDS, row[0]),
+            )
+        number, store, name, intent, attempts, digest, sent = row
+        return Entry(number, store, name, Intent(intent), attempts, digest, _ids(sent))
+
+    def note_sent(self, entry: Entry, digest: str, ids: Sequence[int]) -> None:
+        """Remember parts that the service has confirmed, and hold the entry for another minute."""
+        with self._transaction() as db:
+            db.execute(
+                "UPDATE queue SET sent_digest = ?, sent = ?, due = ? WHERE store = ? AND name = ?",
+                (digest, json.dumps(list(ids)), self._held(), entry.store, entry.name),
+            )
+
+    def settle(self, entry: Entry, delivered: Delivered | None) -> None:
+        """Done: record what the service holds now (None: nothing) and let the entry go, unless it
+        was replaced meanwhile."""
+        key = entry.store, entry.name
+        with self._transaction() as db:
+            db.execute("DELETE FROM queue WHERE id = ?", (entry.id,))
+            db.execute(
+                "UPDATE queue SET sent_digest = '', sent = '[]', due = ?"
+                " WHERE store = ? AND name = ?",
+                (self._clock(), *key),
+            )
+            db.execute("DELETE FROM delivered WHERE store = ? AND name = ?", key)
+            if delivered is not None:
+                row = (*key, delivered.digest, json.dumps(list(delivered.ids)))
+                db.execute("INSERT INTO delivered VALUES (?, ?, ?, ?)", row)
+
+    def postpone(self, entry: Entry, fault: str) -> None:
+        """Not done: due again after 2, 4, 8 ... seconds, an hour at most."""
+        delay = min(LONGEST_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2.0 ** min(entry.attempts - 1, 20))
+        with self._transaction() as db:
+            db.execute(
+                "UPDATE queue SET due = ?, fault = ? WHERE id = ?",
+                (self._clock() + delay, fault, entry.id),
+            )
+
+    def make_due(self, stores: Sequence[str]) -> None:
+        """Let every entry that was postponed be taken at once; those that are held stay so."""
+        marks = ",".join("?" * len(stores))
+        with self._transaction() as db:
+            db.execute(
+                f"UPDATE queue SET due = ? WHERE store IN ({marks}) AND fault != ''",  # noqa: S608 - only marks
+                (self._clock(), *stores),
+            )
+
+    def delivered(self, stores: Sequence[str]) -> dict[tuple[str, str], Delivered]:
+        """By store and name, what the service holds."""
+        rows = self._rows("SELECT store, name, digest, ids FROM delivered", stores)
+        return {(store, name): Delivered(digest, _ids(ids)) for store, name, digest, ids in rows}
+
+    def held(self, store: str, name: str) -> Delivered:
+        """What the service holds of one file; nothing has an empty digest."""
+        with self._transaction() as db:
+            row = db.execute(
+                "SELECT digest, ids FROM delivered WHERE store = ? AND name = ?", (store, name)
+            ).fetchone()
+        return Delivered("", ()) if row is None else Delivered(row[0], _ids(row[1]))
+
+    def queued(self, stores: Sequence[str]) -> dict[tuple[str, str], Intent]:
+        """By store and name, what waits."""
+        rows = self._rows("SELECT store, name, intent FROM queue", stores)
+        return {(store, name): Intent(intent) for store, name, intent in rows}
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    def _held(self) -> float:
+        return self._clock() + HOLD_SECONDS
+
+    def _rows(self, statement: str, stores: Sequence[str]) -> list[tuple[Any, ...]]:
+        marks = ",".join("?" * len(stores))
+        with self._transaction() as db:
+            return db.execute(f"{statement} WHERE store IN ({marks})", tuple(stores)).fetchall()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Everything or nothing.
+
+        Raises:
+            StoreError: the file cannot be read or written.
+        """
+        with self._lock:
+            try:
+                self._db.execute("BEGIN IMMEDIATE")
+                try:
+                    yield self._db
+                except BaseException:
+                    self._db.execute("ROLLBACK")
+                    raise
+                self._db.execute("COMMIT")
+            except sqlite3.Error as error:
+                raise StoreError(f"the outbox cannot be used: {self._path}: {error}") from error
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        db.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("BEGIN IMMEDIATE")  # of two processes, one makes the tables
+        if not db.execute("SELECT 1 FROM sqlite_master").fetchone():
+            for statement in _CREATE.split(";"):
+                db.execute(statement)
+        db.execute("COMMIT")
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if version != _SCHEMA_VERSION:
+            raise sqlite3.DatabaseError(f"schema version {version}, not {_SCHEMA_VERSION}")
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
+
+
+def _ids(text: str) -> tuple[int, ...]:
+    return tuple(json.loads(text))

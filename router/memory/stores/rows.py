@@ -1,0 +1,295 @@
+"""Items as rows of the database, and rows as items."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Self
+
+from router.errors import InvalidRequest
+from router.memory.model import AttributeValue, MemoryItem, ScoreKind
+from router.memory.stores.graph import edges_of
+from router.memory.stores.lexical import index_terms, indexed
+from router.memory.stores.spaces import Space, scope_key
+
+REQUIRED_SCOPE: Final[Mapping[str, str]] = {"user": "user", "project": "project"}
+"""Layers whose items belong to one user or project: an item of everybody has no place there."""
+NAMED_ATTRIBUTES: Final = ("title", "entity", "relations", "actor", "action", "subject")
+"""Attributes that are found by their words, as the content is."""
+TAG_MARK: Final = "#"
+"""Begins a whole tag among the counted terms; no term of a text begins with it."""
+
+_COLUMNS: Final = (
+    "row, space, id, created, accessed, usefulness, type, tags, provenance, attributes, content"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An item that is about to be written.
+
+    Attributes:
+        item: what is to be remembered.
+        key: its scope as text.
+        created: when, in seconds since the epoch.
+        terms: its indexed terms in order.
+        status: the attribute of that name, for filters; ``open`` for a task that says nothing.
+        due: the attribute of that name in seconds since the epoch; of a bare date, its last second.
+    """
+
+    item: MemoryItem
+    key: str
+    created: float
+    terms: Sequence[str]
+    status: str | None
+    due: float | None
+
+    @classmethod
+    def of(cls, item: MemoryItem) -> Self:
+        """Check and prepare an item.
+
+        Raises:
+            InvalidRequest: it lacks a scope that its layer requires, or a value cannot be stored.
+        """
+        needed = REQUIRED_SCOPE.get(item.layer)
+        if needed is not None and getattr(item.scope, needed) is None:
+            raise InvalidRequest(f"layer {item.layer}: an item needs scope.{needed}")
+        status = item.attributes.get("status", "open" if item.layer == "prospective" else None)
+        due = item.attributes.get("due")
+        named = [item.attributes.get(name) for name in NAMED_ATTRIBUTES]
+        texts = [item.content, *item.tags]
+        for value in named:
+            texts += (
+                value if isinstance(value, tuple) else [value] if isinstance(value, str) else []
+            )
+        return cls(
+            item,
+            scope_key(item.scope),
+            _seconds(item.created),
+            [term for text in texts for term in index_terms(text)],
+            status if isinstance(status, str) else None,
+            None if due is None else _due(due),
+        )
+
+    @property
+    def counted(self) -> set[str]:
+        """What is counted of it: its terms, and its tags as a whole."""
+        return {*self.terms, *(f"{TAG_MARK}{tag.casefold()}" for tag in self.item.tags)}
+
+
+@dataclass(slots=True)
+class Changes:
+    """What one transaction does to the spaces, written once at its end.
+
+    Attributes:
+        added: space to the number of its new rows.
+        removed: space to its removed rows.
+    """
+
+    added: Counter[int] = field(default_factory=Counter)
+    removed: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    _words: Counter[int] = field(default_factory=Counter)
+    _terms: Counter[tuple[int, str]] = field(default_factory=Counter)
+
+    def insert(self, db: sqlite3.Connection, space: int, draft: Draft) -> int:
+        """Add a row for an item that the space does not hold; its number."""
+        item = draft.item
+        row = db.execute(
+            "INSERT INTO items (space, id, created, accessed, usefulness, type, tags, provenance, "
+            "attributes, status, due, content, length, words) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                space,
+                item.id,
+                draft.created,
+                None if item.accessed is None else _seconds(item.accessed),
+                item.usefulness,
+                item.type,
+                json.dumps(item.tags),
+                json.dumps(item.provenance),
+                _dumped(item.attributes),
+                draft.status,
+                draft.due,
+                item.content,
+                len(draft.terms),
+                indexed(space, draft.terms),
+            ),
+        ).lastrowid
+        if row is None:  # it never is after an insert
+            raise sqlite3.InternalError("no row number")
+        db.executemany(
+            "INSERT INTO edges (space, source, target, row) VALUES (?, ?, ?, ?)",
+            [(space, source, target, row) for source, target in edges_of(item)],
+        )
+        self.added[space] += 1
+        self._words[space] += len(draft.terms)
+        self._terms.update((space, term) for term in draft.counted)
+        return row
+
+    def remove(self, db: sqlite3.Connection, space: int, ids: Iterable[str]) -> None:
+        """Remove the rows of items, where there are any."""
+        for item_id in ids:
+            found = db.execute(
+                "DELETE FROM items WHERE space = ? AND id = ? RETURNING row, length, words, tags",
+                (space, item_id),
+            ).fetchall()
+            for row, length, words, tags in found:
+                self.removed[space].append(row)
+                self._words[space] -= length
+                terms = {word.partition(":")[2] for word in words.split()}
+                terms |= {f"{TAG_MARK}{tag.casefold()}" for tag in json.loads(tags)}
+                self._terms.subtract((space, term) for term in terms)
+
+    def write(self, db: sqlite3.Connection, generation: int) -> None:
+        """Write the counts, as of a generation."""
+        for space in {*self.added, *self.removed}:
+            removed = len(self.removed.get(space, ()))
+            db.execute(
+                "UPDATE spaces SET items = items + ?, words = words + ?, written = ?, "
+                "removed = iif(?, ?, removed) WHERE id = ?",
+                (
+                    self.added[space] - removed,
+                    self._words[space],
+                    generation,
+                    removed,
+                    generation,
+                    space,
+                ),
+            )
+        db.executemany(
+            "INSERT INTO terms (space, term, items) VALUES (?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET items = items + excluded.items",
+            [(*key, change) for key, change in self._terms.items() if change],
+        )
+        db.executemany(
+            "DELETE FROM terms WHERE space = ? AND term = ? AND items = 0",
+            [key for key, change in self._terms.items() if change < 0],
+        )
+
+
+def find_space(db: sqlite3.Connection, layer: str, key: str) -> int | None:
+    """The number of a space; None when nothing was ever saved in it."""
+    found = db.execute("SELECT id FROM spaces WHERE layer = ? AND scope = ?", (layer, key))
+    return next((int(number) for (number,) in found), None)
+
+
+def make_space(db: sqlite3.Connection, layer: str, key: str) -> int:
+    """The number of a space, which is made when there is none."""
+    found = find_space(db, layer, key)
+    if found is not None:
+        return found
+    made = db.execute("INSERT INTO spaces (layer, scope) VALUES (?, ?) RETURNING id", (layer, key))
+    return int(made.fetchone()[0])
+
+
+def read_item(db: sqlite3.Connection, space: Space, item_id: str) -> MemoryItem | None:
+    """One item of a space, without a score."""
+    found = db.execute(
+        f"SELECT {_COLUMNS} FROM items WHERE space = ? AND id = ?",  # noqa: S608
+        (space.id, item_id),
+    ).fetchone()
+    return None if found is None else _item(found, space)
+
+
+def load(
+    db: sqlite3.Connection,
+    spaces: Sequence[Space],
+    scores: Mapping[int, float],
+    kind: ScoreKind,
+    k: int,
+) -> list[MemoryItem]:
+    """The items of the best ``k`` rows.
+
+    Where two have the same id, one in a scope within the other's, the more particular one stands
+    for both.
+
+    Args:
+        spaces: those that may be read, the most particular first.
+        scores: best first.
+    """
+    by_id = {space.id: space for space in spaces}
+    rows = list(scores) if len(spaces) > 1 else list(scores)[: k + _SPARE]
+    held = {
+        row: (space, item_id)
+        for row, space, item_id in db.execute(
+            "SELECT row, space, id FROM items WHERE row IN (SELECT value FROM json_each(?))",
+            (json.dumps(rows),),
+        )
+        if space in by_id
+    }
+    order = {space.id: place for place, space in enumerate(spaces)}
+    standing: dict[str, int] = {}
+    for space, item_id in held.values():
+        standing[item_id] = min(standing.get(item_id, len(spaces)), order[space])
+    chosen = [row for row in rows if row in held and order[held[row][0]] == standing[held[row][1]]][
+        :k
+    ]
+    found = {
+        record[0]: record
+        for record in db.execute(
+            f"SELECT {_COLUMNS} FROM items "  # noqa: S608
+            "WHERE row IN (SELECT value FROM json_each(?))",
+            (json.dumps(chosen),),
+        )
+    }
+    return [
+        _item(found[row], by_id[found[row][1]], score=scores[row], score_kind=kind)
+        for row in chosen
+    ]
+
+
+_SPARE: Final = 20
+"""Rows beyond the best that may take the place of rows that are gone."""
+
+
+def _item(record: tuple[Any, ...], space: Space, **score: Any) -> MemoryItem:
+    _, _, item_id, created, accessed, usefulness, kind, tags, provenance, attributes, content = (
+        record
+    )
+    return MemoryItem(
+        id=item_id,
+        layer=space.layer,
+        content=content,
+        created=datetime.fromtimestamp(created, UTC),
+        type=kind,
+        tags=tuple(json.loads(tags)),
+        accessed=None if accessed is None else datetime.fromtimestamp(accessed, UTC),
+        usefulness=usefulness,
+        scope=space.scope,
+        provenance=tuple(json.loads(provenance)),
+        attributes={
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in json.loads(attributes).items()
+        },
+        **score,
+    )
+
+
+def _seconds(moment: datetime) -> float:
+    try:
+        return moment.astimezone(UTC).timestamp()
+    except OverflowError:
+        raise InvalidRequest(f"{moment}: out of the range of times") from None
+
+
+def _due(value: AttributeValue) -> float:
+    if not isinstance(value, str):
+        raise InvalidRequest(f"attributes.due: {value!r} is not an ISO date")
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        raise InvalidRequest(f"attributes.due: {value!r} is not an ISO date") from None
+    if len(value) <= len("2024-05-02"):
+        moment += timedelta(days=1, seconds=-1)
+    return _seconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+def _dumped(attributes: Mapping[str, AttributeValue]) -> str:
+    try:
+        return json.dumps(dict(attributes))
+    except TypeError as error:
+        raise InvalidRequest(f"attributes: {error}") from None

@@ -1,0 +1,122 @@
+"""Where items lie, and which of them a search is about."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from router.memory.model import Period, Scope
+from router.memory.stores.items_db import marks
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The items of one layer in one stored scope.
+
+    Attributes:
+        id: its number in the database.
+        layer: whose items they are.
+        scope: the scope that they were saved in.
+        items: how many there are.
+        words: how many indexed words they have together.
+        written: generation of the store at the last change.
+        removed: generation at the last change other than new rows.
+    """
+
+    id: int
+    layer: str
+    scope: Scope
+    items: int
+    words: int
+    written: int
+    removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which items may answer; applied before the best are taken.
+
+    Attributes:
+        period: when they were created.
+        status: the value of the attribute ``status``.
+        due: within which time the attribute ``due`` lies.
+    """
+
+    period: Period | None = None
+    status: str | None = None
+    due: Period | None = None
+
+    def __bool__(self) -> bool:
+        return not (self.period is None and self.status is None and self.due is None)
+
+    def sql(self) -> tuple[str, tuple[str | float, ...]]:
+        """A condition on the table ``items``, and its values."""
+        conditions = ["1"]
+        values: list[str | float] = []
+        for column, period in (("created", self.period), ("due", self.due)):
+            if period is not None:
+                conditions.append(f"items.{column} >= ? AND items.{column} < ?")
+                values += (period.start.timestamp(), period.end.timestamp())
+        if self.status is not None:
+            conditions.append("items.status = ?")
+            values.append(self.status)
+        return " AND ".join(conditions), tuple(values)
+
+
+def visible_spaces(
+    db: sqlite3.Connection, scope: Scope, layers: Sequence[str] | None = None
+) -> list[Space]:
+    """The spaces that are not empty and that a query in ``scope`` sees, the most particular first.
+
+    Args:
+        layers: of these layers only; None for all.
+    """
+    keys = {scope_key(stored): place for place, stored in enumerate(scope.visible())}
+    among = "" if layers is None else f" AND layer IN ({marks(len(layers))})"
+    # The columns of the query itself are constants; what it looks for are bound values.
+    found = db.execute(
+        "SELECT id, layer, scope, items, words, written, removed FROM spaces "  # noqa: S608
+        f"WHERE scope IN ({marks(len(keys))}) AND items > 0{among}",
+        (*keys, *(layers or ())),
+    )
+    rows = sorted(found, key=lambda row: keys[row[2]])
+    return [Space(row[0], row[1], parse_scope(row[2]), *row[3:]) for row in rows]
+
+
+def scope_key(scope: Scope) -> str:
+    """A stored scope as one text, the same for equal scopes only."""
+    return json.dumps([scope.user, scope.project, scope.session])
+
+
+def parse_scope(key: str) -> Scope:
+    """The inverse of ``scope_key``."""
+    return Scope(*json.loads(key))
+
+
+def ids_of(spaces: Iterable[Space]) -> list[int]:
+    return [space.id for space in spaces]
+
+
+def narrow_rows(
+    db: sqlite3.Connection, spaces: Sequence[Space], where: Filter, limit: int
+) -> list[int] | None:
+    """All rows that pass a filter; None when they are more than ``limit``."""
+    rows = newest_rows(db, spaces, where, limit + 1)
+    return None if len(rows) > limit else rows
+
+
+def newest_rows(
+    db: sqlite3.Connection, spaces: Sequence[Space], where: Filter, limit: int
+) -> list[int]:
+    """The newest rows that pass a filter, newest first."""
+    condition, values = where.sql()
+    found: list[tuple[float, int]] = []
+    for space in spaces:  # one at a time, so that the index gives them in order
+        found += db.execute(
+            f"SELECT created, row FROM items WHERE space = ? AND {condition} "  # noqa: S608
+            "ORDER BY created DESC, row DESC LIMIT ?",
+            (space.id, *values, limit),
+        )
+    return [row for _, row in sorted(found, reverse=True)[:limit]]

@@ -1,0 +1,201 @@
+"""Layer weights that learn from feedback: which layers prove useful for which type of query.
+
+For each query type and layer two numbers are kept: how often the layer's answer was said to be
+useful, and how often useless. Both halve every ``half_life_seconds``, and together they count at
+most ``MAX_EVIDENCE``, so a habit can be unlearned. The weight's factor is
+
+    0.5 + (useful + 2) / (useful + useless + 4)        in (0.5, 1.5), 1 without feedback,
+
+the mean of a Beta distribution with two imagined votes on either side: one click changes little,
+bounds need no clipping, and what nobody says any more fades back to 1.
+
+The numbers live in an SQLite file, so that feedback survives a crash and reaches every process;
+without a path they live in memory.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from router.errors import StoreError
+from router.memory.model import QueryType
+
+_log = logging.getLogger(__name__)
+
+HALF_LIFE_SECONDS: Final = 30 * 24 * 3600.0
+MAX_EVIDENCE: Final = 20.0
+"""What feedback on one type and layer can weigh in all, in votes."""
+_IMAGINED: Final = 2.0
+_TYPES: Final = frozenset(QueryType)
+_BUSY_SECONDS: Final = 1.0
+_CREATE: Final = """
+CREATE TABLE IF NOT EXISTS layer_feedback (
+    type TEXT NOT NULL,
+    layer TEXT NOT NULL,
+    useful REAL NOT NULL,
+    useless REAL NOT NULL,
+    at REAL NOT NULL,
+    PRIMARY KEY (type, layer)
+) WITHOUT ROWID
+"""
+
+
+class _Evidence(NamedTuple):
+    """Votes as they counted at the time ``at``, seconds since the epoch."""
+
+    useful: float
+    useless: float
+    at: float
+
+
+class LayerWeights:
+    """The factors; see the module's text. Threads may share it.
+
+    Args:
+        path: the file; None keeps the numbers in memory.
+        half_life_seconds: time in which a vote loses half of its weight.
+        clock: seconds since the epoch.
+
+    Raises:
+        StoreError: the file cannot be used; the message names it.
+    """
+
+    def __init__(
+        self,
+        path: Path | None = None,
+        *,
+        half_life_seconds: float = HALF_LIFE_SECONDS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._path = path
+        self._half_life_seconds = half_life_seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._votes: dict[tuple[str, str], _Evidence] = {}
+        self._version = 0
+        self._seen = -1
+        try:
+            if path is not None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(
+                ":memory:" if path is None else path,
+                timeout=_BUSY_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,  # the lock orders the threads
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise self._fault(error) from error
+        try:
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._db.execute(_CREATE)
+            self._load()
+        except sqlite3.Error as error:
+            self._db.close()
+            raise self._fault(error) from error
+
+    def version(self) -> int:
+        """Changes with every vote and reset, those of other processes included."""
+        # While another thread writes, the answer is the one before: nobody waits for a disk here.
+        if self._lock.acquire(blocking=False):
+            try:
+                if self._data_version() != self._seen:
+                    self._load()
+            except sqlite3.Error as error:  # what is known already is good enough to answer with
+                _log.warning("%s", self._fault(error))
+            finally:
+                self._lock.release()
+        return self._version
+
+    def factor(self, types: Iterable[QueryType], layer: str) -> float:
+        """What to multiply the layer's weight by for a query of these types; in (0.5, 1.5)."""
+        now = self._clock()
+        votes = [self._faded(self._votes.get((kind, layer)), now) for kind in types]
+        if not votes:
+            return 1.0
+        useful = sum(vote.useful for vote in votes) / len(votes)
+        useless = sum(vote.useless for vote in votes) / len(votes)
+        return 0.5 + (useful + _IMAGINED) / (useful + useless + 2 * _IMAGINED)
+
+    def factors(self) -> dict[str, dict[str, float]]:
+        """By query type and layer, the factors that feedback has moved."""
+        shown: dict[str, dict[str, float]] = {}
+        for kind, layer in sorted(self._votes):
+            shown.setdefault(kind, {})[layer] = self.factor((QueryType(kind),), layer)
+        return shown
+
+    def learn(self, types: Iterable[QueryType], layer: str, *, useful: bool) -> None:
+        """Count one vote for each type. When it returns, the vote is on disk.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
+        with self._lock:
+            try:
+                with self._db:  # commits, or rolls back
+                    self._db.execute("BEGIN IMMEDIATE")
+                    self._load()  # another process may have voted
+                    now = self._clock()
+                    for kind in types:
+                        vote = self._faded(self._votes.get((kind, layer)), now)
+                        vote = _capped(vote.useful + useful, vote.useless + (not useful), now)
+                        self._db.execute(
+                            "INSERT OR REPLACE INTO layer_feedback VALUES (?, ?, ?, ?, ?)",
+                            (kind.value, layer, *vote),
+                        )
+                self._load()
+            except sqlite3.Error as error:
+                raise self._fault(error) from error
+
+    def reset(self) -> None:
+        """Forget all feedback: every factor is 1 again.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
+        with self._lock:
+            try:
+                self._db.execute("DELETE FROM layer_feedback")
+                self._load()
+            except sqlite3.Error as error:
+                raise self._fault(error) from error
+
+    def close(self) -> None:
+        """Close the file; nothing may be called after it."""
+        with self._lock:
+            self._db.close()
+
+    def _faded(self, vote: _Evidence | None, now: float) -> _Evidence:
+        if vote is None:
+            return _Evidence(0.0, 0.0, now)
+        # A clock that was set back must not make old votes count more.
+        left = 0.5 ** (max(0.0, now - vote.at) / self._half_life_seconds)
+        return _Evidence(vote.useful * left, vote.useless * left, now)
+
+    def _load(self) -> None:
+        self._seen = self._data_version()
+        rows = self._db.execute("SELECT type, layer, useful, useless, at FROM layer_feedback")
+        self._votes = {
+            (kind, layer): _Evidence(*numbers)
+            for kind, layer, *numbers in rows.fetchall()
+            if kind in _TYPES  # another version of this program may know others
+        }
+        self._version += 1
+
+    def _data_version(self) -> int:
+        version: int = self._db.execute("PRAGMA data_version").fetchone()[0]
+        return version
+
+    def _fault(self, error: Exception) -> StoreError:
+        return StoreError(f"layer weights: {self._path}: {error}")
+
+
+def _capped(useful: float, useless: float, at: float) -> _Evidence:
+    share = min(1.0, MAX_EVIDENCE / (useful + useless))
+    return _Evidence(useful * share, useless * share, at)

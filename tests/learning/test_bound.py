@@ -1,0 +1,300 @@
+"""The error bound: silent without evidence, within its bound with it, awake to change.
+
+The streams are synthetic: a signal z says how sure the local answer is, and P(wrong) follows from
+it. What a stream asks of the bound is the worst that a router of that kind would.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from router.learning.bound import (
+    AUDIT_FLOOR,
+    AUDIT_START,
+    MAX_OUTCOMES,
+    MIN_EVIDENCE,
+    RECENT,
+    WINDOW,
+    BoundDecision,
+    ErrorBound,
+    LocalSignals,
+)
+from router.learning.metrics import clopper_pearson
+
+MAX_ERROR = 0.05
+LENGTH = 800
+SEEDS = 50
+"""Streams of each kind: 200 in all."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One request of a stream: the local answer with its signals, whether it is wrong, whether the
+    LLM's label says so, and skills that changed just before it."""
+
+    answer: str
+    signals: np.ndarray
+    wrong: bool
+    labelled_wrong: bool
+    changed: frozenset[str] = frozenset()
+
+
+def stream(
+    chance: np.random.Generator,
+    *,
+    length: int = LENGTH,
+    shift: Callable[[int, str], float] = lambda number, answer: 0.0,
+    noise: Callable[[float], float] = lambda z: 0.0,
+    change_at: int | None = None,
+) -> Iterator[Event]:
+    """Requests whose local answers get better with time; ``shift`` moves the log odds of being
+    right, ``noise`` is P(the label is false), ``change_at`` the request before which skills 0 and 1
+    change."""
+    ease, slope = chance.uniform(0.5, 2.0), chance.uniform(1.5, 3.0)
+    for number in range(length):
+        z, answer = chance.normal(), str(chance.integers(5))
+        odds = ease + slope * z + min(1.0, number / 500) + shift(number, answer)
+        wrong = bool(chance.random() > 1 / (1 + math.exp(-odds)))
+        signals = np.asarray([z, math.tanh(z) + 0.3 * chance.normal(), math.log1p(number)])
+        changed = frozenset("01") if number == change_at else frozenset()
+        yield Event(answer, signals, wrong, wrong != (chance.random() < noise(z)), changed)
+
+
+def stationary(chance: np.random.Generator) -> Iterator[Event]:
+    return stream(chance)
+
+
+def drifting(chance: np.random.Generator) -> Iterator[Event]:
+    start = int(chance.integers(250, 500))
+    return stream(chance, shift=lambda number, _: -2.5 * min(1.0, max(0, number - start) / 200))
+
+
+def falsely_labelled(chance: np.random.Generator) -> Iterator[Event]:
+    """One label in twenty is false, and one in ten where the local answer is surest."""
+    return stream(chance, noise=lambda z: 0.1 if z > 1 else 0.05)
+
+
+def changing_catalog(chance: np.random.Generator) -> Iterator[Event]:
+    start = int(chance.integers(250, 500))
+
+    def shift(number: int, answer: str) -> float:
+        return -3.0 if number >= start and answer in "01" else 0.0
+
+    return stream(chance, shift=shift, change_at=start)
+
+
+def serve(bound: ErrorBound, events: Iterator[Event]) -> list[tuple[Event, BoundDecision]]:
+    """What the router does with every request."""
+    served = []
+    for event in events:
+        if event.changed:
+            bound.catalog_changed(event.changed)
+        decision = bound.decide(event.signals, answer=event.answer)
+        if not decision.local or decision.audit:
+            bound.observe(decision, right=not event.labelled_wrong)
+            if bound.due:
+                bound.refit()
+        served.append((event, decision))
+    return served
+
+
+def errors(served: list[tuple[Event, BoundDecision]]) -> int:
+    return sum(decision.local and event.wrong for event, decision in served)
+
+
+def local_share(served: list[tuple[Event, BoundDecision]]) -> float:
+    return sum(decision.local for _, decision in served) / len(served)
+
+
+@pytest.mark.parametrize("kind", [stationary, drifting, falsely_labelled, changing_catalog])
+def test_the_error_over_all_traffic_stays_within_the_bound(
+    kind: Callable[[np.random.Generator], Iterator[Event]],
+) -> None:
+    exceeded = 0
+    for seed in range(SEEDS):
+        served = serve(ErrorBound(MAX_ERROR, seed=seed), kind(np.random.default_rng(seed)))
+        exceeded += errors(served) > MAX_ERROR * LENGTH
+    least, _ = clopper_pearson(exceeded, SEEDS)
+    assert least <= 0.05
+
+
+def test_an_easy_stream_is_mostly_answered_locally() -> None:
+    served = serve(ErrorBound(MAX_ERROR), stream(np.random.default_rng(1), length=3_000))
+    assert local_share(served[-1_000:]) > 0.5
+
+
+def test_a_hopeless_stream_is_left_to_the_llm() -> None:
+    hopeless = stream(np.random.default_rng(1), shift=lambda number, answer: -8.0)
+    assert local_share(serve(ErrorBound(0.01), hopeless)) < 0.02
+
+
+def test_without_evidence_the_llm_is_asked() -> None:
+    served = serve(ErrorBound(MAX_ERROR), stream(np.random.default_rng(1), length=MIN_EVIDENCE))
+    assert local_share(served) == 0
+    decision = served[-1][1]
+    assert (decision.risk, decision.evidence_count) == (None, 0)
+    assert decision.reason == f"{MIN_EVIDENCE - 1} of {MIN_EVIDENCE} outcomes to judge by."
+
+
+def test_a_bound_of_zero_is_never_local() -> None:
+    bound = ErrorBound(0.0)
+    served = serve(bound, stream(np.random.default_rng(1), shift=lambda number, answer: 9.0))
+    assert local_share(served) == 0
+    assert not bound.due
+
+
+def test_without_a_local_answer_there_is_nothing_to_judge() -> None:
+    bound = ErrorBound(MAX_ERROR)
+    decision = bound.decide(None)
+    bound.observe(decision, right=False)
+    assert not decision.local
+    assert bound.status().evidence_count == 0
+
+
+def test_a_replay_decides_the_same() -> None:
+    first, again = (
+        serve(ErrorBound(MAX_ERROR, seed=3), stationary(np.random.default_rng(3))) for _ in range(2)
+    )
+    assert [d.reason for _, d in first] == [d.reason for _, d in again]
+
+
+def test_another_seed_audits_others() -> None:
+    first, other = (
+        serve(ErrorBound(MAX_ERROR, seed=seed), stationary(np.random.default_rng(3)))
+        for seed in (1, 2)
+    )
+    assert [d.audit for _, d in first] != [d.audit for _, d in other]
+
+
+def test_audits_come_as_often_as_their_propensities_say() -> None:
+    served = serve(ErrorBound(0.2), stream(np.random.default_rng(4), length=4_000))
+    local = [decision for _, decision in served if decision.local]
+    expected = math.fsum(decision.propensity for decision in local)
+    spread = math.sqrt(math.fsum(d.propensity * (1 - d.propensity) for d in local))
+    assert abs(sum(decision.audit for decision in local) - expected) < 3 * spread
+    assert all(AUDIT_FLOOR / 2 <= decision.propensity <= AUDIT_START for decision in local)
+    assert local[-1].propensity < local[0].propensity
+
+
+def test_every_decision_says_its_risk_and_its_bound() -> None:
+    served = serve(ErrorBound(MAX_ERROR), stationary(np.random.default_rng(5)))
+    judged = [decision for _, decision in served if decision.risk is not None]
+    assert all(0 < decision.risk < 1 for decision in judged if decision.risk is not None)
+    local = [decision for decision in judged if decision.local]
+    assert all(decision.bound <= MAX_ERROR for decision in local)
+    assert all(decision.evidence_count >= MIN_EVIDENCE for decision in local)
+
+
+def test_a_sudden_drift_is_noticed_and_answered_by_asking() -> None:
+    def shift(number: int, answer: str) -> float:
+        return -4.0 if number >= 2_000 else 0.0
+
+    bound = ErrorBound(MAX_ERROR, seed=1)
+    served = serve(bound, stream(np.random.default_rng(6), length=2_400, shift=shift))
+    assert bound.status().drifts == 1
+    assert local_share(served[1_000:2_000]) > 0.4
+    assert local_share(served[-200:]) < 0.1
+
+
+def test_a_steady_stream_raises_no_alarm() -> None:
+    bound = ErrorBound(MAX_ERROR)
+    serve(bound, stream(np.random.default_rng(7), length=4_000))
+    assert bound.status().drifts == 0
+
+
+def test_a_changed_catalog_drops_what_was_known_of_its_skills() -> None:
+    bound = ErrorBound(MAX_ERROR)
+    serve(bound, stream(np.random.default_rng(8)))
+    known = bound.status().evidence_count
+    limit = bound.status().error_limit
+    bound.catalog_changed({"0"})
+    assert MIN_EVIDENCE < bound.status().evidence_count < known
+    assert bound.status().error_limit > limit
+
+
+def test_a_model_fitted_on_dropped_evidence_is_not_adopted() -> None:
+    bound = ErrorBound(MAX_ERROR)
+    serve(bound, stream(np.random.default_rng(9)))
+    fitted = bound.training_set().fit()
+    bound.catalog_changed({"0"})
+    assert bound.adopt(fitted) is False
+    assert bound.adopt(bound.training_set().fit()) is True
+
+
+def test_late_and_missing_outcomes_are_taken_as_they_come() -> None:
+    bound = ErrorBound(MAX_ERROR)
+    waiting = []
+    for number, event in enumerate(stream(np.random.default_rng(10))):
+        decision = bound.decide(event.signals, answer=event.answer)
+        if number % 7:  # every seventh LLM call fails
+            waiting.append((decision, not event.wrong))
+        if len(waiting) > 20:
+            late, right = waiting.pop(number % 20)
+            bound.observe(late, right=right)
+            if bound.due:
+                bound.refit()
+    assert bound.status().local > 0
+
+
+def test_the_state_survives_json_and_goes_on_the_same() -> None:
+    events = list(stream(np.random.default_rng(11), length=2_000))
+    bound = ErrorBound(MAX_ERROR, seed=5)
+    serve(bound, iter(events[:1_500]))
+    again = ErrorBound(MAX_ERROR, seed=5)
+    again.restore(json.loads(json.dumps(bound.to_dict())))
+    assert again.status().expected_errors == pytest.approx(bound.status().expected_errors)
+    rest = [[d.local for _, d in serve(some, iter(events[1_500:]))] for some in (bound, again)]
+    assert np.mean(np.asarray(rest[0]) == np.asarray(rest[1])) > 0.98  # signals are stored rounded
+
+
+@pytest.mark.parametrize("part", ["outcomes", "account", "model", "drift"])
+def test_a_damaged_state_is_refused(part: str) -> None:
+    bound = ErrorBound(MAX_ERROR)
+    serve(bound, stream(np.random.default_rng(12), length=400))
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        ErrorBound(MAX_ERROR).restore({**bound.to_dict(), part: [[1]]})
+
+
+def test_memory_is_bounded() -> None:
+    bound = ErrorBound(0.2)
+    signals = np.asarray([0.0, 1.0])
+    for number in range(MAX_OUTCOMES + WINDOW // 2):
+        decision = bound.decide(signals, answer="a")
+        if number < MAX_OUTCOMES + 10:
+            bound.observe(decision, right=number % 50 != 0)
+        if number == MIN_EVIDENCE:
+            bound.refit()
+    state = bound.to_dict()
+    assert len(state["outcomes"]) == MAX_OUTCOMES
+    assert len(state["account"]) <= WINDOW
+    assert len(state["recent"]) == RECENT
+    assert bound.status().requests == WINDOW
+
+
+def test_the_signals_become_numbers_of_a_fixed_meaning() -> None:
+    signals = LocalSignals(
+        score=0.9,
+        margin=2.0,
+        probability=0.8,
+        agreeing=0.7,
+        disagreeing=0.4,
+        vote=0.6,
+        examples=3,
+        evidence=100,
+        words=7,
+    )
+    size = math.log1p(100)
+    plain = [0.9, 2.0, 0.8, 0.7, 0.3, 0.6, math.log(4), size, math.log(8)]
+    assert signals.vector() == pytest.approx([*plain, 2.0 * size, 0.8 * size, 0.3 * size])
+
+
+@pytest.mark.parametrize(("max_error", "confidence"), [(-0.1, 0.95), (1.0, 0.95), (0.01, 0.5)])
+def test_settings_outside_their_range_are_refused(max_error: float, confidence: float) -> None:
+    with pytest.raises(ValueError, match="max_error"):
+        ErrorBound(max_error, confidence=confidence)

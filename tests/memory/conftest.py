@@ -1,0 +1,40 @@
+"""Fixtures for the tests of memory: the bundled encoder, loaded once, and a store of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from memory.remembered import NOW
+
+from router.memory.stores.embedded import MemoryStore
+from router.retrieval.encoders import WordLlamaEncoder
+
+
+@pytest.fixture(scope="session")
+def encoder() -> WordLlamaEncoder:
+    return WordLlamaEncoder()
+
+
+@pytest.fixture
+def open_store(tmp_path: Path, encoder: WordLlamaEncoder) -> Iterator[Callable[..., MemoryStore]]:
+    """Opens the store of this test, as often as it is called; all are closed at the end."""
+    opened: list[MemoryStore] = []
+
+    def opening(exact_rows: int = 4_096) -> MemoryStore:
+        opened.append(
+            MemoryStore.open(
+                tmp_path / "memory", encoder=encoder, clock=NOW.timestamp, exact_rows=exact_rows
+            )
+        )
+        return opened[-1]
+
+    yield opening
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture
+def store(open_store: Callable[..., MemoryStore]) -> MemoryStore:
+    return open_store()

@@ -1,0 +1,39 @@
+"""Items and queries for the tests of memory."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from router.memory.model import LayerQuery, MemoryItem, Scope
+from router.memory.periods import find_period, period_of
+from router.text import STOPWORDS, tokens
+
+NOW = datetime(2024, 5, 15, 10, 30, tzinfo=UTC)
+"""A Wednesday."""
+
+
+def item(
+    name: str,
+    content: str,
+    *,
+    layer: str = "semantic",
+    age: float = 1.0,
+    scope: Scope = Scope(),  # noqa: B008 - it is immutable
+    **values: Any,
+) -> MemoryItem:
+    """An item, ``age`` days old."""
+    created = NOW - timedelta(days=age)
+    return MemoryItem(id=name, layer=layer, content=content, created=created, scope=scope, **values)
+
+
+def ask(text: str, *entities: str) -> LayerQuery:
+    """A query as the router rewrites it, asked at ``NOW``."""
+    found = find_period(text, NOW)
+    rest = text if found is None else found.removed_from(text)
+    words = dict.fromkeys(word for word in tokens(rest) if word not in STOPWORDS)
+    return LayerQuery(text, tuple(words), entities, period_of(text, NOW), NOW)
+
+
+def ids(found: Any) -> list[str]:
+    return [one.id for one in found]

@@ -1,0 +1,372 @@
+"""The embedded store: what it keeps, what it finds, and for whom."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memory.remembered import NOW, ids, item
+from numpy.typing import NDArray
+
+from router.errors import EncoderError, InvalidRequest, StoreError, UnknownMemory
+from router.memory.model import MAX_QUERY_CHARACTERS, MemoryItem, Period, Scope, ScoreKind
+from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.fusion import fuse
+from router.memory.stores.spaces import Filter
+from router.retrieval.encoders import WordLlamaEncoder
+
+ADA = Scope(user="ada")
+BOB = Scope(user="bob")
+EVERYBODY = Scope()
+
+
+def find(store: MemoryStore, text: str, scope: Scope = EVERYBODY, k: int = 5) -> list[str]:
+    return ids(store.search("semantic", text, scope=scope, k=k))
+
+
+def test_an_item_comes_back_as_it_was_saved(store: MemoryStore) -> None:
+    saved = MemoryItem(
+        id="auth/login",
+        layer="semantic",
+        content="JWT tokens expire\nafter an hour — per “RFC”",
+        created=datetime(2024, 1, 2, 3, 4, 5, 678901, tzinfo=UTC),
+        type="fact",
+        tags=("auth", "Ünïcode tag"),
+        accessed=NOW,
+        usefulness=0.25,
+        scope=Scope("ada", None, "monday"),
+        provenance=("file:auth/login", "forgetful:17"),
+        attributes={"count": 3, "share": 0.5, "yes": True, "names": ("a", "b"), "note": "\ud800"},
+    )
+    store.save([saved])
+    assert store.get("semantic", "auth/login", Scope("ada", "engine", "monday")) == saved
+
+
+def test_what_was_saved_is_there_after_opening_again(
+    open_store: Callable[..., MemoryStore],
+) -> None:
+    store = open_store()
+    store.save([item("jwt", "JWT tokens expire after an hour")])
+    generation = store.generation
+    store.close()
+    again = open_store()
+    assert find(again, "when does a JWT expire?") == ["jwt"]
+    assert again.generation == generation
+
+
+def test_saving_again_replaces(store: MemoryStore) -> None:
+    store.save([item("port", "Redis listens on 6379"), item("other", "Kafka listens on 9092")])
+    store.save([item("port", "Valkey listens on 6380")])
+    assert ids(store.lexical("semantic", "redis", scope=EVERYBODY, k=5)) == []
+    assert ids(store.lexical("semantic", "valkey", scope=EVERYBODY, k=5)) == ["port"]
+    assert [c.items for c in store.coverage("", scope=EVERYBODY)] == [2]
+
+
+def test_of_one_item_saved_twice_at_once_the_later_stays(store: MemoryStore) -> None:
+    store.save([item("port", "Redis on 6379"), item("port", "Valkey on 6380")])
+    assert store.get("semantic", "port", EVERYBODY).content == "Valkey on 6380"
+
+
+def test_a_deleted_item_is_gone_from_every_search(store: MemoryStore) -> None:
+    store.save([item("a", "Redis listens on 6379"), item("b", "Redis stores sessions")])
+    find(store, "redis")  # what a search keeps in memory must not outlive the item
+    assert store.delete("semantic", ["a", "never"], EVERYBODY) == 1
+    assert find(store, "redis") == ["b"]
+    with pytest.raises(UnknownMemory):
+        store.get("semantic", "a", EVERYBODY)
+
+
+def test_deleting_what_everybody_has_takes_more_than_seeing_it(store: MemoryStore) -> None:
+    store.save([item("rule", "never force-push")])
+    assert store.delete("semantic", ["rule"], ADA) == 0
+    assert find(store, "force-push", ADA) == ["rule"]
+
+
+def test_one_id_may_stand_for_different_items_of_different_scopes(store: MemoryStore) -> None:
+    store.save([item("editor", "the editor is vim", scope=ADA)])
+    store.save([item("editor", "the editor is nano", scope=BOB)])
+    assert store.get("semantic", "editor", ADA).content == "the editor is vim"
+    assert store.get("semantic", "editor", BOB).content == "the editor is nano"
+
+
+def test_of_two_items_with_one_id_the_more_particular_answers(store: MemoryStore) -> None:
+    store.save([item("editor", "the editor is nano"), item("editor", "editor: vim", scope=ADA)])
+    found = store.search("semantic", "which editor?", scope=ADA, k=5)
+    assert [one.content for one in found] == ["editor: vim"]
+    assert store.get("semantic", "editor", ADA).content == "editor: vim"
+
+
+def test_the_same_words_in_another_layer_are_not_found(store: MemoryStore) -> None:
+    store.save([item("a", "Redis listens on 6379", layer="episodic")])
+    assert find(store, "redis") == []
+
+
+def test_scores_are_of_the_kind_that_was_asked_for(store: MemoryStore) -> None:
+    store.save([item("a", "Redis listens on 6379"), item("b", "Kafka keeps a log")])
+    lexical = store.lexical("semantic", "redis", scope=EVERYBODY, k=5)
+    semantic = store.semantic("semantic", "redis", scope=EVERYBODY, k=5)
+    fused = store.search("semantic", "redis", scope=EVERYBODY, k=5)
+    assert [(one.id, one.score_kind) for one in lexical] == [("a", ScoreKind.BM25)]
+    assert [one.score_kind for one in semantic] == [ScoreKind.COSINE, ScoreKind.COSINE]
+    assert (fused[0].id, fused[0].score_kind) == ("a", ScoreKind.FUSED)
+    assert all(one.score is not None and -1.001 <= one.score <= 1.001 for one in semantic)
+
+
+def test_an_item_that_only_means_the_same_is_found(store: MemoryStore) -> None:
+    store.save([item("car", "The automobile needs new tyres"), item("x", "Lunch is at noon")])
+    assert find(store, "vehicle wheels", k=1) == ["car"]
+
+
+@pytest.mark.parametrize(
+    ("content", "query"),
+    [
+        ("部署流程:先测试再发布", "部署流程是什么"),
+        ("Развёртывание сервиса на сервере", "как сделать развёртывание"),
+        ("The C++ compiler and C# bindings", "c#"),
+        ('She said "never again"', '"never again'),
+        ("don't deploy on Fridays", "don't"),
+    ],
+)
+def test_words_of_any_language_and_sign_are_found(
+    store: MemoryStore, content: str, query: str
+) -> None:
+    store.save([item("a", content), item("b", "something else entirely")])
+    assert ids(store.lexical("semantic", query, scope=EVERYBODY, k=5)) == ["a"]
+
+
+def test_scores_by_words_do_not_depend_on_what_others_save(store: MemoryStore) -> None:
+    store.save([item(f"a{n}", f"redis note {n}", scope=ADA) for n in range(5)])
+    before = store.search("semantic", "redis note 3", scope=ADA, k=5)
+    store.save([item(f"b{n}", "redis note " * 50, scope=BOB) for n in range(50)])
+    assert store.search("semantic", "redis note 3", scope=ADA, k=5) == before
+
+
+def test_a_common_word_does_not_hide_what_holds_only_it(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("router.memory.stores.lexical.MATCHES", 20)
+    store.save([item(f"n{n}", f"carla spoke of matter {n}", age=30 - n) for n in range(30)])
+    store.save([item("rare", "carla bought a xylophone", age=40)])
+    found = ids(store.lexical("semantic", "carla xylophone", scope=EVERYBODY, k=31))
+    assert found[0] == "rare"
+    assert len(found) == 31
+
+
+def test_a_period_is_a_filter_before_the_best_are_taken(store: MemoryStore) -> None:
+    store.save([item(f"new{n}", "deploy deploy deploy", age=0.1) for n in range(150)])
+    store.save([item("old", "the deploy in spring", age=40)])
+    spring = Filter(period=Period(NOW - timedelta(days=50), NOW - timedelta(days=30)))
+    for search in (store.search, store.lexical, store.semantic):
+        assert ids(search("semantic", "deploy", scope=EVERYBODY, k=1, where=spring)) == ["old"]
+
+
+def test_a_period_that_many_items_lie_in_filters_as_well(store: MemoryStore) -> None:
+    store.save([item(f"in{n}", f"deploy number {n}", age=10) for n in range(700)])
+    store.save([item(f"out{n}", f"deploy number {n}", age=1) for n in range(700)])
+    wide = Filter(period=Period(NOW - timedelta(days=20), NOW - timedelta(days=5)))
+    found = ids(store.search("semantic", "deploy number 7", scope=EVERYBODY, k=20, where=wide))
+    assert found[0] == "in7"
+    assert {one[:2] for one in found} == {"in"}
+
+
+def test_the_newest_come_first(store: MemoryStore) -> None:
+    store.save([item("b", "two", age=2), item("a", "one", age=1, scope=ADA), item("c", "3", age=3)])
+    assert ids(store.newest("semantic", scope=ADA, k=2)) == ["a", "b"]
+
+
+def test_every_change_of_what_can_be_found_raises_the_generation(store: MemoryStore) -> None:
+    one = item("a", "Redis listens on 6379", layer="procedural")
+    seen = [store.generation]
+    for write in (
+        lambda: store.save([one]),
+        lambda: store.touch([one], usefulness=0.9),
+        lambda: store.record_outcome("procedural", "a", EVERYBODY, success=True),
+        lambda: store.delete("procedural", ["a"], EVERYBODY),
+    ):
+        write()
+        seen.append(store.generation)
+    assert seen == sorted(set(seen))
+
+
+def test_what_changes_nothing_leaves_the_generation(store: MemoryStore) -> None:
+    store.save([item("a", "Redis listens on 6379")])
+    before = store.generation
+    store.touch([item("a", "Redis listens on 6379")])
+    store.save([])
+    store.delete("semantic", ["never"], EVERYBODY)
+    find(store, "redis")
+    assert store.generation == before
+
+
+def test_touching_notes_when_and_how_useful(store: MemoryStore) -> None:
+    one = item("a", "Redis listens on 6379")
+    store.save([one])
+    store.touch([one])
+    assert store.get("semantic", "a", EVERYBODY) == replace(one, accessed=NOW)
+    store.touch([one], usefulness=0.0)
+    assert store.get("semantic", "a", EVERYBODY).usefulness == 0.0
+
+
+def test_outcomes_are_counted(store: MemoryStore) -> None:
+    store.save([item("a", "run make", layer="procedural")])
+    for success in (True, True, False):
+        store.record_outcome("procedural", "a", EVERYBODY, success=success)
+    held = store.get("procedural", "a", EVERYBODY).attributes
+    assert dict(held) == {"successes": 2, "failures": 1}
+    with pytest.raises(UnknownMemory):
+        store.record_outcome("procedural", "a", ADA, success=True)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (item("a", "likes tea", layer="user", scope=Scope(project="p")), "scope.user"),
+        (item("a", "uses tabs", layer="project", scope=ADA), "scope.project"),
+        (item("a", "x", attributes={"due": "tomorrow"}), "attributes.due"),
+        (item("a", "x", attributes={"due": 7}), "attributes.due"),
+        (item("a", "x", type="\ud800"), "surrogate"),
+        (item("a", "x", attributes={"odd": object()}), "attributes"),
+    ],
+)
+def test_what_cannot_be_stored_is_refused_and_nothing_of_it_is_kept(
+    store: MemoryStore, bad: MemoryItem, message: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=message):
+        store.save([item("good", "Redis listens on 6379"), bad])
+    assert find(store, "redis") == []
+
+
+@pytest.mark.parametrize("text", ["", "  ", "x" * (MAX_QUERY_CHARACTERS + 1), "nul\0", "\ud800"])
+def test_a_query_that_is_no_text_is_refused(store: MemoryStore, text: str) -> None:
+    with pytest.raises(InvalidRequest):
+        store.search("semantic", text, scope=EVERYBODY, k=5)
+
+
+def test_any_text_can_be_searched_for(store: MemoryStore) -> None:
+    store.save([item("a", 'AND OR NOT NEAR( "quoted" * : ^ {} 部署 c++')])
+
+    @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=200))
+    def search(text: str) -> None:
+        if not text.isspace():
+            assert set(find(store, text)) <= {"a"}
+
+    search()
+
+
+def test_a_closed_store_says_so(store: MemoryStore) -> None:
+    store.save([item("a", "Redis")])
+    store.close()
+    with pytest.raises(StoreError, match="closed"):
+        find(store, "redis")
+
+
+def test_many_threads_may_search_while_others_save(store: MemoryStore) -> None:
+    store.save([item("fixed", "the xylophone is in the attic")])
+    done = threading.Event()
+
+    def search() -> bool:
+        rounds = 0
+        while not done.is_set() or rounds == 0:
+            rounds += 1
+            if find(store, "where is the xylophone?", k=1) != ["fixed"]:
+                return False
+        return True
+
+    def save(worker: int) -> None:
+        for n in range(25):
+            store.save([item(f"{worker}-{n}", f"note {n} of worker {worker}")])
+
+    with ThreadPoolExecutor(6) as pool:
+        searches = [pool.submit(search) for _ in range(4)]
+        saves = [pool.submit(save, worker) for worker in range(2)]
+        for one in saves:
+            one.result()
+        done.set()
+        assert [found.result() for found in searches] == [True] * 4
+    assert [c.items for c in store.coverage("", scope=EVERYBODY)] == [51]
+    assert len(store.semantic("semantic", "note", scope=EVERYBODY, k=100)) == 51
+
+
+class Failing:
+    """The bundled encoder, which fails when it is told to."""
+
+    static = True
+
+    def __init__(self, identity: str = "failing") -> None:
+        self.identity = identity
+        self.down = False
+        self.encoded: list[str] = []
+        self._encoder = WordLlamaEncoder()
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if self.down:
+            raise EncoderError("the embedding service is down")
+        self.encoded += texts
+        return self._encoder.encode(texts)
+
+    def encode_documents(self, documents: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        raise NotImplementedError
+
+
+@pytest.fixture(scope="module")
+def failing_model() -> Failing:
+    return Failing()
+
+
+@pytest.fixture
+def failing(failing_model: Failing) -> Failing:
+    failing_model.down = False
+    failing_model.encoded.clear()
+    return failing_model
+
+
+def test_an_encoder_that_fails_loses_nothing(
+    tmp_path_factory: pytest.TempPathFactory, failing: Failing
+) -> None:
+    store = MemoryStore.open(tmp_path_factory.mktemp("m"), encoder=failing)
+    failing.down = True
+    store.save([item("car", "The automobile needs new tyres")])
+    assert find(store, "automobile") == ["car"]
+    failing.down = False
+    assert ids(store.semantic("semantic", "vehicle", scope=EVERYBODY, k=1)) == []
+    store.save([item("x", "Lunch is at noon")])
+    assert ids(store.semantic("semantic", "vehicle", scope=EVERYBODY, k=1)) == ["car"]
+    store.close()
+
+
+def test_several_layers_that_ask_the_same_encode_it_once(
+    tmp_path_factory: pytest.TempPathFactory, failing: Failing
+) -> None:
+    store = MemoryStore.open(tmp_path_factory.mktemp("m"), encoder=failing)
+    store.save([item("a", "Redis", layer=layer) for layer in ("semantic", "episodic", "graph")])
+    failing.encoded.clear()
+    with ThreadPoolExecutor(3) as pool:
+        layers = ("semantic", "episodic", "graph")
+        found = list(
+            pool.map(lambda layer: store.search(layer, "what?", scope=EVERYBODY, k=1), layers)
+        )
+    assert [len(one) for one in found] == [1, 1, 1]
+    assert failing.encoded == ["what?"]
+    store.close()
+
+
+@given(
+    st.dictionaries(st.integers(1, 30), st.floats(0, 20), max_size=20),
+    st.dictionaries(st.integers(1, 30), st.floats(-1, 1), max_size=20),
+)
+def test_fusion_keeps_every_row_and_what_both_put_first(
+    lexical: dict[int, float], semantic: dict[int, float]
+) -> None:
+    fused = fuse(lexical, semantic)
+    assert fused.keys() == lexical.keys() | semantic.keys()
+    assert list(fused.values()) == sorted(fused.values(), reverse=True)
+    assert all(0 <= score <= 1 / 61 + 1e-12 for score in fused.values())
+    top = 31
+    assert next(iter(fuse({**lexical, top: 21.0}, {**semantic, top: 2.0}))) == top

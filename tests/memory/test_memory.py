@@ -1,0 +1,773 @@
+"""Memory as one object: every layer, files and documents end to end, on real stores."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from memory.remembered import ids
+from servers.forgetful_server import ForgetfulServer
+
+from router.errors import (
+    ConfigurationError,
+    InvalidRequest,
+    LayerError,
+    ReadOnlyMemory,
+    StoreError,
+    UnknownMemory,
+)
+from router.llm.protocol import Completion, OutputMode, Prompt
+from router.memory.conformance import LayerConformance
+from router.memory.context import Strategy
+from router.memory.layers.project import ProjectLayer
+from router.memory.memory import Memory
+from router.memory.model import (
+    AnyLayer,
+    LayerQuery,
+    LayerSpec,
+    MemoryItem,
+    QueryType,
+    Scope,
+    ScoreKind,
+)
+from router.memory.routing_table import Route
+from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.files import FileStore
+from router.memory.stores.unified import SaveReport
+from router.retrieval.encoders import Encoder, WordLlamaEncoder
+from router.settings import Settings
+
+NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+"""A Wednesday."""
+ADA = {"user": "ada", "project": "shop", "session": "s1"}
+Opened = Callable[..., AbstractAsyncContextManager[Memory]]
+
+
+@pytest.fixture(autouse=True)
+def _clean_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.upper().startswith("ROUTER_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SERENA_HOME", str(tmp_path / "serena"))
+
+
+def settings_in(tmp_path: Path, **memory: Any) -> Settings:
+    """Deadlines that a busy machine keeps."""
+    return Settings(
+        memory={
+            "directory": tmp_path / "kept",
+            "project_directory": tmp_path / "project",
+            "layer_deadline_seconds": 30,
+            "deadline_seconds": 60,
+            **memory,
+        }
+    )
+
+
+@pytest.fixture
+def opened(tmp_path: Path, encoder: WordLlamaEncoder) -> Opened:
+    """Opens this test's memory; keywords are settings of memory, and parts."""
+
+    @asynccontextmanager
+    async def opening(
+        *,
+        layers: Sequence[AnyLayer] = (),
+        models: Sequence[Any] = (),
+        encoder: Encoder = encoder,
+        routing_table: Any = None,
+        **settings: Any,
+    ) -> AsyncIterator[Memory]:
+        async with Memory(
+            settings_in(tmp_path, **settings),
+            layers=layers,
+            models=models,
+            encoder=encoder,
+            routing_table=routing_table,
+            clock=NOW.timestamp,
+        ) as memory:
+            yield memory
+
+    return opening
+
+
+@pytest.fixture
+async def memory(opened: Opened) -> AsyncIterator[Memory]:
+    async with opened() as made:
+        yield made
+
+
+def write_file(tmp_path: Path, name: str, text: str) -> None:
+    """What somebody else does with a memory file of the project."""
+    file = tmp_path / "project" / ".serena" / "memories" / f"{name}.md"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+
+
+# ---------------------------------------------------------------- recall
+
+
+@pytest.mark.parametrize(
+    ("layer", "content", "query"),
+    [
+        ("session", "The error message says: port in use", "Repeat the last error message"),
+        ("project", "We chose Postgres for its JSON support", "Why did we choose Postgres here?"),
+        ("user", "I prefer vim as an editor", "Which editor do I prefer?"),
+        ("semantic", "JWT is a signed token that carries claims", "What is JWT?"),
+        ("graph", "The gateway depends on the auth service", "What depends on the auth service?"),
+        ("governance", "Rule 7 forbids force pushes", "Which rule forbids force pushes?"),
+        ("episodic", "The database went down at noon", "When did the database go down?"),
+        ("procedural", "To deploy to staging run make stage", "How do I deploy to staging?"),
+        (
+            "prospective",
+            "Task: renew the certificate",
+            "Which tasks about the certificate are due?",
+        ),
+        ("planning", "Migration plan: copy, switch, delete", "What is our plan for the migration?"),
+    ],
+)
+async def test_what_is_saved_to_a_layer_is_recalled_from_it(
+    memory: Memory, layer: str, content: str, query: str
+) -> None:
+    await memory.save("Lunch is served at noon on Fridays", layer="semantic", scope=ADA)
+    await memory.save(content, layer=layer, name="wanted", scope=ADA)
+    found = await memory.recall(query, ADA, confidence_threshold=0.3)
+    assert found.layers[0].layer == layer
+    assert [(one.item.layer, one.item.id) for one in found.items] == [(layer, "wanted")]
+    assert found.confidence == found.items[0].relevance
+    assert found.cascade_path == ()
+
+
+async def test_what_memory_knows_is_counted_by_the_layer_meta(memory: Memory) -> None:
+    for number in range(3):
+        await memory.save(f"Kubernetes note {number}", layer="semantic", scope=ADA)
+    found = await memory.route("What do we know about Kubernetes?", scope=ADA, layers=["meta"])
+    assert "3" in found.results[0].items[0].content
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("What did we do yesterday?", ["yesterday"]),
+        ("What happened last month?", ["february"]),
+        ("Which tasks are overdue?", ["certificate"]),
+        ("What did I just say?", ["talk"]),
+    ],
+)
+async def test_a_query_that_names_no_subject_is_answered_with_what_its_layer_lists(
+    memory: Memory, query: str, wanted: list[str]
+) -> None:
+    for name, layer, days, due in (
+        ("yesterday", "episodic", 1, None),
+        ("february", "episodic", 20, None),
+        ("talk", "session", 0, None),
+        ("certificate", "prospective", 9, "2026-03-01"),
+        ("launch", "prospective", 9, "2026-04-01"),
+    ):
+        await memory.save(
+            f"Carla moved the {name} to Lisbon",
+            layer=layer,
+            name=name,
+            scope=ADA,
+            created=NOW - timedelta(days=days, minutes=5),
+            attributes=None if due is None else {"due": due},
+        )
+    found = await memory.recall(query, ADA)
+    assert [one.item.id for one in found.items][: len(wanted)] == wanted
+    assert found.confidence > 0.5
+    assert found.cascade_path == ()
+
+
+async def test_answers_are_cached_for_as_long_as_the_setting_says(opened: Opened) -> None:
+    async with opened(cache_ttl_seconds=1e-9) as memory:
+        await memory.route("What is JWT?", scope=ADA)
+        again = await memory.route("What is JWT?", scope=ADA)
+    assert not again.stats.cache_hit
+
+
+async def test_a_weak_answer_turns_to_further_layers_and_only_if_it_may(memory: Memory) -> None:
+    await memory.save("Deploy to staging with make stage", layer="semantic", scope=ADA)
+    query = "How do I deploy to staging?"
+    alone = await memory.recall(query, ADA, cascade=False)
+    shallow = await memory.recall(query, ADA, max_cascade_depth=0)
+    content = await memory.recall(query, ADA, confidence_threshold=0.0)
+    assert [(len(one.items), one.cascade_path) for one in (alone, shallow, content)] == [
+        (0, ())
+    ] * 3
+    found = await memory.recall(query, ADA)
+    assert [one.item.layer for one in found.items] == ["semantic"]
+    [step] = found.cascade_path
+    assert "semantic" in step.layers
+    assert (step.depth, step.before, step.after) == (1, 0.0, found.confidence)
+
+
+async def test_an_answer_with_nothing_relevant_is_empty_and_says_so(memory: Memory) -> None:
+    await memory.save("Lunch is served at noon on Fridays", layer="semantic", scope=ADA)
+    found = await memory.recall("How do I deploy to staging?", ADA)
+    assert (found.items, found.confidence) == ((), 0.0)
+    assert found.is_complete
+    assert found.reasoning[-1].startswith("Nothing relevant is stored")
+
+
+async def test_a_query_that_needs_no_memory_reads_none(memory: Memory) -> None:
+    found = await memory.recall("Thanks, that is all!", ADA)
+    assert (found.items, found.layers) == ((), ())
+    assert found.reasoning[-1] == "Answering this needs no memory, so none was read."
+
+
+async def test_an_answer_can_come_without_its_explanations(memory: Memory) -> None:
+    await memory.save("JWT is a signed token", layer="semantic", scope=ADA)
+    found = await memory.recall(
+        "What is JWT?", ADA, include_confidence_scores=False, explain_reasoning=False
+    )
+    assert (found.reasoning, found.items[0].confidence) == ((), None)
+
+
+async def test_memories_of_another_scope_are_not_seen_whatever_is_asked(memory: Memory) -> None:
+    mine, theirs = {"user": "ada", "project": "shop"}, {"user": "bob", "project": "shop"}
+    for layer in ("semantic", "episodic", "procedural", "user"):
+        await memory.save("The vault code is zanzibar", layer=layer, scope=mine)
+    query = "What is the vault code?"
+    assert ids([one.item for one in (await memory.recall(query, mine)).items]) != []
+    for scope in (theirs, {"project": "shop"}, None):
+        found = await memory.recall(query, scope)
+        assert [one.item for one in found.items] == []
+        for strategy in Strategy:
+            context = await memory.assemble(query, strategy, scope=scope)
+            assert "zanzibar" not in context.text
+
+
+async def test_a_repeated_query_is_answered_from_the_cache_until_something_is_written(
+    memory: Memory,
+) -> None:
+    scope = Scope(**ADA)
+    hits = []
+    for content in (None, "JWT is a signed token", None):
+        if content is not None:
+            await memory.save(content, layer="semantic", scope=scope)
+        hits.append((await memory.route("What is JWT?", scope=scope)).stats.cache_hit)
+    hits.append((await memory.route("What is JWT?", scope=scope)).stats.cache_hit)
+    assert hits == [False, False, True, True]
+
+
+# ---------------------------------------------------------------- memory files
+
+
+async def test_memory_files_are_recalled_through_the_layer_project(
+    memory: Memory, tmp_path: Path
+) -> None:
+    write_file(tmp_path, "adr/database", "We chose Postgres for its JSON support.")
+    found = await memory.recall("Why did we choose Postgres here?", ADA)
+    [one] = found.items
+    assert (one.item.layer, one.item.id) == ("project", "adr/database")
+    assert one.item.provenance == ("file:adr/database",)
+    assert (await memory.get("adr/database")).content.startswith("We chose Postgres")
+
+
+@pytest.mark.parametrize(("patience", "seen"), [(0.0, "MySQL"), (3600.0, "Postgres")])
+async def test_an_edit_by_somebody_else_is_seen_by_a_repeated_query_after_a_while(
+    memory: Memory,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    patience: float,
+    seen: str,
+) -> None:
+    monkeypatch.setattr("router.memory.memory.FILES_LOOK_SECONDS", patience)
+    query = "Why did we choose this database here?"
+    write_file(tmp_path, "database", "We chose Postgres as the database here.")
+    await memory.recall(query, ADA)
+    write_file(tmp_path, "database", "We chose MySQL as the database here.")
+    found = await memory.recall(query, ADA)
+    assert [one.item.content.split()[2] for one in found.items] == [seen]
+
+
+async def test_files_of_a_project_are_shown_to_it_alone_and_global_ones_to_all(
+    opened: Opened, tmp_path: Path
+) -> None:
+    for number in range(30):
+        write_file(tmp_path, f"note-{number}", "We chose Postgres, Postgres and Postgres here.")
+    async with opened(project="shop") as memory:
+        await memory.save("On other projects we chose Postgres too.", name="global/database")
+        for scope, own in (
+            ({"project": "shop"}, True),
+            ({"project": "bank"}, False),
+            (None, False),
+        ):
+            found = await memory.route(
+                "Why did we choose Postgres?", scope=scope or {}, layers=["project"]
+            )
+            names = ids(found.results[0].items)
+            assert any(name.startswith("note-") for name in names) is own
+            assert own or names == ["global/database"]
+            context = await memory.assemble("Postgres", "lexical", 1000, scope=scope)
+            assert ("Postgres and Postgres" in context.text) is own
+            assert own or "other projects" in context.text
+
+
+async def test_a_file_is_saved_searched_and_deleted_by_its_name(memory: Memory) -> None:
+    report = await memory.save("Deploy with make release.", name="ops/deploy", tags=["ops"])
+    assert isinstance(report, SaveReport)
+    assert report.to_dict() == {"name": "ops/deploy", "service": "off", "reason": ""}
+    assert ids((await memory.search("release")).items) == ["ops/deploy"]
+    await memory.delete("ops/deploy")
+    assert (await memory.search("release")).items == ()
+    with pytest.raises(UnknownMemory):
+        await memory.get("ops/deploy")
+
+
+async def test_a_protected_file_is_not_written(opened: Opened) -> None:
+    async with opened(read_only_patterns=["adr/.*"]) as memory:
+        with pytest.raises(ReadOnlyMemory):
+            await memory.save("No.", name="adr/one")
+
+
+async def test_the_service_is_told_of_files_and_augments_them(opened: Opened) -> None:
+    server = ForgetfulServer()
+    try:
+        async with opened(service={"url": server.url}) as memory:
+            saved = await memory.save("Tokens are refreshed hourly.", name="auth")
+            server.add("The gateway checks tokens.")
+            found = await memory.search("tokens")
+            report = await memory.sync()
+            status = await memory.status()
+    finally:
+        server.close()
+    assert server.violations == []
+    assert saved.to_dict()["service"] == "delivered"
+    assert len(found.items) == 2
+    assert report.fault == ""
+    assert (status["unified"]["service"], status["unified"]["waiting"]) == ("up", 0)
+
+
+# ---------------------------------------------------------------- saving, getting, deleting
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"layer": "meta"}, "layer: 'meta' is none of session"),
+        ({"layer": "documents"}, "layer: 'documents' is none of session"),
+        ({"layer": "user"}, "needs scope.user"),
+        ({"layer": "semantic", "scope": {"team": "x"}}, "scope: unknown 'team'"),
+        ({"layer": "semantic", "usefulness": 2.0}, "usefulness"),
+        ({"layer": "prospective", "attributes": {"due": "soon"}}, "due"),
+        ({"scope": ADA}, "name a layer"),
+        ({"type": "fact"}, "name a layer"),
+        ({"usefulness": 0.9}, "name a layer"),
+        ({"provenance": ["chat"]}, "name a layer"),
+        ({"attributes": {"due": "2026-12-01"}}, "name a layer"),
+        ({"name": "../out"}, "name"),
+    ],
+)
+async def test_what_cannot_be_saved_is_refused_with_the_reason(
+    memory: Memory, arguments: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        await memory.save("Something to remember", **arguments)
+    assert said in str(caught.value)
+
+
+async def test_an_item_comes_back_as_it_was_saved(memory: Memory) -> None:
+    saved = await memory.save(
+        "Renew the certificate",
+        layer="prospective",
+        scope=ADA,
+        type="task",
+        tags=["ops"],
+        created=NOW - timedelta(days=2),
+        usefulness=0.8,
+        provenance=["chat:17"],
+        attributes={"due": "2026-03-06", "status": "open"},
+    )
+    assert isinstance(saved, MemoryItem)
+    assert await memory.get(saved.id, layer="prospective", scope=ADA) == saved
+
+
+async def test_an_item_is_deleted_in_its_own_scope_only(memory: Memory) -> None:
+    saved = await memory.save("JWT is a token", layer="semantic", name="jwt", scope={"user": "ada"})
+    assert isinstance(saved, MemoryItem)
+    for scope in ({"user": "bob"}, None, ADA):
+        with pytest.raises(UnknownMemory, match="no memory named 'jwt'"):
+            await memory.delete("jwt", layer="semantic", scope=scope)
+    await memory.delete("jwt", layer="semantic", scope={"user": "ada"})
+    with pytest.raises(UnknownMemory):
+        await memory.get("jwt", layer="semantic", scope={"user": "ada"})
+
+
+async def test_what_was_saved_is_there_when_memory_is_opened_again(opened: Opened) -> None:
+    async with opened() as memory:
+        await memory.save("JWT is a signed token", layer="semantic", scope=ADA)
+        await memory.feedback("semantic", useful=True, query="What is JWT?")
+    async with opened() as memory:
+        assert len((await memory.recall("What is JWT?", ADA)).items) == 1
+        assert (await memory.status())["weight_factors"] != {}
+
+
+# ---------------------------------------------------------------- classification and feedback
+
+
+async def test_routes_can_be_overridden(opened: Opened) -> None:
+    table = {QueryType.FACTUAL: Route({"graph": 1.0}, {"semantic": 0.5})}
+    async with opened(routing_table=table) as memory:
+        found = await memory.classify("What is JWT?")
+        await memory.save("JWT is a signed token", layer="semantic", scope=ADA)
+        answer = await memory.recall("What is JWT?", ADA)
+    assert [choice.name for choice in found.layers] == ["graph"]
+    assert answer.cascade_path[0].layers[0] == "semantic"
+
+
+class SureModel:
+    """A model that always answers the same."""
+
+    provider = "scripted"
+    model = "sure"
+
+    async def complete(self, prompt: Prompt, *, timeout_seconds: float) -> Completion:
+        text = '{"layers": ["planning"], "types": ["planning"], "confidence": 0.9}'
+        return Completion(text, OutputMode.JSON_SCHEMA)
+
+    async def aclose(self) -> None:
+        pass
+
+
+async def test_models_are_asked_what_a_query_is_about_when_there_are_any(opened: Opened) -> None:
+    async with opened(models=[SureModel()]) as memory:
+        found = await memory.classify("What is JWT?")
+    assert [choice.name for choice in found.layers] == ["planning"]
+    assert found.reasons == ("scripted chose planning.",)
+
+
+async def test_feedback_moves_a_weight_shows_in_the_status_and_can_be_reset(
+    memory: Memory,
+) -> None:
+    found = await memory.recall("What is JWT?", ADA)
+    await memory.feedback("semantic", useful=True, route_id=found.id)
+    await memory.feedback("graph", useful=False, query="What is JWT?")
+    factors = (await memory.status())["weight_factors"]["factual"]
+    assert factors["semantic"] > 1 > factors["graph"]
+    await memory.reset_feedback()
+    assert (await memory.status())["weight_factors"] == {}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"layer": "nowhere", "query": "What is JWT?"},
+        {"layer": "semantic"},
+        {"layer": "semantic", "query": "What is JWT?", "route_id": "x"},
+        {"layer": "semantic", "route_id": "never given"},
+        {"layer": "semantic", "query": "Thanks, that is all!"},
+    ],
+)
+async def test_feedback_about_nothing_is_refused(memory: Memory, arguments: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequest):
+        await memory.feedback(useful=True, **arguments)
+
+
+# ---------------------------------------------------------------- layers of one's own
+
+
+class Recipes:
+    """A plug-in on the event loop."""
+
+    spec = LayerSpec(
+        "recipes",
+        "Recipes for the kitchen.",
+        ("How long does pasta boil?", "What goes into a carbonara?"),
+    )
+
+    async def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
+        text = "Pasta boils for nine minutes."
+        return [
+            MemoryItem("pasta", self.spec.name, text, NOW, score=1.0, score_kind=ScoreKind.BM25)
+        ]
+
+
+class BlockingRecipes(Recipes):
+    """The same in a thread, which it remembers."""
+
+    def __init__(self) -> None:
+        self.thread = ""
+
+    def search(  # type: ignore[override]
+        self, query: LayerQuery, *, scope: Scope, k: int
+    ) -> Sequence[MemoryItem]:
+        self.thread = threading.current_thread().name
+        return asyncio.run(super().search(query, scope=scope, k=k))
+
+
+@pytest.mark.parametrize("layer", [Recipes(), BlockingRecipes()], ids=["async", "blocking"])
+async def test_a_layer_of_ones_own_is_classified_read_and_shown(
+    opened: Opened, layer: AnyLayer
+) -> None:
+    async with opened(layers=[layer]) as memory:
+        found = await memory.recall("How long does pasta boil?", ADA)
+        status = await memory.status()
+    assert [one.item.id for one in found.items] == ["pasta"]
+    assert "recipes" in [state["name"] for state in status["layers"]]
+    if isinstance(layer, BlockingRecipes):
+        assert layer.thread.startswith("memory-layer-")
+
+
+async def test_a_layer_of_a_built_in_ones_name_takes_its_place(opened: Opened) -> None:
+    layer = Recipes()
+    layer.spec = LayerSpec("semantic", "Recipes.")
+    async with opened(layers=[layer]) as memory:
+        found = await memory.route("Pasta?", scope=ADA, layers=["semantic"])
+        status = await memory.status()
+    assert ids(found.results[0].items) == ["pasta"]
+    assert len(status["layers"]) == 11
+
+
+class FailingLayer(Recipes):
+    async def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
+        raise OSError("the kitchen is closed")
+
+
+async def test_a_failing_layer_costs_its_own_part_of_an_answer_only(opened: Opened) -> None:
+    async with opened(layers=[FailingLayer()]) as memory:
+        await memory.save("Pasta boils for nine minutes", layer="semantic", scope=ADA)
+        query, layers = "How long does pasta boil?", ["recipes", "semantic"]
+        found = await memory.route(query, scope=ADA, layers=layers)
+        with pytest.raises(LayerError, match="the kitchen is closed"):
+            await memory.route(query, scope=ADA, layers=layers, strict=True)
+    assert [(one.layer, one.status) for one in found.results] == [
+        ("recipes", "error"),
+        ("semantic", "ok"),
+    ]
+
+
+ENCODER = WordLlamaEncoder()
+
+
+class TestProjectWithFiles(LayerConformance):
+    """The layer ``project`` with memory files of another project beside it."""
+
+    folder: ClassVar[Path]
+
+    @pytest.fixture(autouse=True)
+    def _in(self, tmp_path: Path) -> None:
+        type(self).folder = tmp_path
+
+    async def make_layer(self) -> AnyLayer:
+        self._store = MemoryStore.open(self.folder / "kept", encoder=ENCODER)
+        files = FileStore(self.folder / "project", global_folder=self.folder / "home")
+        return ProjectLayer(self._store, files, project="loom")
+
+    async def fill(self, layer: AnyLayer, items: Sequence[MemoryItem]) -> None:
+        self._store.save([item for item in items if item.scope.project])
+        if not (self.folder / "project").exists():
+            write_file(self.folder, "loom", "To deploy the service of the loom, zanzibarloom.")
+
+    async def close(self, layer: AnyLayer) -> None:
+        self._store.close()
+
+
+# ---------------------------------------------------------------- contexts
+
+
+async def test_every_strategy_reads_what_it_promises(memory: Memory, tmp_path: Path) -> None:
+    await memory.save("Postgres was chosen for JSON", layer="project", scope=ADA)
+    await memory.save("Ben asked about Postgres", layer="episodic", scope=ADA)
+    write_file(tmp_path, "database", "Postgres runs in the cellar.")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "db.md").write_text("# Postgres\nBackups of Postgres run at two.")
+    await memory.ingest(tmp_path / "docs", scope=ADA)
+    found = {}
+    for strategy in Strategy:
+        context = await memory.assemble("Postgres", strategy, 1000, scope=ADA)
+        assert context.strategy is strategy
+        assert context.tokens <= context.budget
+        found[strategy.value] = {chunk.content.split()[-1] for chunk in context.chunks}
+    assert found == {
+        "lexical": {"JSON", "Postgres", "cellar."},
+        "episodic": {"Postgres"},
+        "hybrid": {"JSON", "Postgres", "cellar."},
+        "rag": {"JSON", "Postgres", "cellar.", "two."},
+    }
+
+
+async def test_without_documents_rag_falls_back_and_says_so(memory: Memory) -> None:
+    await memory.save("Postgres was chosen for JSON", layer="project", scope=ADA)
+    context = await memory.assemble("Postgres", "rag", 1000, scope=ADA)
+    assert (context.requested, context.strategy) == (Strategy.RAG, Strategy.HYBRID)
+    assert "there are no documents" in context.notes[0]
+    assert len(context.chunks) == 1
+
+
+async def test_memories_that_contexts_use_often_are_candidates_for_consolidation(
+    memory: Memory,
+) -> None:
+    await memory.save("Postgres was chosen for JSON", layer="project", name="db", scope=ADA)
+    await memory.save("Lunch is at noon", layer="project", name="lunch", scope=ADA)
+    for _ in range(3):
+        await memory.assemble("Why Postgres?", scope=ADA)
+    [candidate] = await memory.get_consolidation_candidates(3, scope=ADA)
+    assert (candidate.layer, candidate.id, candidate.retrievals) == ("project", "db", 3)
+    assert await memory.get_consolidation_candidates(4, scope=ADA) == ()
+    assert await memory.get_consolidation_candidates(1, scope={"user": "bob"}) == ()
+
+
+# ---------------------------------------------------------------- opening and closing
+
+
+def open_files() -> set[str]:
+    """Paths that this process holds open."""
+    found = set()
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            found.add(str(link.readlink()))
+    return {path for path in found if path.startswith("/")}
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="lists files by /proc")
+async def test_closing_leaves_no_thread_and_no_file(opened: Opened, tmp_path: Path) -> None:
+    async with opened(layers=[BlockingRecipes()]) as memory:
+        await memory.save("JWT is a signed token", layer="semantic", scope=ADA)
+        await memory.save("Postgres runs in the cellar.", name="database")
+        await memory.recall("What is JWT?", ADA)
+        await memory.recall("How long does pasta boil?", ADA)
+        await memory.assemble("Postgres", scope=ADA)
+        assert any(str(tmp_path / "kept") in path for path in open_files())
+    assert [t.name for t in threading.enumerate() if t.name.startswith("memory-")] == []
+    assert [path for path in open_files() if str(tmp_path) in path] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["memory.db", "weights.sqlite3", "patterns.sqlite3", "outbox-*.sqlite3"]
+)
+async def test_one_damaged_store_is_named_the_others_are_closed_and_it_opens_when_mended(
+    tmp_path: Path, encoder: WordLlamaEncoder, name: str
+) -> None:
+    settings = settings_in(tmp_path, service={"url": "http://127.0.0.1:9"})
+    async with Memory(settings, encoder=encoder):
+        [damaged] = (tmp_path / "kept").glob(name)
+    content = damaged.read_bytes()
+    damaged.write_bytes(b"no database at all" * 1000)
+    memory = Memory(settings, encoder=encoder)
+    with pytest.raises(StoreError, match=str(damaged)):
+        await memory.open()
+    gc.collect()  # a store that was left open would be an error now
+    assert [path for path in open_files() if str(tmp_path) in path] == []
+    damaged.write_bytes(content)
+    assert (await memory.recall("What is JWT?")).items == ()
+    await memory.aclose()
+
+
+class Nameless(Recipes):
+    spec = LayerSpec("nameless", "")
+
+
+class Overrated(Recipes):
+    spec = LayerSpec("overrated", "Recipes.", quality=2.0)
+
+
+@pytest.mark.parametrize("layers", [[Nameless()], [Overrated()], [Recipes(), Recipes()]])
+async def test_a_faulty_layer_of_ones_own_is_refused_and_everything_closed(
+    tmp_path: Path, encoder: WordLlamaEncoder, layers: list[AnyLayer]
+) -> None:
+    settings = settings_in(tmp_path, service={"url": "http://127.0.0.1:9"})
+    with pytest.raises(ConfigurationError, match=layers[0].spec.name):
+        async with Memory(settings, encoder=encoder, layers=layers):
+            pass
+    gc.collect()
+    assert [path for path in open_files() if str(tmp_path) in path] == []
+
+
+async def test_first_calls_that_come_together_open_it_once(
+    tmp_path: Path, encoder: WordLlamaEncoder
+) -> None:
+    memory = Memory(settings_in(tmp_path), encoder=encoder)
+    found = await asyncio.gather(
+        *(memory.save(f"Note {n}", layer="semantic", name=str(n)) for n in range(8))
+    )
+    files = sum(path.endswith("/weights.sqlite3") for path in open_files())
+    await memory.aclose()
+    assert len(found) == 8
+    assert files == 1
+
+
+async def test_a_cancelled_opening_leaves_nothing_open(
+    tmp_path: Path, encoder: WordLlamaEncoder
+) -> None:
+    begun = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    class Telling(Recipes):
+        """Its spec is read while the stores are opened."""
+
+        @property
+        def spec(self) -> LayerSpec:  # type: ignore[override]
+            loop.call_soon_threadsafe(begun.set)
+            return Recipes.spec
+
+    async def use() -> None:
+        async with Memory(settings_in(tmp_path), encoder=encoder, layers=[Telling()]):
+            raise AssertionError("it was cancelled before")
+
+    using = asyncio.create_task(use())
+    await begun.wait()
+    using.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await using
+    gc.collect()
+    assert [path for path in open_files() if str(tmp_path) in path] == []
+
+
+async def test_closing_lets_calls_under_way_end_and_refuses_later_ones(opened: Opened) -> None:
+    async with opened() as memory:
+        saving = [
+            asyncio.create_task(memory.save(f"Note {n}", layer="semantic", name=str(n)))
+            for n in range(5)
+        ]
+        await asyncio.sleep(0)
+        await memory.aclose()
+        assert len(await asyncio.gather(*saving)) == 5
+        with pytest.raises(RuntimeError, match="closed"):
+            await memory.recall("What is JWT?")
+    async with opened() as memory:
+        assert (await memory.get("4", layer="semantic")).content == "Note 4"
+
+
+async def test_it_opens_lazily(tmp_path: Path, encoder: WordLlamaEncoder) -> None:
+    memory = Memory(settings_in(tmp_path), encoder=encoder)
+    assert not (tmp_path / "kept").exists()
+    await memory.aclose()
+    await memory.aclose()
+    assert not (tmp_path / "kept").exists()
+
+
+async def test_two_memories_share_a_folder(opened: Opened) -> None:
+    async with opened() as one, opened() as other:
+        await one.recall("What is JWT?", ADA)
+        await other.save("JWT is a signed token", layer="semantic", scope=ADA)
+        assert len((await one.recall("What is JWT?", ADA)).items) == 1
+
+
+async def test_the_status_says_where_and_how_everything_is(memory: Memory, tmp_path: Path) -> None:
+    status = await memory.status()
+    assert status["directory"] == str(tmp_path / "kept")
+    assert len(status["layers"]) == 11
+    assert status["unified"]["service"] == "off"
+
+
+def test_the_databases_are_sqlite(tmp_path: Path, encoder: WordLlamaEncoder) -> None:
+    """Whoever wants to look at them needs no tool of ours."""
+
+    async def save() -> None:
+        async with Memory(settings_in(tmp_path), encoder=encoder) as memory:
+            await memory.save("JWT is a signed token", layer="semantic")
+
+    asyncio.run(save())
+    database = sqlite3.connect(tmp_path / "kept" / "memory.db")
+    assert database.execute("SELECT content FROM items").fetchall() == [("JWT is a signed token",)]
+    database.close()
