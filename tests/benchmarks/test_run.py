@@ -65,21 +65,7 @@ def test_the_report_and_the_plots_are_what_the_kept_results_say() -> None:
     assert list(report.faults()) == []
 
 
-AWAITED = {"intents.py", "tool_selection.py", "memory_queries.py", "locomo.py", "memory_gather.py"}
-"""Being written elsewhere; the strict marks fail as soon as one is there."""
-
-
-@pytest.mark.parametrize(
-    "table",
-    [
-        pytest.param(
-            table,
-            id=table.name,
-            marks=[pytest.mark.xfail(reason="lands later")] if table.script in AWAITED else [],
-        )
-        for table in TABLES
-    ],
-)
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_every_script_of_a_table_exists(table: Table) -> None:
     assert (tables.FOLDER / table.script).is_file()
 
