@@ -38,7 +38,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import NormalDist
+from statistics import NormalDist, stdev
 from typing import Protocol
 
 import numpy as np
@@ -91,7 +91,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Run:
-    """One method on one stream; the last two are shares by blocks of ``BLOCK`` requests."""
+    """One method on one stream; calls over time are shares by blocks of ``BLOCK`` requests."""
 
     data: str
     method: str
@@ -101,7 +101,6 @@ class Run:
     saved: float
     last_quarter: float
     calls_over_time: list[float]
-    error_over_time: list[float]
 
 
 class Method(Protocol):
@@ -263,12 +262,13 @@ def turning_point(seen: Sequence[tuple[float, bool]]) -> tuple[float, float, flo
     return slope, turn, math.sqrt(max(0.0, float(gradient @ np.linalg.solve(hessian, gradient))))
 
 
+def fixed(threshold: float) -> Callable[[Stream, int], Method]:
+    return lambda stream, _: FixedThreshold(stream, threshold)
+
+
 METHODS: dict[str, Callable[[Stream, int], Method]] = {
-    "exact cache": lambda stream, _: FixedThreshold(stream, math.inf),
-    **{
-        f"fixed {threshold}": lambda stream, _, t=threshold: FixedThreshold(stream, t)
-        for threshold in THRESHOLDS
-    },
+    "exact cache": fixed(math.inf),
+    **{f"fixed {threshold}": fixed(threshold) for threshold in THRESHOLDS},
     "verified": Verified,
     "unverified": lambda stream, seed: Verified(stream, seed, sure=False),
     "router": Router,
@@ -303,7 +303,6 @@ def run(data: str, name: str, stream: Stream, seed: int) -> Run:
         saved=float(1 - calls.mean()),
         last_quarter=float(1 - calls[-quarter:].mean()),
         calls_over_time=blocks(calls),
-        error_over_time=blocks(wrong),
     )
 
 
@@ -370,25 +369,77 @@ def encoded(data: Data, encoder: Encoder) -> dict[str, Vectors]:
     return dict(zip(texts, encoder.encode(texts), strict=True))
 
 
-def show(runs: Sequence[Run]) -> None:
-    print(
-        f"{'':11}{'':11}{'streams':>8}{'LLM':>7}{'error':>8}{'worst':>8}{'in bound':>10}"
-        f"{'saved':>8}{'least':>8}{'last quarter':>14}"
-    )
+@dataclass(frozen=True)
+class Line:
+    """One method over its streams; intervals are of the mean over streams."""
+
+    data: str
+    method: str
+    streams: int
+    llm_error: float
+    error: float
+    error_95: tuple[float, float]
+    worst_error: float
+    in_bound: float
+    saved: float
+    saved_95: tuple[float, float]
+    least_saved: float
+    saved_last_quarter: float
+
+
+def lines(runs: Sequence[Run]) -> Iterator[Line]:
     for data, method in dict.fromkeys((some.data, some.method) for some in runs):
         rows = [some for some in runs if (some.data, some.method) == (data, method)]
         errors = [some.error for some in rows]
         saved = [some.saved for some in rows]
-        within = share(some.error <= some.llm + MAX_ERROR for some in rows)
+        yield Line(
+            data=data,
+            method=method,
+            streams=len(rows),
+            llm_error=mean([some.llm for some in rows]),
+            error=mean(errors),
+            error_95=interval(errors),
+            worst_error=max(errors),
+            in_bound=share(some.error <= some.llm + MAX_ERROR for some in rows),
+            saved=mean(saved),
+            saved_95=interval(saved),
+            least_saved=min(saved),
+            saved_last_quarter=mean([some.last_quarter for some in rows]),
+        )
+
+
+def over_time(runs: Sequence[Run]) -> dict[str, dict[str, list[list[float]]]]:
+    """Share of requests that cost a call, by data set and method, in points (requests, share)."""
+    series: dict[str, dict[str, list[list[float]]]] = {}
+    for line in lines(runs):
+        rows = [some for some in runs if (some.data, some.method) == (line.data, line.method)]
+        blocks = np.mean([some.calls_over_time for some in rows], axis=0).tolist()
+        points = [[(number + 1.0) * BLOCK, value] for number, value in enumerate(blocks)]
+        series.setdefault(line.data, {})[line.method] = points
+    return series
+
+
+def show(runs: Sequence[Run]) -> None:
+    print(
+        f"{'':11}{'':13}{'streams':>8}{'LLM':>7}{'error':>8}{'worst':>8}{'in bound':>10}"
+        f"{'saved':>8}{'least':>8}{'last quarter':>14}"
+    )
+    for line in lines(runs):
         print(
-            f"{data:11}{method:11}{len(rows):>8}{mean([s.llm for s in rows]):>7.2%}"
-            f"{mean(errors):>8.2%}{max(errors):>8.2%}{within:>10.0%}{mean(saved):>8.1%}"
-            f"{min(saved):>8.1%}{mean([some.last_quarter for some in rows]):>14.1%}"
+            f"{line.data:11}{line.method:13}{line.streams:>8}{line.llm_error:>7.2%}"
+            f"{line.error:>8.2%}{line.worst_error:>8.2%}{line.in_bound:>10.0%}{line.saved:>8.1%}"
+            f"{line.least_saved:>8.1%}{line.saved_last_quarter:>14.1%}"
         )
 
 
 def mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """95% interval of the mean, normal; the point itself for a single value."""
+    half = 1.96 * stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+    return mean(values) - half, mean(values) + half
 
 
 def main() -> None:
@@ -424,7 +475,8 @@ def main() -> None:
                 runs.append(run(data.name, name, stream, seed))
                 print(f"{data.name} {name} {seed}: done", file=sys.stderr)
     if arguments.json:
-        print(json.dumps([asdict(some) for some in runs]))
+        rows = [asdict(line) for line in lines(runs)]
+        print(json.dumps({"rows": rows, "series": {"llm_calls": over_time(runs)}}))
     else:
         show(runs)
 

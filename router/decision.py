@@ -206,7 +206,7 @@ def _from_evidence(asked: Request, judgement: Judgement) -> Decided:
         verdict,
         skipped,
         vector,
-        strong=True,
+        strong=False,  # a cache that repeated it would repeat its error outside the account
         source=LOCAL,
         outcomes=judgement.decision.evidence_count,
         audit=audited,

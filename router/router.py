@@ -444,6 +444,13 @@ class SemanticRouter:
         self.exact.set(answer.text, result, answer.context)
         await self.fuzzy.learn(answer.text, result, answer.context)
 
+    async def learned(self) -> None:
+        """Wait until the local model is of all the evidence there is. Routing needs no such wait:
+        it goes on with what is known, and models come in the background."""
+        await self.open()
+        if self._live.parts.learner is not None:
+            await self._live.parts.learner.trainer.trained()
+
     @property
     def learner(self) -> Learner:
         """What the router has learnt.

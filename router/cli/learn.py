@@ -35,7 +35,7 @@ def show_status(folders: SkillFolders = None, as_json: AsJson = False) -> None:
 
     async def status() -> dict[str, Any]:
         async with open_router(folders, read_settings()) as router:
-            await router.learner.trainer.trained()
+            await router.learned()
             return router.learner.status()
 
     known = asyncio.run(status())

@@ -43,6 +43,7 @@ import math
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from statistics import NormalDist
 from typing import Any, Final
 
@@ -399,10 +400,9 @@ class ErrorBound:
 
     def _retune(self) -> None:
         """Sets the threshold by what the recent requests would cost at each."""
+        last = self._request + HORIZON - WINDOW
         leaving = [
-            spent.risk
-            for spent in self._account
-            if spent.request <= self._request + HORIZON - WINDOW
+            some.risk for some in takewhile(lambda some: some.request <= last, self._account)
         ]
         staying = self._spent - self._costs(np.asarray(leaving)).sum(axis=1)
         risks = np.sort(np.fromiter(self._recent_risks, float))

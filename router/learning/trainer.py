@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,6 +33,9 @@ MIN_NEW: Final = 5
 """A fit is due when there are this many new examples, and a fifth more than at the last fit."""
 HELD_OUT: Final = 0.2
 """Of the new examples; the newest."""
+DELAY_SECONDS: Final = 2.0
+"""From the first reason to train to the fit: a process that answers one request ends before, and
+somebody who saves skill after skill causes one fit."""
 MIN_CALIBRATED: Final = 40
 MAX_CALIBRATED: Final = 2_000
 FOLDS: Final = 5
@@ -91,6 +95,7 @@ class Trainer:
         self._fitted_on = 0
         self._stale = False
         self._versions = 0
+        self._hurry = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
 
     def note(self, labels: int = 1) -> None:
@@ -113,7 +118,8 @@ class Trainer:
             self._running = asyncio.create_task(self._train(), name="router-trainer")
 
     async def trained(self) -> None:
-        """Wait until no fit is under way."""
+        """Wait until no fit is under way or due."""
+        self._hurry.set()
         while self._running is not None and not self._running.done():
             await asyncio.wait([self._running])
 
@@ -124,6 +130,9 @@ class Trainer:
             await asyncio.wait([self._running])
 
     async def _train(self) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._hurry.wait(), DELAY_SECONDS)
+        self._hurry.clear()
         while True:
             self._stale = False
             new, self._new = self._new, 0

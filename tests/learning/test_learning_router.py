@@ -54,7 +54,7 @@ async def test_the_trace_says_why_the_llm_was_asked(
 ) -> None:
     openai_server.queue(completion(answer("git")))
     async with router_over(SHIPPED, tmp_path, openai_server) as router:
-        await router.learner.trainer.trained()
+        await router.learned()
         result = await router.route("put my work away")
     evidence = next(entry for entry in result.trace if entry.stage is Stage.LLM).evidence
     assert "of 150 outcomes" in str(evidence["bound"])
@@ -164,7 +164,7 @@ async def taught(router: SemanticRouter, rows: list[tuple[str, tuple[str, ...]]]
     """What the router hears when an LLM answers each of the requests."""
     installed = await router.open()
     learner = router.learner
-    await learner.trainer.trained()
+    await router.learned()
     for text, skills in rows:
         asked = Request.parse(text)
         judgement = await learner.judge(asked, installed.index)
@@ -183,7 +183,7 @@ async def test_with_enough_evidence_the_llm_is_not_asked(
     async with router_over(SHIPPED, tmp_path, openai_server, learning=bound) as router:
         await taught(router, rows[200:])
         learner: Learner = router.learner
-        await learner.trainer.trained()
+        await router.learned()
         learner.bound.refit()
         result = await router.route("stash my edits 2 if you would")
     llm = next(entry for entry in result.trace if entry.stage is Stage.LLM)
