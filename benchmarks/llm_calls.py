@@ -149,7 +149,6 @@ class Router:
                 self._examples,
                 self._stream.vectors[self._known],
                 version=len(self._examples),
-                previous=self._model,
             )
             self._model = model if model else self._model
 

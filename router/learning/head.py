@@ -77,7 +77,6 @@ class Head:
         vectors: NDArray[np.float32],
         *,
         weights: Sequence[float] | None = None,
-        warm: Head | None = None,  # noqa: ARG003 - not used; goes when its caller does
     ) -> Self:
         """The head of labelled examples. Meant for a thread: it takes up to some seconds.
 
@@ -107,13 +106,20 @@ class Head:
             array.flags.writeable = False
         return cls(classes, matrix, bias, examples, starts)
 
-    def scores(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    def scores(
+        self,
+        texts: Sequence[str],
+        vectors: NDArray[np.float32],
+        *,
+        nearest: bool = True,
+    ) -> NDArray[np.float32]:
         """The scores of every answer for each request, shape (len(texts), classes); logits, as far
         as a softmax over them gives probabilities.
 
         Args:
             texts: the requests.
             vectors: of them, shape (len(texts), dimension), unit length.
+            nearest: whether the nearest examples count. Who judges them apart leaves them out.
         """
         dimension = vectors.shape[1]
         by_bucket = self.weights[dimension:]
@@ -122,7 +128,8 @@ class Head:
             # A request has some dozens of hashed terms, far fewer than there are buckets.
             buckets, values = hashed(text)
             row += values @ by_bucket[buckets]
-            row += NEAREST_WEIGHT * np.maximum.reduceat(self.examples @ vector, self.starts)
+            if nearest:
+                row += NEAREST_WEIGHT * np.maximum.reduceat(self.examples @ vector, self.starts)
         return table
 
 

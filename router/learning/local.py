@@ -87,7 +87,6 @@ class LocalModel:
         vectors: NDArray[np.float32],
         *,
         version: int,
-        previous: LocalModel | None = None,
     ) -> Self | None:
         """A model of labels that say what is right; None when they name fewer than two answers.
 
@@ -95,7 +94,6 @@ class LocalModel:
             examples: labels, of which those that say what is wrong are passed over.
             vectors: of their texts, shape (len(examples), dimension), unit length.
             version: of the new model.
-            previous: where the fit starts, to be faster.
         """
         kept = [number for number, example in enumerate(examples) if example.right]
         answers = [answer_of(examples[number].skills) for number in kept]
@@ -106,7 +104,6 @@ class LocalModel:
             answers,
             vectors[kept],
             weights=[examples[number].weight for number in kept],
-            warm=None if previous is None else previous.head,
         )
         place = {name: number for number, name in enumerate(head.classes)}
         labels = np.asarray([place[answer] for answer in answers], dtype=np.intp)
@@ -119,7 +116,7 @@ class LocalModel:
             text: the request.
             vector: of it, unit length.
         """
-        logits = self.head.scores([text], vector[np.newaxis])[0].astype(np.float64)
+        logits = self.head.scores([text], vector[np.newaxis], nearest=False)[0].astype(np.float64)
         order = np.argsort(-logits)[:MAX_RANKED]
         top = float(logits[order[0]])
         shares = np.exp(logits - top)

@@ -1,8 +1,8 @@
 """Keeps the local model as good as the evidence allows, off the path of requests.
 
-A new model is fitted when there is enough new evidence, in a thread, beginning where the last one
-stands. It takes its place only if it does at least as well on the newest examples, which neither
-has seen; otherwise it is dropped, and the next attempt waits for more evidence.
+A new model is fitted in a thread when there is enough new evidence. It takes its place only if it
+does at least as well on the newest examples, which neither has seen; otherwise it is dropped, and
+the next attempt waits for more evidence.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class Trainer:
         accuracy = incumbent = None
         if previous is not None and held_out >= MIN_HELD_OUT:
             seen, unseen = examples[:-held_out], examples[-held_out:]
-            candidate = LocalModel.fit(seen, vectors[:-held_out], version=0, previous=previous)
+            candidate = LocalModel.fit(seen, vectors[:-held_out], version=0)
             incumbent = _accuracy(previous, unseen, vectors[-held_out:])
             accuracy = 0.0
             if candidate is not None:
@@ -172,7 +172,7 @@ class Trainer:
                 )
                 return previous, report
         self._versions += 1
-        model = LocalModel.fit(examples, vectors, version=self._versions, previous=previous)
+        model = LocalModel.fit(examples, vectors, version=self._versions)
         if model is None:
             return None, TrainingReport(0, 0, True)
         if self._calibrates:
