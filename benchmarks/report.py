@@ -106,7 +106,8 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def cell(value: Any) -> str:
-    """A value as a person reads it: three significant digits, pairs as "low to high"."""
+    """A value as a person reads it: three significant digits, pairs as "low to high", a rate with
+    its interval."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -117,6 +118,8 @@ def cell(value: Any) -> str:
         return f"{value:.3f}" if 0.01 <= abs(value) <= 1 else f"{float(f'{value:.3g}'):,g}"
     if isinstance(value, list):
         return (" to " if len(value) == 2 else ", ").join(cell(item) for item in value)
+    if isinstance(value, dict) and value.keys() == {"rate", "low", "high"}:
+        return f"{cell(value['rate'])} ({cell(value['low'])} to {cell(value['high'])})"
     if isinstance(value, dict):
         return ", ".join(f"{name.replace('_', ' ')} {cell(item)}" for name, item in value.items())
     return str(value).replace("|", "\\|").replace("\n", " ")
