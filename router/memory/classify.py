@@ -310,7 +310,7 @@ def _reasons(
         quoted = " and ".join(f'"{word}"' for word in cited)
         verb = "speaks" if len(cited) == 1 else "speak"
         because = f"{quoted} {verb} for it" if cited else "it is like the queries for it"
-        reasons = [f"A {types[0].value} query, for {primary}: {because}."]
+        reasons = [f"The query is {types[0].value}, for {primary}: {because}."]
     if others := ", ".join(choice.name for choice in layers[1:]):
         reasons.append(f"It may also want {others}.")
     return tuple(reasons)

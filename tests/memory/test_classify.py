@@ -108,7 +108,7 @@ def test_a_query_that_asks_two_things_reads_for_both() -> None:
 
 def test_the_reasons_name_the_words_that_decided_and_the_other_layers() -> None:
     reasons = classify("Continue working on auth").reasons
-    assert reasons[0].startswith("A general query, for session: ")
+    assert reasons[0].startswith("The query is general, for session: ")
     assert '"continue"' in reasons[0]
     assert reasons[1] == "It may also want project, graph."
 
