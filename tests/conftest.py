@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,15 @@ from servers.openai_server import OpenAIServer
 # Machines are shared and noisy: how long an example takes is no reason to fail.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C be tested under a runner that was started in a shell's background.
+
+    Such a process ignores the signal, and so would every command that a test starts.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
