@@ -1,24 +1,24 @@
 """What happens to a request that no cache knows: the local answer inside the error bound, the LLM,
 the vector fallback, and what is learnt from it.
 
-With an LLM the evidence decides whether it need be asked at all. Without one, the evidence and the
-vector stage decide, whichever is surer by calibrated probability. Whatever the LLM says becomes
+With an LLM the evidence decides whether it need be asked at all. Without one, the evidence speaks
+for the skills that it covers and the vector stage for the others. Whatever the LLM says becomes
 evidence for the requests to come.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from router.errors import StoreError
 from router.learning.calibration import Confidence
 from router.learning.evidence import Source
-from router.learning.learner import OWN_CONFIDENCE, Judgement, Learner
-from router.learning.local import LocalAnswer, skills_of
+from router.learning.learner import OWN_CONFIDENCE, Judgement, Learner, Learnt
 from router.request import Request
 from router.result import (
     Candidate,
@@ -30,7 +30,7 @@ from router.result import (
 )
 from router.stages.llm import LLMAnswer, LLMChoice
 from router.stages.shortlist import shortlist
-from router.stages.vector import LocalDecision
+from router.stages.vector import CLARIFY, LocalDecision
 from router.stages.vector import decide as decide_by_retrieval
 from router.stages.verdict import Verdict, brief, is_generic, of_llm, of_retrieval, weakness, weigh
 
@@ -42,6 +42,9 @@ _log: Final = logging.getLogger(__name__)
 
 LOCAL: Final = "local"
 """What answers from evidence are filed under, as a stage has its name for calibration."""
+
+EVEN: Final = 0.5
+"""Least probability at which the evidence's answer is given: rather right than wrong."""
 
 _NOT_WEAK: Final = StageTrace(Stage.VECTOR, Outcome.SKIPPED, "the LLM's route is strong")
 
@@ -107,11 +110,14 @@ async def decide(
     learner, skills = parts.learner, installed.catalog.skills
     if not parts.llm.has_models:
         return await _without_llm(asked, installed, parts, settings)
-    judgement = None
+    judgement = learnt = None
     if learner is not None:
         judgement = await learner.judge(asked, installed.index)
-        if judgement is not None and judgement.may_answer and _offers(installed, judgement.local):
-            return _from_evidence(asked, judgement)
+        learnt = None if judgement is None else judgement.learnt()
+        if learnt is not None and not _offers(installed, learnt.skills):
+            learnt = None
+        if judgement is not None and learnt is not None and judgement.may_answer:
+            return _inside_bound(asked, judgement, learnt, settings)
     answer = await _ask(asked, installed, parts, settings)
     if learner is not None and answer.choice is not None:
         await _teach(learner, asked, answer.choice, Source.LLM, judgement, settings)
@@ -124,6 +130,8 @@ async def decide(
         verdict, vector = weigh(answer.choice, weak, local, settings.vector)
         return Decided(verdict, llm, vector, strong=False, source=Stage.LLM.value)
     # It stands in for an LLM's, and must not outlive what kept that from coming.
+    if learnt is not None and learnt.confidence >= max(local.confidence, EVEN):
+        return replace(_of_examples(asked, learnt, settings, llm), strong=False)
     return replace(_of_vector(asked, installed, local, settings, llm), strong=False)
 
 
@@ -181,60 +189,113 @@ def _explained(entry: StageTrace, judgement: Judgement | None) -> StageTrace:
     return entry.copy_with(evidence=MappingProxyType({**entry.evidence, **judgement.evidence()}))
 
 
-def _offers(installed: Installed, local: LocalAnswer | None) -> bool:
-    """Whether the snapshot of this request has the skills; the model may be of a later one."""
-    if local is None:
-        return False
+def _offers(installed: Installed, names: Sequence[str]) -> bool:
+    """Whether the snapshot of this request has the skills; the model may be of another one."""
     skills = installed.catalog.skills
-    return all(
-        name in skills and not skills[name].disable_model_invocation for name in local.skills
-    )
+    return all(name in skills and not skills[name].disable_model_invocation for name in names)
 
 
-def _from_evidence(asked: Request, judgement: Judgement) -> Decided:
+def _inside_bound(
+    asked: Request, judgement: Judgement, learnt: Learnt, settings: Settings
+) -> Decided:
     """The local answer, given because its risk keeps within the bound."""
-    local = judgement.local
-    assert local is not None and judgement.decision.risk is not None  # noqa: S101 - may_answer
     skipped = StageTrace(
         Stage.LLM, Outcome.SKIPPED, judgement.decision.reason, evidence=judgement.evidence()
     )
-    confidence = 1 - judgement.decision.risk
-    vector = _evidence_trace(local, confidence)
-    verdict = _verdict(asked, local, confidence, vector.reason)
-    audited = judgement if judgement.decision.audit else None
-    return Decided(
-        verdict,
-        skipped,
-        vector,
+    return replace(
+        _of_examples(asked, learnt, settings, skipped),
         strong=False,  # a cache that repeated it would repeat its error outside the account
-        source=LOCAL,
-        outcomes=judgement.decision.evidence_count,
-        audit=audited,
+        audit=judgement if judgement.decision.audit else None,
     )
 
 
 async def _without_llm(
     asked: Request, installed: Installed, parts: Assembly, settings: Settings
 ) -> Decided:
-    """The surer of evidence and retrieval."""
-    learner = parts.learner
+    """Evidence speaks for the skills that it covers, retrieval for the others."""
+    learner, index = parts.learner, installed.index
     llm = (await parts.llm.choose(asked, [])).trace()
-    local = await decide_by_retrieval(asked.text, installed.index, among=asked.available)
-    found = None if learner is None else await learner.local_answer(asked, installed.index)
-    if found is not None and _offers(installed, found.answer):
-        sure = found.confidence
-        if sure > max(local.confidence, settings.vector.confidence_threshold):
-            vector = _evidence_trace(found.answer, sure, local.microseconds)
-            verdict = _verdict(asked, found.answer, sure, vector.reason)
-            return Decided(
-                verdict,
-                llm,
-                vector,
-                strong=bool(verdict.selected_skills),
-                source=LOCAL,
-                outcomes=found.outcomes,
-            )
-    return _of_vector(asked, installed, local, settings, llm)
+    retrieved = await decide_by_retrieval(asked.text, index, among=asked.available)
+    by_retrieval = _of_vector(asked, installed, retrieved, settings, llm)
+    if learner is None or retrieved.fits is None:
+        return by_retrieval
+    scores = {candidate.name: candidate.score for candidate in retrieved.candidates}
+    learnt = await learner.learnt(asked, index, scores)
+    if learnt is None or not _offers(installed, learnt.skills):
+        return by_retrieval
+    by_examples = _of_examples(asked, learnt, settings, llm, retrieved.microseconds)
+    rest = 1 - learnt.coverage
+    if learnt.confidence >= max(rest, EVEN):
+        return by_examples
+    other = await decide_by_retrieval(asked.text, index, among=learner.others())
+    other = replace(other, confidence=rest * other.confidence)
+    if other.decision is Decision.ROUTE and other.confidence >= max(learnt.confidence, EVEN):
+        return _of_vector(asked, installed, other, settings, llm)
+    if learnt.confidence >= EVEN:
+        return by_examples
+    return _of_neither(asked, learnt, other, settings, llm)
+
+
+def _of_examples(
+    asked: Request,
+    learnt: Learnt,
+    settings: Settings,
+    llm: StageTrace,
+    microseconds: float = 0.0,
+) -> Decided:
+    """What the examples say."""
+    vector = _learnt_trace(learnt, Outcome.ANSWERED, microseconds)
+    others = dict.fromkeys(name for skills, _ in learnt.ranked for name in skills)
+    verdict = Verdict(
+        decision=Decision.ROUTE if learnt.skills else Decision.ABSTAIN,
+        selected_skills=learnt.skills,
+        suggested_skills=_besides(learnt.skills, others, settings) if learnt.skills else (),
+        memory_layers=(),
+        mission_brief=brief(asked.text, learnt.skills),
+        reasoning=vector.reason,
+        confidence=learnt.confidence,
+        stage=Stage.VECTOR,
+    )
+    sure = learnt.confidence >= settings.vector.confidence_threshold
+    return Decided(
+        verdict,
+        llm,
+        vector,
+        strong=bool(learnt.skills) and sure,
+        source=LOCAL,
+        outcomes=learnt.outcomes,
+    )
+
+
+def _of_neither(
+    asked: Request, learnt: Learnt, other: LocalDecision, settings: Settings, llm: StageTrace
+) -> Decided:
+    """Whatever would be loaded is rather wrong than right: offer it, or refuse when it is likely
+    that nothing fits."""
+    nothing = (1 - learnt.coverage) * (1 - (other.fits or 0.0))
+    known = [name for skills, _ in learnt.ranked for name in skills]
+    if other.confidence > learnt.confidence:
+        offered = [*other.ranked[:1], *known[:1], *other.ranked, *known]
+    else:
+        offered = [*known[:1], *other.ranked[:1], *known, *other.ranked]
+    refused = 1 - nothing < CLARIFY
+    vector = _learnt_trace(learnt, Outcome.DECLINED, other.microseconds)
+    verdict = Verdict(
+        decision=Decision.ABSTAIN if refused else Decision.CLARIFY,
+        selected_skills=(),
+        suggested_skills=() if refused else _besides((), offered, settings),
+        memory_layers=(),
+        mission_brief=brief(asked.text, ()),
+        reasoning=f"{vector.reason}, and for the other skills {other.reason}",
+        confidence=nothing,
+        stage=Stage.VECTOR,
+    )
+    return Decided(verdict, llm, vector, strong=False, source=LOCAL, outcomes=learnt.outcomes)
+
+
+def _besides(selected: Sequence[str], names: Iterable[str], settings: Settings) -> tuple[str, ...]:
+    others = (name for name in dict.fromkeys(names) if name not in selected)
+    return tuple(islice(others, settings.vector.max_suggestions))
 
 
 def _of_vector(
@@ -259,39 +320,19 @@ def _of_vector(
     )
 
 
-def _evidence_trace(local: LocalAnswer, confidence: float, microseconds: float = 0.0) -> StageTrace:
-    named = " and ".join(local.skills) or "no skill"
+def _learnt_trace(learnt: Learnt, outcome: Outcome, microseconds: float) -> StageTrace:
+    named = " and ".join(learnt.skills) or "no skill"
     return StageTrace(
         Stage.VECTOR,
-        Outcome.ANSWERED,
-        f"{local.signals.evidence} examples say {named}, with a probability of {confidence:.3f}",
+        outcome,
+        f"{learnt.examples} examples say {named}, with a probability of {learnt.confidence:.3f}",
         microseconds,
         {
-            "examples": local.signals.evidence,
-            "examples_of_answer": local.signals.examples,
-            "nearest_agreeing": local.signals.agreeing,
-            "nearest_disagreeing": local.signals.disagreeing,
+            "examples": learnt.examples,
+            "examples_of_answer": learnt.examples_of_answer,
+            "coverage": learnt.coverage,
         },
-        tuple(
-            Candidate(" + ".join(skills_of(name)) or "none", share) for name, share in local.ranked
-        ),
-    )
-
-
-def _verdict(asked: Request, local: LocalAnswer, confidence: float, reason: str) -> Verdict:
-    others: Sequence[str] = ()
-    if local.skills:
-        seen = dict.fromkeys(skill for name, _ in local.ranked for skill in skills_of(name))
-        others = [name for name in seen if name not in local.skills]
-    return Verdict(
-        decision=Decision.ROUTE if local.skills else Decision.ABSTAIN,
-        selected_skills=local.skills,
-        suggested_skills=tuple(others[:3]),
-        memory_layers=(),
-        mission_brief=brief(asked.text, local.skills),
-        reasoning=reason,
-        confidence=confidence,
-        stage=Stage.VECTOR,
+        tuple(Candidate(" + ".join(skills) or "none", share) for skills, share in learnt.ranked),
     )
 
 

@@ -31,14 +31,16 @@ MAX_EXAMPLES: Final = 20_000
 MAX_ANSWERS: Final = 10_000
 """Answers that feedback can still be given on."""
 MAX_SKILLS: Final = 20
+MAX_MODELS: Final = 4
+"""Of as many catalogs; each takes some megabytes."""
 
 AGED_WEIGHT: Final = 0.5
 """Of an example that speaks of a skill which has changed since."""
 
 BUSY_SECONDS: Final = 5.0
 
-_SCHEMA_VERSION: Final = 1
-_SCHEMA: Final = f"""
+_SCHEMA_VERSION: Final = 2
+_SCHEMA: Final = """
 CREATE TABLE examples (
     key TEXT NOT NULL,              -- the normalised text
     wrong TEXT NOT NULL,            -- the skill that is wrong for it; '' where skills are right
@@ -56,6 +58,13 @@ CREATE TABLE answers (
     answer TEXT NOT NULL            -- an Answer, JSON
 );
 CREATE TABLE states (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+_SINCE_VERSION_2: Final = f"""
+CREATE TABLE models (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    key TEXT NOT NULL UNIQUE,       -- the skills and the encoder that the model is of
+    model BLOB NOT NULL
+);
 PRAGMA user_version = {_SCHEMA_VERSION};
 """
 
@@ -175,11 +184,12 @@ class EvidenceStore:
         self._database.execute("PRAGMA synchronous = FULL")
         with self._transaction():
             version = self._database.execute("PRAGMA user_version").fetchone()[0]
-            if version == 0:
-                for statement in _SCHEMA.split(";\n"):
-                    self._database.execute(statement)
-            elif version != _SCHEMA_VERSION:
+            if not 0 <= version <= _SCHEMA_VERSION:
                 raise StoreError(f"{self._path}: written by another version; move it away")
+            script = _SCHEMA if version < 1 else ""
+            script += _SINCE_VERSION_2 if version < _SCHEMA_VERSION else ""
+            for statement in script.split(";\n"):
+                self._database.execute(statement)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -336,12 +346,38 @@ class EvidenceStore:
         except sqlite3.Error as error:
             raise StoreError(f"cannot write {self._path}: {error}") from error
 
+    def model(self, key: str) -> bytes | None:
+        """A fitted model that was kept under a key; None when none was."""
+        for (model,) in self._read("SELECT model FROM models WHERE key = ?", key):
+            return bytes(model)
+        return None
+
+    def keep_model(self, key: str, model: bytes) -> None:
+        """Keep a fitted model under a key, in the place of an earlier one.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
+        try:
+            with self._transaction():
+                self._database.execute(
+                    "INSERT OR REPLACE INTO models (key, model) VALUES (?, ?)", (key, model)
+                )
+                self._database.execute(
+                    "DELETE FROM models WHERE number NOT IN"
+                    " (SELECT number FROM models ORDER BY number DESC LIMIT ?)",
+                    (MAX_MODELS,),
+                )
+        except sqlite3.Error as error:
+            raise StoreError(f"cannot write {self._path}: {error}") from error
+
     def reset(self) -> int:
         """Forget all labels and what was fitted on them; the number of labels."""
         try:
             with self._transaction():
                 number = self._database.execute("DELETE FROM examples").rowcount
                 self._database.execute("DELETE FROM states")
+                self._database.execute("DELETE FROM models")
         except sqlite3.Error as error:
             raise StoreError(f"cannot write {self._path}: {error}") from error
         return number

@@ -8,10 +8,14 @@ threads, and what is acknowledged is on the disk.
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
 
 from router.errors import InvalidRequest, StoreError
 from router.flight import in_thread
@@ -19,7 +23,8 @@ from router.learning.bound import BoundDecision, ErrorBound
 from router.learning.calibration import Calibration, Confidence
 from router.learning.evidence import Answer, EvidenceStore, Example, Source, self_description
 from router.learning.examples import shipped_examples
-from router.learning.local import LocalAnswer, answer_of
+from router.learning.local import MAX_RANKED, LocalAnswer, LocalModel, answer_of, skills_of
+from router.learning.reach import retrieved_for
 from router.learning.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -45,6 +50,30 @@ MANY_CHANGED: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
+class Learnt:
+    """What the examples say of one request, and how far to believe it.
+
+    Attributes:
+        skills: the likeliest answer; empty when it is that no skill is right.
+        confidence: P(it is right), in [0, 1].
+        coverage: P(the request is one that the examples speak about); 1 where ``confidence`` has
+            been judged as a whole.
+        ranked: the likeliest answers with their probability, best first.
+        examples: all that there are.
+        examples_of_answer: those of the likeliest.
+        outcomes: on how many outcomes or held-out examples the confidence rests.
+    """
+
+    skills: tuple[str, ...]
+    confidence: float
+    coverage: float
+    ranked: tuple[tuple[tuple[str, ...], float], ...]
+    examples: int
+    examples_of_answer: int
+    outcomes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """What the evidence says about one request, and whether that is good enough.
 
@@ -61,6 +90,20 @@ class Judgement:
         """Whether the local answer may be given."""
         return self.local is not None and self.decision.local
 
+    def learnt(self) -> Learnt | None:
+        """The local answer as far as its risk is known; None where it is not."""
+        if self.local is None or self.decision.risk is None:
+            return None
+        return Learnt(
+            skills=self.local.skills,
+            confidence=1 - self.decision.risk,
+            coverage=1.0,
+            ranked=tuple((skills_of(name), share) for name, share in self.local.ranked),
+            examples=self.local.signals.evidence,
+            examples_of_answer=self.local.signals.examples,
+            outcomes=self.decision.evidence_count,
+        )
+
     def evidence(self) -> dict[str, str | int | float | bool]:
         """For the trace: risk, bound, and what stands behind them."""
         found: dict[str, str | int | float | bool] = {
@@ -74,15 +117,6 @@ class Judgement:
             found["local_answer"] = self.local.answer
             found["local_probability"] = self.local.signals.probability
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class Believed:
-    """A local answer with its calibrated confidence, and on how many outcomes that rests."""
-
-    answer: LocalAnswer
-    confidence: float
-    outcomes: int
 
 
 class Learner:
@@ -107,7 +141,10 @@ class Learner:
         self._store = store
         self._settings = settings
         self._skills: Mapping[str, SkillManifest] = {}
-        self.trainer = Trainer(encoder, self._examples, calibrates=not has_llm)
+        self.trainer = Trainer(
+            encoder, store, self._examples, about=self._about, calibrates=not has_llm
+        )
+        self._others: tuple[LocalModel | None, tuple[str, ...]] = (None, ())
         self.bound = ErrorBound(settings.max_error, seed=settings.seed)
         self._calibrations: dict[str, Calibration] = {}
         self._unsaved = 0
@@ -117,6 +154,10 @@ class Learner:
         """In a thread: what the skills' files say, then what was learnt, oldest first."""
         skills = self._skills
         return [*shipped_examples(skills.values()), *self._store.examples(skills)]
+
+    def _about(self) -> str:
+        """In a thread: a digest of what the skills say of themselves."""
+        return hashlib.sha256(json.dumps(_descriptions(self._skills)).encode()).hexdigest()
 
     async def begin(self, catalog: Catalog) -> None:
         """Take up what earlier runs learnt, and train on it in the background.
@@ -142,7 +183,7 @@ class Learner:
         now = _descriptions(self._skills)
         if isinstance(described, dict):
             self._changed(described, now)
-        self.trainer.restart()
+        await self.trainer.begin()
 
     def catalog_changed(self, catalog: Catalog) -> None:
         """The skills are others now. Evidence about those that changed counts less, and nothing is
@@ -153,6 +194,7 @@ class Learner:
         if before != after:
             self._changed(before, after)
             self.trainer.restart()
+        self._others = (None, ())
 
     def _changed(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
         changed = {
@@ -178,7 +220,7 @@ class Learner:
         if self._settings.max_error == 0 or not _stands_alone(asked):
             return None
         model = self.trainer.model
-        if model is None:
+        if model is None or not self.trainer.current:
             return Judgement(None, self.bound.decide(None))
         local = model.answer(asked.text, await index.vector(asked.text))
         decision = self.bound.decide(local.signals.vector(), answer=local.answer)
@@ -186,19 +228,45 @@ class Learner:
             self._do(self._refit())
         return Judgement(local, decision)
 
-    async def local_answer(self, asked: Request, index: SkillIndex) -> Believed | None:
+    async def learnt(
+        self, asked: Request, index: SkillIndex, retrieved: Mapping[str, float]
+    ) -> Learnt | None:
         """What the evidence says where no LLM can be asked; None where it says nothing that its
         own held-out examples bear out.
+
+        Args:
+            asked: the request.
+            index: that encodes it.
+            retrieved: fused scores of the skills that retrieval ranks highest.
 
         Raises:
             EncoderError: the request cannot be encoded.
         """
         model = self.trainer.model
-        if model is None or model.calibrator is None or not _stands_alone(asked):
+        if model is None or model.reach is None or not _stands_alone(asked):
             return None
-        answer = model.answer(asked.text, await index.vector(asked.text))
-        confidence = model.calibrator(answer.signals.probability)
-        return Believed(answer, confidence, model.calibrator.pairs)
+        scores = model.scores(asked.text, await index.vector(asked.text))
+        right = model.reach.probabilities(scores, retrieved_for(model.answers, retrieved))
+        uncovered = len(self.others()) / max(len(self._skills), 1)
+        coverage = model.reach.coverage(scores, uncovered=uncovered)
+        best = np.argsort(-right, kind="stable")[:MAX_RANKED].tolist()
+        return Learnt(
+            skills=model.answers[best[0]],
+            confidence=coverage * float(right[best[0]]),
+            coverage=coverage,
+            ranked=tuple((model.answers[i], coverage * float(right[i])) for i in best),
+            examples=model.examples,
+            examples_of_answer=model.count(best[0]),
+            outcomes=model.reach.pairs,
+        )
+
+    def others(self) -> tuple[str, ...]:
+        """The skills that the examples of the model do not cover, sorted."""
+        model = self.trainer.model
+        if self._others[0] is not model or model is None:
+            covered = frozenset() if model is None else model.covered
+            self._others = (model, tuple(sorted(self._skills.keys() - covered)))
+        return self._others[1]
 
     async def heard(
         self,

@@ -6,18 +6,21 @@ look at the nearest. It never changes; a later one takes its place.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from io import BytesIO
 from typing import Final, Self
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from router.learning.bound import LocalSignals
-from router.learning.calibration import Calibrator
 from router.learning.evidence import Example
 from router.learning.head import Head
+from router.learning.reach import MIN_COVERED, Reach
 from router.text import tokens
 
 NEIGHBOURS: Final = 10
@@ -61,7 +64,9 @@ class LocalModel:
 
     Attributes:
         version: rises with every model of a router.
-        calibrator: how far its probabilities hold; None where nobody has found out.
+        reach: what its examples cover and how far its probabilities hold; None where nobody has
+            found out.
+        answers: the skills of each of the head's classes.
         examples: how many examples it was fitted on.
     """
 
@@ -74,7 +79,8 @@ class LocalModel:
     ) -> None:
         self.head = head
         self.version = version
-        self.calibrator: Calibrator | None = None
+        self.reach: Reach | None = None
+        self.answers = tuple(skills_of(name) for name in head.classes)
         self.examples = len(labels)
         self._vectors = vectors
         self._labels = labels
@@ -109,6 +115,54 @@ class LocalModel:
         labels = np.asarray([place[answer] for answer in answers], dtype=np.intp)
         return cls(head, np.ascontiguousarray(vectors[kept]), labels, version)
 
+    @property
+    def covered(self) -> frozenset[str]:
+        """The skills that enough examples name."""
+        return frozenset(
+            skills[0]
+            for skills, count in zip(self.answers, self._counts, strict=True)
+            if len(skills) == 1 and count >= MIN_COVERED
+        )
+
+    def count(self, answer: int) -> int:
+        """Number of examples of an answer, by its place."""
+        return int(self._counts[answer])
+
+    def scores(self, text: str, vector: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The head's score of every answer to a request, shape (answers,)."""
+        return np.asarray(self.head.scores([text], vector[np.newaxis], nearest=False)[0])
+
+    def to_bytes(self) -> bytes:
+        """The model as ``from_bytes`` reads it: NumPy's own format, without any code in it."""
+        reach = None if self.reach is None else self.reach.to_dict()
+        about = {"classes": self.head.classes, "reach": reach}
+        arrays = {item.name: getattr(self.head, item.name) for item in fields(self.head)[1:]}
+        file = BytesIO()
+        np.savez(
+            file,
+            allow_pickle=False,
+            about=np.frombuffer(json.dumps(about).encode(), dtype=np.uint8),
+            model_vectors=self._vectors,
+            model_labels=self._labels,
+            **arrays,
+        )
+        return file.getvalue()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, version: int) -> Self:
+        """Raises ValueError when ``data`` is not of ``to_bytes``."""
+        try:
+            with np.load(BytesIO(data), allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            about = json.loads(arrays.pop("about").tobytes())
+            vectors, labels = arrays.pop("model_vectors"), arrays.pop("model_labels")
+            model = cls(Head(tuple(about["classes"]), **arrays), vectors, labels, version)
+            if about["reach"] is not None:
+                model.reach = Reach.from_dict(about["reach"])
+        except (OSError, KeyError, TypeError, BadZipFile) as error:
+            raise ValueError(f"not a model: {error!r}") from error
+        return model
+
     def answer(self, text: str, vector: NDArray[np.float32]) -> LocalAnswer:
         """The likeliest answer to a request; some 0.2 ms with a thousand examples.
 
@@ -116,7 +170,7 @@ class LocalModel:
             text: the request.
             vector: of it, unit length.
         """
-        logits = self.head.scores([text], vector[np.newaxis], nearest=False)[0].astype(np.float64)
+        logits = self.scores(text, vector).astype(np.float64)
         order = np.argsort(-logits)[:MAX_RANKED]
         top = float(logits[order[0]])
         shares = np.exp(logits - top)

@@ -8,6 +8,7 @@ the next attempt waits for more evidence.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,15 +18,18 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from router.errors import EncoderError
+from router.errors import EncoderError, StoreError
 from router.flight import in_thread
-from router.learning.calibration import MIN_PAIRS, Calibrator
-from router.learning.evidence import Example
+from router.learning.evidence import EvidenceStore, Example
 from router.learning.local import LocalModel, answer_of
+from router.learning.reach import Reach
 from router.retrieval.encoders import Encoder
 from router.retrieval.index import encode_requests
 
 _log: Final = logging.getLogger(__name__)
+
+FORMAT: Final = "1"
+"""Of kept models; another one when what is fitted changes."""
 
 FIRST_EXAMPLES: Final = 2
 GROWTH: Final = 1.2
@@ -36,9 +40,6 @@ HELD_OUT: Final = 0.2
 DELAY_SECONDS: Final = 2.0
 """From the first reason to train to the fit: a process that answers one request ends before, and
 somebody who saves skill after skill causes one fit."""
-MIN_CALIBRATED: Final = 40
-MAX_CALIBRATED: Final = 2_000
-FOLDS: Final = 5
 MIN_HELD_OUT: Final = 5
 """With fewer there is nothing to compare by, and the newer model takes its place."""
 
@@ -67,49 +68,61 @@ class Trainer:
 
     Attributes:
         model: the snapshot that serves; None before the first.
+        current: whether it was fitted for the skills as they are now.
         report: of the last attempt; None before it.
     """
 
     def __init__(
         self,
         encoder: Encoder,
+        store: EvidenceStore,
         examples: Callable[[], Sequence[Example]],
         *,
+        about: Callable[[], str],
         calibrates: bool,
     ) -> None:
         """A trainer without a model.
 
         Args:
             encoder: of the router.
+            store: keeps the model for the next start.
             examples: the labels that count now, oldest first; called in a thread.
-            calibrates: whether a model is told how far its probabilities hold; needed where
-                nothing else judges them.
+            about: what the skills say of themselves now, as one digest: a kept model of others
+                is not taken up.
+            calibrates: whether a model is told how far its examples reach; needed where
+                nothing else judges it.
         """
+        self._encoder = encoder
+        self._store = store
+        self._examples = examples
+        self._about = about
         self._calibrates = calibrates
         self.model: LocalModel | None = None
+        self.current = False
         self.report: TrainingReport | None = None
-        self._encoder = encoder
-        self._examples = examples
         self._vectors: dict[str, NDArray[np.float32]] = {}
         self._new = 0
-        self._fitted_on = 0
         self._stale = False
         self._versions = 0
         self._hurry = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
 
+    async def begin(self) -> None:
+        """Take up the model that was kept for these skills, and see in the background whether there
+        is more to learn by now."""
+        self.model = await in_thread(self._kept)
+        self.current = self.model is not None
+        self._begin()
+
     def note(self, labels: int = 1) -> None:
         """There are so many new labels; a fit begins when they are enough."""
         self._new += labels
-        due = max(MIN_NEW, (GROWTH - 1) * self._fitted_on)
-        if self.model is None:
-            due = FIRST_EXAMPLES
-        if self._new >= due:
+        if self._new >= _due(self.model):
             self._begin()
 
     def restart(self) -> None:
-        """The skills are others now: what serves goes, and a model over what is left is fitted."""
-        self.model = None
+        """The skills are others now; a model over what is left is fitted."""
+        self.current = False
         self._stale = True
         self._begin()
 
@@ -136,30 +149,34 @@ class Trainer:
         while True:
             self._stale = False
             new, self._new = self._new, 0
-            previous = self.model
+            previous = self.model if self.current else None
             try:
                 fitted = await in_thread(lambda: self._fit(previous, new))  # noqa: B023 - awaited
-            except EncoderError as error:
+            except (EncoderError, StoreError) as error:
                 _log.warning("not trained: %s", error)
                 return
             if self._stale:  # the skills changed meanwhile
                 continue
-            model, report = fitted
-            self.report = report
-            if report.shipped:
-                self.model = model
-                self._fitted_on = report.examples
+            self.model, report = fitted
+            self.current = True
+            self.report = report or self.report
             return
 
     def _fit(
         self, previous: LocalModel | None, new: int
-    ) -> tuple[LocalModel | None, TrainingReport]:
-        """A candidate, and how it compares. In a thread, which no other one joins."""
+    ) -> tuple[LocalModel | None, TrainingReport | None]:
+        """The model to serve, and how an attempt to better it went; None when none was due. In a
+        thread, which no other one joins."""
+        previous = previous or self._kept()
         examples = [example for example in self._examples() if example.right]
+        if previous is not None:
+            new = max(new, abs(len(examples) - previous.examples))  # full evidence grows no more
+            if new < _due(previous):
+                return previous, None
         vectors = self._encoded(examples)
         held_out = int(HELD_OUT * new)
         accuracy = incumbent = None
-        if previous is not None and held_out >= MIN_HELD_OUT:
+        if previous is not None and MIN_HELD_OUT <= held_out < len(examples):
             seen, unseen = examples[:-held_out], examples[-held_out:]
             candidate = LocalModel.fit(seen, vectors[:-held_out], version=0)
             incumbent = _accuracy(previous, unseen, vectors[-held_out:])
@@ -176,9 +193,33 @@ class Trainer:
         if model is None:
             return None, TrainingReport(0, 0, True)
         if self._calibrates:
-            model.calibrator = cross_fitted(examples, vectors)
+            texts = [example.text for example in examples]
+            model.reach = Reach.fit(texts, [answer_of(e.skills) for e in examples], vectors)
+        self._keep(model)
         report = TrainingReport(model.version, model.examples, True, accuracy, incumbent)
         return model, report
+
+    def _key(self) -> str:
+        said = (FORMAT, self._encoder.identity, self._about(), str(self._calibrates))
+        return hashlib.sha256("\0".join(said).encode()).hexdigest()
+
+    def _kept(self) -> LocalModel | None:
+        """The model that was kept for these skills and this encoder."""
+        try:
+            data = self._store.model(self._key())
+            if data is None:
+                return None
+            self._versions += 1
+            return LocalModel.from_bytes(data, version=self._versions)
+        except (StoreError, ValueError) as error:
+            _log.warning("a kept model is not taken up: %s", error)
+            return None
+
+    def _keep(self, model: LocalModel) -> None:
+        try:
+            self._store.keep_model(self._key(), model.to_bytes())
+        except StoreError as error:
+            _log.warning("a model is not kept for the next start: %s", error)
 
     def _encoded(self, examples: Sequence[Example]) -> NDArray[np.float32]:
         """Vectors of the texts; only new ones are encoded."""
@@ -192,33 +233,11 @@ class Trainer:
         return np.stack([self._vectors[text] for text in texts])
 
 
-def cross_fitted(examples: Sequence[Example], vectors: NDArray[np.float32]) -> Calibrator | None:
-    """How far a model's probabilities hold, from examples that each fold's model has not seen; None
-    with fewer than ``MIN_CALIBRATED`` of them.
-
-    A fifth of the answers are kept from each fold's model altogether: to it, their examples are
-    requests that no example speaks about, which is what most of the traffic may be.
-    """
-    if len(examples) < MIN_CALIBRATED:
-        return None
-    answers = [answer_of(example.skills) for example in examples]
-    fold_of = {name: n % FOLDS for n, name in enumerate(sorted(set(answers)))}
-    chosen = np.random.default_rng(0).permutation(len(examples))[:MAX_CALIBRATED]
-    confidences: list[float] = []
-    right: list[bool] = []
-    for fold in range(FOLDS):
-        seen = [
-            i for n, i in enumerate(chosen) if n % FOLDS != fold and fold_of[answers[i]] != fold
-        ]
-        model = LocalModel.fit([examples[i] for i in seen], vectors[seen], version=0)
-        if model is None:
-            continue
-        for n, i in enumerate(chosen):
-            if n % FOLDS == fold:
-                found = model.answer(examples[i].text, vectors[i])
-                confidences.append(found.signals.probability)
-                right.append(found.answer == answers[i])
-    return Calibrator.fit(confidences, right) if len(right) >= MIN_PAIRS else None
+def _due(model: LocalModel | None) -> float:
+    """New examples that make a fit worth its while."""
+    if model is None:
+        return FIRST_EXAMPLES
+    return max(MIN_NEW, (GROWTH - 1) * model.examples)
 
 
 def _accuracy(

@@ -89,6 +89,13 @@ class LocalDecision:
     candidates: tuple[Candidate, ...]
     microseconds: float
 
+    @property
+    def fits(self) -> float | None:
+        """Estimated probability that the best match fits, in (0, 1); None where nothing was
+        weighed: there is no skill, or the request tries to instruct the router."""
+        fits = self.evidence.get("fits")
+        return fits if isinstance(fits, float) else None
+
     def trace(self, outcome: Outcome, reason: str | None = None) -> StageTrace:
         """The stage's entry for the result."""
         return StageTrace(

@@ -1,0 +1,190 @@
+"""How far the examples reach, and what they say where no LLM can be asked.
+
+Examples speak about some requests and not about others. Retrieval speaks about every skill, less
+surely where there are examples. Together, for a request whose head scores are s_c,
+
+    P(answer c is right) = P(covered) q(softmax of c over s + w r)
+
+where r_c is retrieval's fused score of the answer's skills and w falls with the noise of the head,
+which n examples of each answer leave on average:
+
+    w = RETRIEVAL_WEIGHT / sqrt(n)
+
+A request is covered when its answer is one that examples name. P(covered) is a monotone function of
+the energy of the scores, q one of the softmax. Both are fitted across folds in which each model has
+seen neither the example nor, for a fifth of the answers, any example of its answer: to that
+model those are requests that no example speaks about, which is what most of the traffic may be.
+What is not covered is left to retrieval among the other skills.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from router.learning.calibration import MIN_PAIRS, Calibrator
+from router.learning.head import Head, energy
+
+RETRIEVAL_WEIGHT: Final = 6.0
+"""Cross-validated over 2 to 60 examples an answer; from 5 to 8 nothing changes by a point."""
+UNSERVED: Final = 0.1
+"""Share of the requests that no skill serves, before anything is known of them."""
+MIN_COVERED: Final = 2
+"""Examples of a skill from which on it counts as covered: one alone cannot be held out."""
+
+MIN_EXAMPLES: Final = 40
+MAX_EXAMPLES: Final = 2_000
+FOLDS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The two maps of a head's scores, cross-fitted.
+
+    Attributes:
+        covered: from the logistic of the energy to P(covered), in traffic like that of the folds.
+        right: from the softmax of the best answer to P(right), given that it is covered.
+        uncovered: share of requests in the folds that were not covered.
+        weight: w of the module's docstring.
+    """
+
+    covered: Calibrator
+    right: Calibrator
+    uncovered: float
+    weight: float
+
+    @classmethod
+    def fit(
+        cls, texts: Sequence[str], answers: Sequence[str], vectors: NDArray[np.float32]
+    ) -> Self | None:
+        """The maps of a head over these examples; None with fewer than ``MIN_EXAMPLES``, or where
+        too few of them can be held out. Takes ``FOLDS`` fits of a head.
+
+        Args:
+            texts: the requests.
+            answers: to each.
+            vectors: of the texts, shape (len(texts), dimension), unit length.
+        """
+        if len(texts) < MIN_EXAMPLES:
+            return None
+        fold_of = {name: n % FOLDS for n, name in enumerate(sorted(set(answers)))}
+        chosen = np.random.default_rng(0).permutation(len(texts))[:MAX_EXAMPLES]
+        known: list[float] = []
+        covered: list[bool] = []
+        shares: list[float] = []
+        right: list[bool] = []
+        for fold in range(FOLDS):
+            asked = chosen[fold::FOLDS]
+            seen = [
+                i for n, i in enumerate(chosen) if n % FOLDS != fold and fold_of[answers[i]] != fold
+            ]
+            if len({answers[i] for i in seen}) < 2:
+                continue
+            head = Head.fit([texts[i] for i in seen], [answers[i] for i in seen], vectors[seen])
+            scores = head.scores([texts[i] for i in asked], vectors[asked], nearest=False)
+            known += _logistic(energy(scores)).tolist()
+            named = set(head.classes)
+            for i, row in zip(asked, scores, strict=True):
+                covered.append(answers[i] in named)
+                if covered[-1]:
+                    best = int(row.argmax())
+                    shares.append(float(_softmax(row)[best]))
+                    right.append(head.classes[best] == answers[i])
+        if len(shares) < MIN_PAIRS or all(covered):
+            return None
+        return cls(
+            covered=Calibrator.fit(known, covered),
+            right=Calibrator.fit(shares, right),
+            uncovered=1 - sum(covered) / len(covered),
+            weight=RETRIEVAL_WEIGHT / math.sqrt(len(texts) / len(fold_of)),
+        )
+
+    @property
+    def pairs(self) -> int:
+        """Outcomes that the maps were fitted on."""
+        return self.covered.pairs
+
+    def coverage(self, scores: NDArray[np.float32], *, uncovered: float) -> float:
+        """P(covered) of one request.
+
+        Args:
+            scores: by the head, shape (answers,).
+            uncovered: share of the skills that no examples cover, in [0, 1]. A request is as
+                likely to be about one skill as about another before it is read.
+        """
+        raw = self.covered(float(_logistic(energy(scores[np.newaxis]))[0]))
+        prior = UNSERVED + (1 - UNSERVED) * uncovered
+        return 1 / (1 + math.exp(-_logit(raw) + _logit(prior) - _logit(self.uncovered)))
+
+    def probabilities(
+        self, scores: NDArray[np.float32], retrieved: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """P(right) of every answer, given that the request is covered: of the best one calibrated,
+        of the others in proportion to it.
+
+        Args:
+            scores: by the head, shape (answers,).
+            retrieved: retrieval's scores of the same answers.
+        """
+        shares = _softmax(scores + self.weight * retrieved)
+        best = float(shares.max())
+        return np.asarray(shares * (self.right(best) / best))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; ``from_dict`` reads them back."""
+        return {
+            "covered": self.covered.to_dict(),
+            "right": self.right.to_dict(),
+            "uncovered": self.uncovered,
+            "weight": self.weight,
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Raises KeyError, TypeError or ValueError when ``state`` is not of ``to_dict``."""
+        return cls(
+            covered=Calibrator.from_dict(state["covered"]),
+            right=Calibrator.from_dict(state["right"]),
+            uncovered=float(state["uncovered"]),
+            weight=float(state["weight"]),
+        )
+
+
+def retrieved_for(
+    answers: Sequence[Sequence[str]], found: Mapping[str, float]
+) -> NDArray[np.float64]:
+    """Retrieval's score of each answer: the mean over its skills. A skill that was not found
+    scores like the last that was; "no skill" lies halfway between the first and the last.
+
+    Args:
+        answers: the skills of each.
+        found: fused scores of the best skills.
+    """
+    last, first = min(found.values(), default=0.0), max(found.values(), default=0.0)
+    return np.array(
+        [
+            sum(found.get(name, last) for name in skills) / len(skills)
+            if skills
+            else (first + last) / 2
+            for skills in answers
+        ]
+    )
+
+
+def _softmax(scores: NDArray[Any]) -> NDArray[np.float64]:
+    shares = np.exp(scores.astype(np.float64) - scores.max())
+    return np.asarray(shares / shares.sum())
+
+
+def _logistic(values: NDArray[np.float32]) -> NDArray[np.float64]:
+    return np.asarray(1 / (1 + np.exp(-np.clip(values.astype(np.float64), -30, 30))))
+
+
+def _logit(share: float) -> float:
+    bounded = min(max(share, 1e-6), 1 - 1e-6)
+    return math.log(bounded / (1 - bounded))
