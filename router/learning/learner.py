@@ -24,7 +24,7 @@ from router.learning.calibration import Calibration, Confidence
 from router.learning.evidence import Answer, EvidenceStore, Example, Source, self_description
 from router.learning.examples import shipped_examples
 from router.learning.local import MAX_RANKED, LocalAnswer, LocalModel, answer_of, skills_of
-from router.learning.reach import retrieved_for
+from router.learning.reach import retrieved_for, uncovered_share
 from router.learning.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -247,8 +247,8 @@ class Learner:
             return None
         scores = model.scores(asked.text, await index.vector(asked.text))
         right = model.reach.probabilities(scores, retrieved_for(model.answers, retrieved))
-        uncovered = len(self.others()) / max(len(self._skills), 1)
-        coverage = model.reach.coverage(scores, uncovered=uncovered)
+        share = uncovered_share(retrieved, model.covered)
+        coverage = model.reach.coverage(scores, uncovered=share)
         best = np.argsort(-right, kind="stable")[:MAX_RANKED].tolist()
         return Learnt(
             skills=model.answers[best[0]],

@@ -67,6 +67,7 @@ class LocalModel:
         reach: what its examples cover and how far its probabilities hold; None where nobody has
             found out.
         answers: the skills of each of the head's classes.
+        covered: the skills that enough examples name.
         examples: how many examples it was fitted on.
     """
 
@@ -85,6 +86,11 @@ class LocalModel:
         self._vectors = vectors
         self._labels = labels
         self._counts = np.bincount(labels, minlength=len(head.classes))
+        self.covered = frozenset(
+            skills[0]
+            for skills, count in zip(self.answers, self._counts, strict=True)
+            if len(skills) == 1 and count >= MIN_COVERED
+        )
 
     @classmethod
     def fit(
@@ -114,15 +120,6 @@ class LocalModel:
         place = {name: number for number, name in enumerate(head.classes)}
         labels = np.asarray([place[answer] for answer in answers], dtype=np.intp)
         return cls(head, np.ascontiguousarray(vectors[kept]), labels, version)
-
-    @property
-    def covered(self) -> frozenset[str]:
-        """The skills that enough examples name."""
-        return frozenset(
-            skills[0]
-            for skills, count in zip(self.answers, self._counts, strict=True)
-            if len(skills) == 1 and count >= MIN_COVERED
-        )
 
     def count(self, answer: int) -> int:
         """Number of examples of an answer, by its place."""

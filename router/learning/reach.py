@@ -14,13 +14,15 @@ A request is covered when its answer is one that examples name. P(covered) is a 
 the energy of the scores, q one of the softmax. Both are fitted across folds in which each model has
 seen neither the example nor, for a fifth of the answers, any example of its answer: to that
 model those are requests that no example speaks about, which is what most of the traffic may be.
-What is not covered is left to retrieval among the other skills.
+The odds are then moved from the folds' share of such requests to the one that retrieval expects
+here: the softmax, over COVERAGE_WEIGHT times r, of the skills that it found and no examples cover.
+What is not covered is left to retrieval among those skills.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -32,6 +34,8 @@ from router.learning.head import Head, energy
 
 RETRIEVAL_WEIGHT: Final = 6.0
 """Cross-validated over 2 to 60 examples an answer; from 5 to 8 nothing changes by a point."""
+COVERAGE_WEIGHT: Final = 4.0
+"""Likewise, over catalogs of which half the skills had examples."""
 UNSERVED: Final = 0.1
 """Share of the requests that no skill serves, before anything is known of them."""
 MIN_COVERED: Final = 2
@@ -114,8 +118,7 @@ class Reach:
 
         Args:
             scores: by the head, shape (answers,).
-            uncovered: share of the skills that no examples cover, in [0, 1]. A request is as
-                likely to be about one skill as about another before it is read.
+            uncovered: the share that retrieval expects; see ``uncovered_share``.
         """
         raw = self.covered(float(_logistic(energy(scores[np.newaxis]))[0]))
         prior = UNSERVED + (1 - UNSERVED) * uncovered
@@ -174,6 +177,19 @@ def retrieved_for(
             for skills in answers
         ]
     )
+
+
+def uncovered_share(found: Mapping[str, float], covered: Collection[str]) -> float:
+    """P(the request is about a skill that no examples cover) as far as retrieval can tell.
+
+    Args:
+        found: fused scores of the best skills.
+        covered: the skills that examples cover.
+    """
+    if not found:
+        return 0.0
+    shares = _softmax(COVERAGE_WEIGHT * np.array(list(found.values())))
+    return float(sum(s for s, name in zip(shares, found, strict=True) if name not in covered))
 
 
 def _softmax(scores: NDArray[Any]) -> NDArray[np.float64]:
