@@ -1,0 +1,199 @@
+"""What the product is compared with where no other project is needed.
+
+Rankings of documents for a request: textbook BM25, the encoder alone, rank fusion of several. And
+answers from labelled examples: the nearest example by cosine or by BM25, the class mean, and, in
+the same form, the product's own head.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from router.learning.head import Head, energy
+from router.retrieval.encoders import Encoder
+from router.text import STOPWORDS, stem, tokens
+
+NONE: Final = ""
+"""The label of a request that nothing serves."""
+
+HEAD_AGAINST: Final = 0.35
+"""``Classifier.against`` of the head, cross-validated on the validation parts of CLINC150. For the
+nearest example 1 was best."""
+
+BLOCK: Final = 512
+"""Requests that are compared with all examples at a time, so that the table stays in memory."""
+
+Floats = NDArray[np.floating[Any]]
+Vectors = NDArray[np.float32]
+Scores = Callable[[str], NDArray[np.float64]]
+"""Of every document for one request."""
+
+
+def bm25(texts: Sequence[str], *, k1: float = 1.2, b: float = 0.75) -> Scores:
+    """Textbook BM25 with stems and stop words."""
+
+    def terms(text: str) -> list[str]:
+        return [stem(word) for word in tokens(text) if word not in STOPWORDS]
+
+    bags = [Counter(terms(text)) for text in texts]
+    lengths = [sum(bag.values()) for bag in bags]
+    average = sum(lengths) / len(lengths)
+    postings: dict[str, list[tuple[int, int]]] = {}
+    for number, bag in enumerate(bags):
+        for term, count in bag.items():
+            postings.setdefault(term, []).append((number, count))
+
+    def scores(request: str) -> NDArray[np.float64]:
+        total = np.zeros(len(texts))
+        for term in sorted(set(terms(request))):
+            found = postings.get(term, [])
+            idf = math.log1p((len(texts) - len(found) + 0.5) / (len(found) + 0.5))
+            for number, count in found:
+                norm = k1 * (1 - b + b * lengths[number] / average)
+                total[number] += idf * count * (k1 + 1) / (count + norm)
+        return total
+
+    return scores
+
+
+def cosine(encoder: Encoder, texts: Sequence[str]) -> Scores:
+    vectors = encoder.encode(texts)
+    return lambda request: np.asarray(vectors @ encoder.encode([request])[0], dtype=np.float64)
+
+
+def rank_fusion(*sources: Scores, k: int = 60) -> Scores:
+    """Reciprocal rank fusion: Cormack, Clarke and Büttcher (SIGIR 2009)."""
+
+    def scores(request: str) -> NDArray[np.float64]:
+        ranks = [np.argsort(np.argsort(-source(request), kind="stable")) for source in sources]
+        return np.asarray(sum(1 / (k + 1 + rank) for rank in ranks))
+
+    return scores
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Labelled requests with their vectors, shape (requests, dimension), unit length."""
+
+    texts: Sequence[str]
+    labels: Sequence[str]
+    vectors: Vectors
+
+    def plus(self, more: Examples) -> Examples:
+        return Examples(
+            [*self.texts, *more.texts],
+            [*self.labels, *more.labels],
+            np.vstack((self.vectors, more.vectors)),
+        )
+
+    def some(self, places: Iterable[int]) -> Examples:
+        """The requests at these places."""
+        chosen = list(places)
+        return Examples(
+            [self.texts[n] for n in chosen], [self.labels[n] for n in chosen], self.vectors[chosen]
+        )
+
+
+class Answers(NamedTuple):
+    """For each request the best label, and how much in scope the request seems."""
+
+    labels: list[str]
+    scores: Floats
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """Answers from examples.
+
+    Attributes:
+        classes: the labels, sorted.
+        table: of texts and their vectors, the score of each class, shape (requests, classes).
+        whole: of such a table, how much of anything known there is in each request.
+        against: how much of the score of ``NONE`` counts against that.
+    """
+
+    classes: tuple[str, ...]
+    table: Callable[[Sequence[str], Vectors], Floats]
+    whole: Callable[[Floats], Floats]
+    against: float = 1.0
+
+    def answers(self, texts: Sequence[str], vectors: Vectors) -> Answers:
+        """The best label that is not ``NONE``, and how much in scope each request seems, which
+        being like examples of ``NONE`` lessens."""
+        table = self.table(texts, vectors)
+        known = [number for number, name in enumerate(self.classes) if name != NONE]
+        inside = table[:, known]
+        scores = self.whole(inside)
+        if len(known) < len(self.classes):
+            scores = scores - self.against * table[:, self.classes.index(NONE)]
+        return Answers([self.classes[known[n]] for n in inside.argmax(axis=1)], scores)
+
+
+def head(examples: Examples) -> Classifier:
+    """The product's head."""
+    fitted = Head.fit(examples.texts, examples.labels, examples.vectors)
+    return Classifier(fitted.classes, fitted.scores, _energy, HEAD_AGAINST)
+
+
+def nearest_example(examples: Examples) -> Classifier:
+    """The cosine of the nearest example of each class."""
+    groups = _Groups.of(examples.labels)
+
+    def table(_: Sequence[str], vectors: Vectors) -> Floats:
+        blocks = [vectors[n : n + BLOCK] for n in range(0, len(vectors), BLOCK)]
+        return np.concatenate([groups.highest(block @ examples.vectors.T) for block in blocks])
+
+    return Classifier(groups.classes, table, _highest)
+
+
+def class_mean(examples: Examples) -> Classifier:
+    """The cosine of each class's mean."""
+    groups = _Groups.of(examples.labels)
+    means = np.add.reduceat(examples.vectors[groups.order], groups.starts, axis=0)
+    means /= np.linalg.norm(means, axis=1, keepdims=True)
+    return Classifier(groups.classes, lambda _, vectors: np.asarray(vectors @ means.T), _highest)
+
+
+def nearest_by_words(examples: Examples) -> Classifier:
+    """The BM25 score of the best example of each class."""
+    groups = _Groups.of(examples.labels)
+    scores = bm25(examples.texts)
+
+    def table(texts: Sequence[str], _: Vectors) -> Floats:
+        return np.concatenate([groups.highest(scores(text)[np.newaxis]) for text in texts])
+
+    return Classifier(groups.classes, table, _highest)
+
+
+class _Groups(NamedTuple):
+    """Examples by class: ``order`` brings those of one class together, each from its start."""
+
+    classes: tuple[str, ...]
+    order: NDArray[np.intp]
+    starts: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, labels: Sequence[str]) -> Self:
+        classes, numbers = np.unique(np.array(labels), return_inverse=True)
+        order = np.argsort(numbers, kind="stable")
+        starts = np.searchsorted(numbers[order], np.arange(len(classes)))
+        return cls(tuple(str(name) for name in classes), order, starts)
+
+    def highest(self, scores: Floats) -> Floats:
+        """Of scores of examples, shape (requests, examples), the best of each class."""
+        return np.asarray(np.maximum.reduceat(scores[:, self.order], self.starts, axis=1))
+
+
+def _highest(table: Floats) -> Floats:
+    return np.asarray(table.max(axis=1))
+
+
+def _energy(table: Floats) -> Floats:
+    return energy(table.astype(np.float32, copy=False))
