@@ -13,6 +13,10 @@ row that says so: one half of the needless ones as examples of "none", the other
 other way round. BFCL has no tool in common between its questions, so no tool can be learnt; each
 question has its own few functions, none of which is right for the irrelevant ones. "parameters"
 says that the names and descriptions of a function's parameters are read too, as a skill's body.
+"retrieval, fits" is the product's own estimate of whether anything fits, "retrieval, score" the
+index' score of the best tool, and "words expressed" how much of a tool's wording the request
+expresses (``baselines.expressed``). That one was found among some thirty on one half of BFCL, so
+all figures of BFCL are of the other half; the halves are by a hash of the question's id.
 
     python benchmarks/tool_selection.py --data FOLDER [--rows FILE] [--json]
         [--encoder sentence-transformers --model FOLDER]         (or ROUTER_BENCH_DATA=FOLDER)
@@ -21,14 +25,11 @@ says that the names and descriptions of a function's parameters are read too, as
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -39,19 +40,18 @@ from benchmarks.baselines import (
     Floats,
     bm25,
     class_mean,
+    expressed,
     head,
     nearest_example,
 )
+from benchmarks.bfcl import Bfcl
 from benchmarks.inputs import encoder_of, options_of, read, say, show, write
 from benchmarks.metrics import mean_95, refusal_figures
+from benchmarks.tools import Refusals, Tool, indexed, judged
 from router.evaluation import hit_at_1, ndcg_at
 from router.learning.metrics import wilson
 from router.retrieval.encoders import Encoder
 from router.retrieval.index import SkillIndex
-from router.retrieval.vectors import VectorStore
-from router.skills.catalog import Catalog
-from router.skills.manifest import SkillManifest
-from router.stages.vector import decide
 
 LEARNT_SHARE: Final = 0.7
 FEW: Final = 3
@@ -59,18 +59,6 @@ DEPTH: Final = 5
 RETRIEVAL_WEIGHT: Final = 2.0
 """Of the index' fused score beside the head's; chosen on the part that may be learnt from."""
 SEED: Final = 0
-
-
-class Tool(NamedTuple):
-    """One tool; ``name`` is unique and is what a person reads, ``parameters`` are in words."""
-
-    name: str
-    description: str
-    parameters: str = ""
-
-    @property
-    def text(self) -> str:
-        return f"{self.name}. {self.description}"
 
 
 @dataclass(frozen=True)
@@ -82,52 +70,9 @@ class Rankings:
     table: Floats
 
 
-@dataclass(frozen=True)
-class Refusals:
-    """One method's scores of requests that need a tool, and of those that need none."""
-
-    method: str
-    learnt: str
-    needed: Floats
-    needless: Floats
-
-
-@contextmanager
-def indexed(tools: Sequence[Tool], encoder: Encoder) -> Iterator[SkillIndex]:
-    """The product's index over tools as skills."""
-    skills = {
-        tool.name: SkillManifest(
-            name=tool.name,
-            description=tool.description,
-            body=tool.parameters,
-            path=Path(tool.name, "SKILL.md"),
-            digest=hashlib.sha256("\n".join(tool).encode()).hexdigest(),
-        )
-        for tool in sorted(tools)
-    }
-    with tempfile.TemporaryDirectory() as folder:
-        store = VectorStore.open(Path(folder), identity=encoder.identity)
-        index = SkillIndex.build(Catalog(skills), encoder=encoder, store=store)
-        yield index
-        index.close()
-
-
-async def fits(
-    index: SkillIndex, texts: Sequence[str], among: Sequence[Sequence[str] | None]
-) -> Floats:
-    """The product's own estimate of whether anything fits, by retrieval alone."""
-    decisions = [
-        await decide(text, index, among=names) for text, names in zip(texts, among, strict=True)
-    ]
-    return np.array([decision.evidence.get("fits", 0.0) for decision in decisions])
-
-
-# --- MetaTool
-
-
 class MetaTool:
     """The tools, and their queries in two parts. A query's label is its tool; some few have two, of
-    which either is right, and the first is learnt."""
+    which either is right, and the first is learnt. Places are those of the distinct queries."""
 
     def __init__(self, folder: Path, encoder: Encoder) -> None:
         rows = read(folder / "tools.jsonl")
@@ -210,7 +155,7 @@ class MetaTool:
             found.append(Rankings(method, "all", self.scores(made(self.learnt))))
         return found
 
-    async def refusals(self, index: SkillIndex) -> list[Refusals]:
+    async def refusals(self, index: SkillIndex, encoder: Encoder) -> list[Refusals]:
         say("metatool: needed or not")
         parts = (self.needed, self.needless)
         words = bm25(self.described.texts)
@@ -219,6 +164,12 @@ class MetaTool:
         learnt = self.learnt.some(n for n, t in enumerate(self.learnt.texts) if t not in asked)
         both = self.described.plus(learnt)
         near, ours = nearest_example(learnt), head(both)
+        retrieved = [await judged(index, p.texts, [None] * len(p.texts)) for p in parts]
+        all_tools = range(len(self.tools))
+        worded = (
+            expressed(encoder, self.described.texts, p.texts, [all_tools] * len(p.texts))
+            for p in parts
+        )
         return [
             Refusals("BM25", "none", *(np.array([words(t).max() for t in p.texts]) for p in parts)),
             Refusals(
@@ -226,11 +177,9 @@ class MetaTool:
                 "none",
                 *((p.vectors @ self.described.vectors.T).max(axis=1) for p in parts),
             ),
-            Refusals(
-                "retrieval, fits",
-                "none",
-                *[await fits(index, p.texts, [None] * len(p.texts)) for p in parts],
-            ),
+            Refusals("retrieval, fits", "none", *(some["fits"] for some in retrieved)),
+            Refusals("retrieval, score", "none", *(some["score"] for some in retrieved)),
+            Refusals("words expressed", "none", *worded),
             Refusals(
                 "nearest query", "all", *(near.answers(p.texts, p.vectors).scores for p in parts)
             ),
@@ -276,6 +225,9 @@ def ranking_row(found: Rankings, data: MetaTool) -> dict[str, Any]:
     }
 
 
+# --- the table
+
+
 def refusal_row(name: str, found: Refusals) -> dict[str, Any]:
     return {
         "data": name,
@@ -285,90 +237,6 @@ def refusal_row(name: str, found: Refusals) -> dict[str, Any]:
         "needless": len(found.needless),
         **refusal_figures(found.needed, found.needless, seed=SEED),
     }
-
-
-# --- BFCL
-
-
-@dataclass(frozen=True)
-class Bfcl:
-    """The questions, and the places of each one's functions. ``tools`` is by what is read of them:
-    with their parameters, and without."""
-
-    ids: list[str]
-    texts: list[str]
-    needs: list[bool]
-    candidates: list[list[int]]
-    tools: dict[str, list[Tool]]
-
-    @classmethod
-    def load(cls, folder: Path) -> Bfcl:
-        functions = read(folder / "tools.jsonl")
-        # Many functions share a name. The id makes it unique; as one word it is no one's request.
-        names = [f"{row['name']} {row['id']}" for row in functions]
-        read_of = [(row["description"] or row["name"], words_of(row)) for row in functions]
-        full = [Tool(name, *texts) for name, texts in zip(names, read_of, strict=True)]
-        places = {row["id"]: place for place, row in enumerate(functions)}
-        # Without a label, or without a function to choose from, there is nothing to decide.
-        rows = [
-            row
-            for row in read(folder / "queries.jsonl")
-            if row["gold_ids"] is not None and row["candidate_ids"]
-        ]
-        return cls(
-            [row["id"] for row in rows],
-            [
-                "\n".join(said["content"] for said in row["messages"] if said["role"] == "user")
-                for row in rows
-            ],
-            [bool(row["gold_ids"]) for row in rows],
-            [[places[key] for key in row["candidate_ids"]] for row in rows],
-            {"": [tool._replace(parameters="") for tool in full], ", parameters": full},
-        )
-
-    async def refusals(self, encoder: Encoder) -> list[Refusals]:
-        found = []
-        asked = encoder.encode(self.texts)
-        for suffix, tools in self.tools.items():
-            say(f"bfcl{suffix}")
-            plain = [
-                f"{tool.name.rpartition(' ')[0]}. {tool.description} {tool.parameters}".rstrip()
-                for tool in tools
-            ]
-            words, vectors = bm25(plain), encoder.encode(plain)
-            with indexed(tools, encoder) as index:
-                among = [[tools[place].name for place in some] for some in self.candidates]
-                fitting = await fits(index, self.texts, among)
-            lexical = [words(t)[c].max() for t, c in zip(self.texts, self.candidates, strict=True)]
-            dense = [(vectors[c] @ v).max() for v, c in zip(asked, self.candidates, strict=True)]
-            found += [
-                self.split(f"BM25{suffix}", np.array(lexical)),
-                self.split(f"encoder{suffix}", np.array(dense)),
-                self.split(f"retrieval, fits{suffix}", fitting),
-            ]
-        return found
-
-    def split(self, method: str, scores: Floats) -> Refusals:
-        needs = np.array(self.needs)
-        return Refusals(method, "none", scores[needs], scores[~needs])
-
-    def places(self, *, needs: bool) -> list[str]:
-        return [key for key, needed in zip(self.ids, self.needs, strict=True) if needed == needs]
-
-
-def words_of(function: dict[str, Any]) -> str:
-    """The names and descriptions of a function's parameters, those inside of them too."""
-    found = []
-    waiting = [function["parameters"]]
-    while waiting:
-        schema = waiting.pop()
-        for name, inner in schema.get("properties", {}).items():
-            found += [name.replace("_", " "), str(inner.get("description", ""))]
-            waiting += [inner, inner.get("items", {})]
-    return " ".join(found)
-
-
-# --- the table
 
 
 def request_rows(
@@ -404,7 +272,7 @@ async def measure(
     metatool = MetaTool(folder / "metatool", encoder)
     with indexed(metatool.tools, encoder) as index:
         rankings = await metatool.rankings(index)
-        awareness = await metatool.refusals(index)
+        awareness = await metatool.refusals(index, encoder)
     bfcl = Bfcl.load(folder / "bfcl")
     irrelevance = await bfcl.refusals(encoder)
     rows = [ranking_row(found, metatool) for found in rankings]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks import baselines, intents, tool_selection
+from benchmarks import baselines, bfcl, intents, tool_selection
 from benchmarks.baselines import NONE, Examples
 from benchmarks.inputs import read, write
 from router.learning.metrics import wilson
+from router.retrieval.encoders import WordLlamaEncoder
 
 TOPICS = {
     "weather": "will it rain snow or shine in the forecast for {}",
@@ -76,14 +79,15 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         | {"parameters": parameters}
         for number, tool in enumerate(tools)
     ]
+    ours = (key for key in map(str, count()) if bfcl.measured(key))
     asked = [
-        question(f"asked_{number}", row["query"], [str(number % 3)], [str(number % 3)])
+        question(next(ours), row["query"], [str(number)], [str(number)])
         for number, row in enumerate([queries[0], queries[8], queries[16]])
     ]
-    asked += [
-        question(f"irrelevant_{name}", stranger(name)["text"], ["0", "1"], []) for name in NAMES
-    ]
-    asked += [question("unlabelled", "?", ["0"], None), question("no_function", "?", [], [])]
+    asked += [question(next(ours), stranger(name)["text"], ["0", "1"], []) for name in NAMES]
+    asked += [question(next(ours), "?", ["0"], None), question(next(ours), "?", [], [])]
+    theirs = next(key for key in map(str, count()) if not bfcl.measured(key))
+    asked += [question(theirs, "?", ["0"], [])]
     lines(folder / "bfcl" / "tools.jsonl", functions)
     lines(folder / "bfcl" / "queries.jsonl", asked)
     return folder
@@ -175,7 +179,9 @@ def test_tools_are_ranked_and_refused_by_every_method(printed: Printed) -> None:
 
 
 @of_tools
-def test_questions_without_label_or_function_are_left_out(printed: Printed) -> None:
+def test_questions_of_the_other_half_or_without_label_or_function_are_left_out(
+    printed: Printed,
+) -> None:
     row = printed.row(data="bfcl", method="BM25, parameters")
     assert (row["needed"], row["needless"]) == (3, 8)
     asked = [row for row in printed.by_request if row["id"].startswith("bfcl/")]
@@ -186,7 +192,7 @@ def test_questions_without_label_or_function_are_left_out(printed: Printed) -> N
 def test_parameters_are_read_at_every_depth() -> None:
     town = {"properties": {"home_town": {"description": "a city"}}}
     function = {"parameters": {"properties": {"places": {"items": town}, "days": {}}}}
-    assert tool_selection.words_of(function).split() == "places days home town a city".split()
+    assert bfcl.words_of(function).split() == "places days home town a city".split()
 
 
 # --- answers from examples
@@ -217,3 +223,24 @@ def test_being_like_examples_of_none_counts_against_a_request() -> None:
     answers = baselines.nearest_example(known).answers(["", ""], known.vectors)
     assert answers.labels == ["a", "a"]
     assert answers.scores == pytest.approx(np.array([1, -1]))
+
+
+def test_a_request_expresses_the_words_that_it_is_near_to_by_their_rarity() -> None:
+    encoder = WordLlamaEncoder()
+    texts = ["play a song", "play a game"]
+    found = baselines.expressed(
+        encoder, texts, ["song", "play", "song game play"], [[0], [0], [0, 1]]
+    )
+    assert found[2] == pytest.approx(1)
+    play, song = encoder.encode(["play", "song"])
+    common, rare = math.log1p(0.5 / 2.5), math.log1p(1.5 / 1.5)
+    near = max(float(play @ song), 0)
+    assert found[0] == pytest.approx((rare + common * near) / (rare + common), abs=1e-6)
+    assert found[1] == pytest.approx((common + rare * near) / (rare + common), abs=1e-6)
+
+
+def test_a_request_of_function_words_is_taken_by_those() -> None:
+    found = baselines.expressed(
+        WordLlamaEncoder(), ["to be or not"], ["not to be or", "..."], [[0], [0]]
+    )
+    assert found == pytest.approx(np.array([1, 0]))
