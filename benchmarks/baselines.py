@@ -144,10 +144,12 @@ class Examples:
 
 
 class Answers(NamedTuple):
-    """For each request the best label, and how much in scope the request seems."""
+    """For each request the best label, how much in scope the request seems, and how sure the label
+    is, in [0, 1] and as the method says by itself."""
 
     labels: list[str]
     scores: Floats
+    confidences: Floats
 
 
 @dataclass(frozen=True)
@@ -158,12 +160,14 @@ class Classifier:
         classes: the labels, sorted.
         table: of texts and their vectors, the score of each class, shape (requests, classes).
         whole: of such a table, how much of anything known there is in each request.
-        against: how much of the score of ``NONE`` counts against that.
+        sure: of such a table, how sure the best class is, in [0, 1].
+        against: how much of the score of ``NONE`` counts against ``whole``.
     """
 
     classes: tuple[str, ...]
     table: Callable[[Sequence[str], Vectors], Floats]
     whole: Callable[[Floats], Floats]
+    sure: Callable[[Floats], Floats]
     against: float = 1.0
 
     def answers(self, texts: Sequence[str], vectors: Vectors) -> Answers:
@@ -175,13 +179,14 @@ class Classifier:
         scores = self.whole(inside)
         if len(known) < len(self.classes):
             scores = scores - self.against * table[:, self.classes.index(NONE)]
-        return Answers([self.classes[known[n]] for n in inside.argmax(axis=1)], scores)
+        labels = [self.classes[known[n]] for n in inside.argmax(axis=1)]
+        return Answers(labels, scores, self.sure(inside))
 
 
 def head(examples: Examples) -> Classifier:
     """The product's head."""
     fitted = Head.fit(examples.texts, examples.labels, examples.vectors)
-    return Classifier(fitted.classes, fitted.scores, _energy, HEAD_AGAINST)
+    return Classifier(fitted.classes, fitted.scores, _energy, _softmax, HEAD_AGAINST)
 
 
 def nearest_example(examples: Examples) -> Classifier:
@@ -192,7 +197,7 @@ def nearest_example(examples: Examples) -> Classifier:
         blocks = [vectors[n : n + BLOCK] for n in range(0, len(vectors), BLOCK)]
         return np.concatenate([groups.highest(block @ examples.vectors.T) for block in blocks])
 
-    return Classifier(groups.classes, table, _highest)
+    return Classifier(groups.classes, table, _highest, _clipped)
 
 
 def class_mean(examples: Examples) -> Classifier:
@@ -200,7 +205,9 @@ def class_mean(examples: Examples) -> Classifier:
     groups = _Groups.of(examples.labels)
     means = np.add.reduceat(examples.vectors[groups.order], groups.starts, axis=0)
     means /= np.linalg.norm(means, axis=1, keepdims=True)
-    return Classifier(groups.classes, lambda _, vectors: np.asarray(vectors @ means.T), _highest)
+    return Classifier(
+        groups.classes, lambda _, vectors: np.asarray(vectors @ means.T), _highest, _clipped
+    )
 
 
 def nearest_by_words(examples: Examples) -> Classifier:
@@ -211,7 +218,7 @@ def nearest_by_words(examples: Examples) -> Classifier:
     def table(texts: Sequence[str], _: Vectors) -> Floats:
         return np.concatenate([groups.highest(scores(text)[np.newaxis]) for text in texts])
 
-    return Classifier(groups.classes, table, _highest)
+    return Classifier(groups.classes, table, _highest, _odds)
 
 
 class _Groups(NamedTuple):
@@ -239,3 +246,18 @@ def _highest(table: Floats) -> Floats:
 
 def _energy(table: Floats) -> Floats:
     return energy(table.astype(np.float32, copy=False))
+
+
+def _softmax(table: Floats) -> Floats:
+    """The probability of the best class."""
+    return np.asarray(np.exp(_highest(table) - _energy(table)))
+
+
+def _clipped(table: Floats) -> Floats:
+    """A cosine as semantic caches and routers state it."""
+    return np.clip(_highest(table), 0, 1)
+
+
+def _odds(table: Floats) -> Floats:
+    """An unbounded score as the odds of being right; of BM25 only its order means anything."""
+    return np.asarray(_highest(table) / (1 + _highest(table)))

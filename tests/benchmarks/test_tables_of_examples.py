@@ -24,6 +24,7 @@ TOPICS = {
     "play_music": "play a song by the band {}",
 }
 NAMES = ("anna", "bert", "carla", "dora", "emil", "frida", "gustav", "hanna")
+VALIDATION = [f"{first} {last}" for first in NAMES[3:5] for last in NAMES[:4]]
 OUT_OF_SCOPE = "how many legs does a {} have"
 
 
@@ -51,7 +52,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in intents.SETS:
         few_shot = folder / name / "fewshot_split"
         lines(few_shot / "train_10.jsonl", labelled(NAMES[:3]))
-        lines(few_shot / "valid.jsonl", labelled(NAMES[3:5]))
+        lines(few_shot / "valid.jsonl", labelled(VALIDATION))
         lines(few_shot / "test.jsonl", labelled(NAMES[5:]))
     lines(folder / "banking77" / "train.jsonl", labelled(NAMES[:5]))
     strange = folder / "clinc150" / "fewshot_split" / "oos"
@@ -156,6 +157,17 @@ def test_the_curves_end_where_every_request_is_answered(printed: Printed) -> Non
     curve = printed.series["risk_coverage_clinc150"]["head"]
     assert curve[-1][0] == 1.0
     assert curve[-1][1] == pytest.approx(4 / 13)  # those out of scope
+
+
+@of_intents
+def test_a_calibrated_confidence_is_measured_on_requests_that_it_was_not_fitted_on(
+    printed: Printed,
+) -> None:
+    row = printed.row(data="clinc150", examples="10", method="nearest example")
+    # All of the validation requests are answered rightly, and so are those of the test.
+    assert row["ece_fitted"] < row["ece"]
+    curve = printed.series["reliability_clinc150"]["nearest example"]
+    assert [right for _, right in curve] == [1.0] * len(curve)
 
 
 @of_intents
