@@ -36,7 +36,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.baselines import (
+from benchmarks.classifiers import (
     NONE,
     Answers,
     Classifier,

@@ -33,18 +33,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.baselines import (
+from benchmarks.baselines import Floats, bm25, expressed
+from benchmarks.bfcl import Bfcl
+from benchmarks.classifiers import (
     NONE,
     Classifier,
     Examples,
-    Floats,
-    bm25,
     class_mean,
-    expressed,
     head,
     nearest_example,
 )
-from benchmarks.bfcl import Bfcl
 from benchmarks.inputs import encoder_of, options_of, read, say, show, write
 from benchmarks.metrics import mean_95, refusal_figures
 from benchmarks.tools import Refusals, Tool, indexed, judged

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import baselines, bfcl, intents, tool_selection
-from benchmarks.baselines import NONE, Examples
+from benchmarks import baselines, bfcl, classifiers, intents, tool_selection
+from benchmarks.classifiers import NONE, Examples
 from benchmarks.inputs import read, write
 from router.learning.metrics import wilson
 from router.retrieval.encoders import WordLlamaEncoder
@@ -218,7 +218,7 @@ def examples(labels: Sequence[str], vectors: Sequence[Sequence[float]]) -> Examp
 
 def test_the_nearest_example_of_each_class_gives_its_score() -> None:
     known = examples(["b", "a", "b"], [[1, 0], [0, 1], [1, 1]])
-    found = baselines.nearest_example(known)
+    found = classifiers.nearest_example(known)
     assert found.classes == ("a", "b")
     asked = examples(["", ""], [[0, 1], [1, 0]])
     table = found.table(asked.texts, asked.vectors)
@@ -226,13 +226,13 @@ def test_the_nearest_example_of_each_class_gives_its_score() -> None:
 
 
 def test_a_class_mean_has_unit_length() -> None:
-    found = baselines.class_mean(examples(["a", "b", "b"], [[1, 0], [1, 1], [-1, 1]]))
+    found = classifiers.class_mean(examples(["a", "b", "b"], [[1, 0], [1, 1], [-1, 1]]))
     assert found.table([""], np.array([[0, 1]], np.float32)) == pytest.approx(np.array([[0, 1]]))
 
 
 def test_being_like_examples_of_none_counts_against_a_request() -> None:
     known = examples(["a", NONE], [[1, 0], [0, 1]])
-    answers = baselines.nearest_example(known).answers(["", ""], known.vectors)
+    answers = classifiers.nearest_example(known).answers(["", ""], known.vectors)
     assert answers.labels == ["a", "a"]
     assert answers.scores == pytest.approx(np.array([1, -1]))
 
