@@ -1,4 +1,4 @@
-"""Every metric that is reported, against another library's: scikit-learn, scipy, trec_eval.
+"""Every metric that is reported, against another library's: scikit-learn, scipy, trec_eval, numpy.
 
 The inputs are made by hypothesis and full of ties: confidences are multiples of 1/16, which, like
 the edges of 1, 2, 4 or 8 bins, are exact in binary.
@@ -20,7 +20,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import ndcg_score, precision_recall_curve, roc_auc_score
 
 from benchmarks.metrics import COVERAGE, auroc, refused_at
-from router.evaluation import hit_at_1, ndcg_at, recall_at
+from router.evaluation import hit_at_1, ndcg_at, percentile, recall_at
 from router.learning.metrics import (
     aurc,
     clopper_pearson,
@@ -111,6 +111,12 @@ def test_a_threshold_keeps_at_least_its_share(inside: list[float], outside: list
     refused = refused_at(COVERAGE, np.array(inside), both)
     assert (~refused[: len(inside)]).sum() >= math.floor(COVERAGE * len(inside))
     assert both[refused].max(initial=-1) < both[~refused].min()
+
+
+@given(st.lists(SHARES, min_size=1), st.sampled_from([50, 90, 99]))
+def test_a_percentile_is_numpys_that_did_occur(values: list[float], percent: int) -> None:
+    theirs = np.percentile(values, percent, method="inverted_cdf")
+    assert percentile(values, percent) == theirs
 
 
 # --- rankings
