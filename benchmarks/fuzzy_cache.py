@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,8 @@ from typing import Any
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
+from benchmarks.inputs import read
+from router.learning.metrics import wilson
 from router.result import Decision, RoutingResult, Stage
 from router.stages.fuzzy import FuzzyCache
 from router.stages.gate import signature
@@ -46,11 +47,6 @@ class Data:
     train: Sequence[Labelled]
     test: Sequence[Labelled]
     out_of_scope: Sequence[Labelled]
-
-
-def read(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
 
 
 def load(folder: Path) -> list[Data]:
@@ -122,18 +118,6 @@ def levenshtein_alone(train: Sequence[Labelled], prepare: Callable[[str], str]) 
         return None if best is None else train[best[2]].intent
 
     return ask
-
-
-def wilson(successes: int, trials: int) -> tuple[float, float]:
-    """95% interval of a proportion (E. B. Wilson, 1927)."""
-    if not trials:
-        return 0.0, 1.0
-    z = 1.959964
-    share = successes / trials
-    centre = (share + z * z / (2 * trials)) / (1 + z * z / trials)
-    half = z / (1 + z * z / trials)
-    half *= math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
-    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def measure(data: Data, what: str, ask: Ask) -> dict[str, Any]:

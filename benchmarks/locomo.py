@@ -29,12 +29,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import math
 import os
 import re
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -44,6 +42,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.baselines import bm25
+from benchmarks.inputs import read
+from benchmarks.metrics import auroc
 from router.memory import ranking
 from router.memory.answers import MemoryRoute
 from router.memory.layers import built_in_layers
@@ -64,7 +65,7 @@ from router.memory.stores.embedded import MemoryStore
 from router.result import LayerChoice
 from router.retrieval.encoders import Encoder, build_encoder
 from router.settings import Settings
-from router.text import STOPWORDS, stem, tokens
+from router.text import STOPWORDS, tokens
 
 SESSIONS = 5
 LAYERS = ("episodic", "semantic", "temporal", "session")
@@ -105,11 +106,6 @@ class Conversation:
 
 def session(item: MemoryItem) -> str:
     return str(item.attributes["session"])
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    with path.open(encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
 
 
 def load(folder: Path, limit: int | None) -> list[Conversation]:
@@ -307,28 +303,6 @@ def baselines(conversation: Conversation, encoder: Encoder) -> dict[str, Order]:
     }
 
 
-def bm25(texts: Sequence[str]) -> Callable[[str], NDArray[np.float64]]:
-    """Textbook BM25 (k1 = 1.2, b = 0.75) with stems and stop words."""
-
-    def terms(text: str) -> list[str]:
-        return [stem(word) for word in tokens(text) if word not in STOPWORDS]
-
-    bags = [Counter(terms(text)) for text in texts]
-    lengths = np.asarray([bag.total() for bag in bags], dtype=np.float64)
-    norms = 1.2 * (1 - 0.75 + 0.75 * lengths / lengths.mean())
-
-    def scores(query: str) -> NDArray[np.float64]:
-        total = np.zeros(len(bags))
-        for term in sorted(set(terms(query))):
-            counts = np.asarray([bag[term] for bag in bags], dtype=np.float64)
-            holders = np.count_nonzero(counts)
-            idf = math.log1p((len(bags) - holders + 0.5) / (holders + 0.5))
-            total += idf * counts * 2.2 / (counts + norms)
-        return total
-
-    return scores
-
-
 @dataclass(frozen=True)
 class Line:
     """One method over all questions; shares in [0, 1], and intervals of 95%."""
@@ -361,14 +335,6 @@ def interval(by_conversation: Sequence[Sequence[float]]) -> tuple[float, float]:
     drawn = np.random.default_rng(0).integers(len(sums), size=(RESAMPLES, len(sums)))
     low, high = np.quantile(sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1), [0.025, 0.975])
     return float(low), float(high)
-
-
-def auroc(higher: Sequence[float], lower: Sequence[float]) -> float:
-    """How probable it is that one of ``higher`` is above one of ``lower``; a tie counts half."""
-    ours, theirs = np.asarray(higher), np.sort(np.asarray(lower))
-    below = np.searchsorted(theirs, ours, side="left")
-    at_most = np.searchsorted(theirs, ours, side="right")
-    return float((below + at_most).sum() / (2 * len(ours) * len(theirs)))
 
 
 def fill(store: MemoryStore, conversations: Sequence[Conversation]) -> None:

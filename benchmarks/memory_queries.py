@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import time
 from collections import Counter
@@ -29,11 +28,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from router.learning.metrics import wilson
 from router.memory.classify import QueryClassifier
 from router.memory.classify_train import read_examples
 from router.retrieval.encoders import WordLlamaEncoder
 
-Z = 1.96
 KINDS = ("plain", "hard", "none")
 
 SUBSTRINGS = (
@@ -60,12 +59,7 @@ class Share:
 
     @classmethod
     def of(cls, hits: int, rows: int) -> Share:
-        """Wilson's score interval (1927)."""
-        rate = hits / rows
-        width = 1 + Z**2 / rows
-        centre = (rate + Z**2 / (2 * rows)) / width
-        spread = Z * math.sqrt(rate * (1 - rate) / rows + Z**2 / (4 * rows**2)) / width
-        return cls(rate, max(0.0, centre - spread), min(1.0, centre + spread))
+        return cls(hits / rows, *wilson(hits, rows))
 
     def __str__(self) -> str:
         return f"{self.rate:.3f} ({self.low:.2f}-{self.high:.2f})"

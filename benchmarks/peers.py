@@ -20,11 +20,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import math
 import os
 import random
 import statistics
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -33,13 +31,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.inputs import read, say
+from benchmarks.metrics import COVERAGE, refused_at
+from router.evaluation import hit_at_1, ndcg_at
 from router.learning.evidence import Example, Source
 from router.learning.local import LocalModel
 from router.learning.metrics import expected_calibration_error, wilson
 from router.retrieval.encoders import Encoder, SentenceTransformerEncoder, WordLlamaEncoder
 
 AGGREGATIONS = ("mean", "max", "sum")
-COVERAGE = 0.9
 TIMED = 300
 TOOL_QUERIES = 2_000
 TOOLS_FOUND = 5
@@ -63,20 +63,15 @@ Answers = list[tuple[str, float]]
 """For each request the best label and its score."""
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    if not path.exists():
-        return []
-    with path.open(encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
-
-
 def intents_of(data: Path, name: str) -> Intents:
     folder = data / name / "fewshot_split"
-    parts = (
-        [Labelled(row["text"], row["intent"]) for row in read(folder / f"{part}.jsonl")]
-        for part in ("train_10", "valid", "test", "oos/test")
-    )
-    return Intents(name, *parts)
+
+    def part(of: str) -> list[Labelled]:
+        path = folder / f"{of}.jsonl"
+        rows = read(path) if path.exists() else []
+        return [Labelled(row["text"], row["intent"]) for row in rows]
+
+    return Intents(name, part("train_10"), part("valid"), part("test"), part("oos/test"))
 
 
 class Remembering:
@@ -145,8 +140,8 @@ def row_of(
     data: Intents, encoder: Remembering, method: str, test: Answers, out: Answers
 ) -> dict[str, Any]:
     right = [got == row.label for (got, _), row in zip(test, data.test, strict=True)]
-    threshold = np.quantile([score for _, score in test], 1 - COVERAGE)
-    refused = [score < threshold for _, score in out]
+    inside, outside = (np.array([score for _, score in part]) for part in (test, out))
+    refused = refused_at(COVERAGE, inside, outside).tolist()
     return {
         "data": data.name,
         "encoder": encoder.name,
@@ -227,32 +222,23 @@ async def tool_row(data: Path) -> dict[str, Any]:
 
     rows = read(data / "metatool" / "single_tool.jsonl")
     rows = random.Random(SEED).sample(rows, TOOL_QUERIES)  # noqa: S311 - not for secrets
-    ranks = []
-    for row in rows:
-        names = await found(row["query"])
-        ranks.append(names.index(row["tool"]) if row["tool"] in names else None)
+    rankings = [(await found(row["query"]), [row["tool"]]) for row in rows]
     needless = [
         row for row in read(data / "metatool" / "task1_awareness.jsonl") if not row["needs_tool"]
     ]
     refused = [not await found(row["query"]) for row in needless]
-    first = [rank == 0 for rank in ranks]
+    first = [hit_at_1(names, right) for names, right in rankings]
     return {
         "data": "metatool",
         "method": "FastMCP BM25 search",
         "requests": len(rows),
         "hit@1": share(first),
         "hit@1_95": wilson(sum(first), len(first)),
-        "ndcg@5": statistics.fmean(
-            0.0 if rank is None else 1 / math.log2(rank + 2) for rank in ranks
-        ),
+        "ndcg@5": statistics.fmean(ndcg_at(names, right, TOOLS_FOUND) for names, right in rankings),
         "needless": len(needless),
         "refused": share(refused),
         "refused_95": wilson(sum(refused), len(refused)),
     }
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def main() -> None:

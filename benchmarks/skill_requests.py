@@ -19,23 +19,21 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import math
 import os
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.baselines import bm25, cosine, rank_fusion
 from router import SemanticRouter, Settings
 from router.evaluation import Judgement, LabelledRequest, hit_at_1, judge, read_rows, recall_at
 from router.retrieval import fusion
 from router.retrieval.encoders import Encoder, build_encoder
 from router.skills.manifest import SkillManifest
-from router.text import STOPWORDS, stem, tokens
 
 DEPTH = 5
 BODY_CHARACTERS = 1_500
@@ -91,51 +89,6 @@ def without(source: str) -> Iterator[None]:
         yield
     finally:
         setattr(fusion, name, weight)
-
-
-Scores = Callable[[str], np.ndarray]
-
-
-def bm25(texts: Sequence[str], *, k1: float = 1.2, b: float = 0.75) -> Scores:
-    """Textbook BM25 with stems and stop words."""
-
-    def terms(text: str) -> list[str]:
-        return [stem(word) for word in tokens(text) if word not in STOPWORDS]
-
-    bags = [Counter(terms(text)) for text in texts]
-    lengths = [sum(bag.values()) for bag in bags]
-    average = sum(lengths) / len(lengths)
-    postings: dict[str, list[tuple[int, int]]] = {}
-    for number, bag in enumerate(bags):
-        for term, count in bag.items():
-            postings.setdefault(term, []).append((number, count))
-
-    def scores(request: str) -> np.ndarray:
-        total = np.zeros(len(texts))
-        for term in set(terms(request)):
-            found = postings.get(term, [])
-            idf = math.log1p((len(texts) - len(found) + 0.5) / (len(found) + 0.5))
-            for number, count in found:
-                norm = k1 * (1 - b + b * lengths[number] / average)
-                total[number] += idf * count * (k1 + 1) / (count + norm)
-        return total
-
-    return scores
-
-
-def cosine(encoder: Encoder, texts: Sequence[str]) -> Scores:
-    vectors = encoder.encode(texts)
-    return lambda request: np.asarray(vectors @ encoder.encode([request])[0])
-
-
-def rank_fusion(*sources: Scores, k: int = 60) -> Scores:
-    """Reciprocal rank fusion: Cormack, Clarke and Büttcher (SIGIR 2009)."""
-
-    def scores(request: str) -> np.ndarray:
-        ranks = [np.argsort(np.argsort(-source(request), kind="stable")) for source in sources]
-        return np.asarray(sum(1 / (k + 1 + rank) for rank in ranks))
-
-    return scores
 
 
 def baselines(

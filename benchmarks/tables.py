@@ -40,6 +40,7 @@ class Table:
 MINILM: Final = ("--encoder", "sentence-transformers", "--model", "{minilm}")
 INTENTS: Final = ("clinc150", "banking77")
 SKILLS: Final = ("skill_requests", "skills")
+TOOLS: Final = ("metatool", "bfcl")
 
 TABLES: Final = (
     Table("skill_requests", "Which skill", "skill_requests.py", SKILLS, ("--ablate",), rows=True),
@@ -48,6 +49,26 @@ TABLES: Final = (
         "Which skill, with MiniLM",
         "skill_requests.py",
         SKILLS,
+        MINILM,
+        peers=True,
+        rows=True,
+    ),
+    Table("intents", "Which intent, from examples", "intents.py", INTENTS, rows=True),
+    Table(
+        "intents_minilm",
+        "Which intent, from examples, with MiniLM",
+        "intents.py",
+        INTENTS,
+        MINILM,
+        peers=True,
+        rows=True,
+    ),
+    Table("tool_selection", "Which tool", "tool_selection.py", TOOLS, rows=True),
+    Table(
+        "tool_selection_minilm",
+        "Which tool, with MiniLM",
+        "tool_selection.py",
+        TOOLS,
         MINILM,
         peers=True,
         rows=True,

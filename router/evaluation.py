@@ -34,6 +34,7 @@ from router.learning.metrics import (
     expected_calibration_error,
     reliability_bins,
     risk_coverage,
+    wilson,
 )
 from router.request import Request
 from router.result import Decision, RoutingResult
@@ -46,9 +47,6 @@ if TYPE_CHECKING:
 RECALL_DEPTH: Final = 5
 NDCG_DEPTH: Final = 10
 CURVE_POINTS: Final = 100
-Z_95: Final = 1.959963984540054
-"""Two-sided 95% quantile of the standard normal distribution."""
-
 COVERAGE_POINTS: Final = (0.25, 0.5, 0.75, 1.0)
 """Shares of the routed rows, most confident first, at which the risk is reported."""
 
@@ -369,22 +367,12 @@ def ndcg_at(ranked: Sequence[str], labels: Sequence[str], k: int) -> float:
 
 
 def share(values: Iterable[float]) -> Share | None:
-    """Mean of values in [0, 1] with its 95% Wilson score interval; None without values.
-
-    For shares this is Wilson, "Probable inference, the law of succession, and statistical
-    inference", JASA 22(158), 1927. For graded values (recall, nDCG) the interval errs on the wide
-    side: values in [0, 1] vary at most as much as zeros and ones with the same mean.
-    """
+    """Mean of values in [0, 1] with its 95% Wilson interval; None without values."""
     listed = list(values)
-    n = len(listed)
-    if n == 0:
+    if not listed:
         return None
-    mean = math.fsum(listed) / n
-    square = Z_95 * Z_95
-    centre = (mean + square / (2 * n)) / (1 + square / n)
-    half = Z_95 / (1 + square / n) * math.sqrt(mean * (1 - mean) / n + square / (4 * n * n))
-    # At 0 and 1 the interval ends there exactly; min and max take off the rounding error.
-    return Share(mean, max(0.0, min(mean, centre - half)), min(1.0, max(mean, centre + half)), n)
+    total = math.fsum(listed)
+    return Share(total / len(listed), *wilson(total, len(listed)), len(listed))
 
 
 def percentile(values: Sequence[float], p: float) -> float:
