@@ -19,7 +19,7 @@ from router.errors import LLMAnswerError, LLMError, LLMUnavailable
 from router.llm.breaker import CircuitBreaker, GuardedCall
 from router.llm.protocol import ChatModel, Prompt
 from router.memory.model import LayerSpec, QueryType
-from router.memory.routing_table import BUILT_IN_LAYERS
+from router.result import MEMORY_LAYERS
 
 MAX_ANSWER_CHARACTERS: Final = 4_000
 MAX_DESCRIPTION_CHARACTERS: Final = 300
@@ -82,7 +82,7 @@ class LayerJudges:
         clock: Callable[[], float],
     ) -> None:
         self._layers = layers
-        self._names = (*BUILT_IN_LAYERS, *(spec.name for spec in layers))
+        self._names = (*MEMORY_LAYERS, *(spec.name for spec in layers))
         self._timeout_seconds = timeout_seconds
         self._clock = clock
         self._guarded = [
@@ -150,7 +150,7 @@ def build_prompt(query: str, layers: Sequence[LayerSpec]) -> Prompt:
         ],
         "query": query,
     }
-    names = [*BUILT_IN_LAYERS, *(spec.name for spec in layers)]
+    names = [*MEMORY_LAYERS, *(spec.name for spec in layers)]
     return Prompt(_SYSTEM, json.dumps(document, ensure_ascii=False), _schema(names))
 
 
