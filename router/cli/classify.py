@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def classify_query(
-    query: Annotated[str | None, typer.Argument(help="What is asked.")] = None,
+    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="What is asked.")] = None,
     batch: Annotated[
         Path | None,
         typer.Option(

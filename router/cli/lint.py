@@ -62,7 +62,9 @@ def lint_skills(
 
 
 def new_skill(
-    name: Annotated[str, typer.Argument(help="Name: lower-case letters, digits and hyphens.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Lower-case letters, digits and hyphens.")
+    ],
     folder: Annotated[
         Path, typer.Option("--dir", metavar="DIR", help="Folder of skills that it is put into.")
     ] = Path("skills"),

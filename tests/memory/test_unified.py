@@ -27,6 +27,7 @@ from router.memory.stores.forgetful import Forgetful, connect_service
 from router.memory.stores.forgetful_wire import Origin
 from router.memory.stores.outbox import Outbox
 from router.memory.stores.unified import (
+    NO_SERVICE,
     PATIENCE_SECONDS,
     ServiceFate,
     ServiceSide,
@@ -169,7 +170,7 @@ async def test_without_a_service_the_files_are_everything(files: FileStore) -> N
     report = await memory.save("Tokens are refreshed.", name="auth")
     assert report.service is ServiceFate.OFF
     answer = await memory.search("tokens", semantic_only=True)
-    assert (answer.items, answer.service.reason) == ((), "no memory service is set")
+    assert (answer.items, answer.service.reason) == ((), NO_SERVICE)
     assert (await memory.status()).service == "off"
     await memory.aclose()
 
