@@ -24,7 +24,7 @@ Tags: TypeAlias = Annotated[
 
 def save_memory(
     content: Annotated[
-        str, typer.Argument(metavar="CONTENT", help="The text; - reads standard input.")
+        str, typer.Argument(metavar="TEXT", help="The text; - reads standard input.")
     ],
     name: Annotated[
         str | None, typer.Option("--name", help="Of the file, such as auth/login, or the item.")

@@ -590,7 +590,7 @@ def test_a_layer_that_works_is_called_ok(memory: Callable[..., Result]) -> None:
     ("arguments", "shown"),
     [
         (("recall",), "QUERY"),
-        (("save",), "CONTENT"),
+        (("save",), "TEXT"),
         (("get",), "NAME"),
         (("ingest",), "PATH"),
     ],
