@@ -28,7 +28,7 @@ EXIT_CODES = (
 def lint_skills(
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[DIR]...", help="Folders to lint; the configured ones if none."),
+        typer.Argument(metavar="DIR", help="Folders to lint; the configured ones if none."),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings fail as errors do.")] = False,
     routing: Annotated[

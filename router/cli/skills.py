@@ -19,7 +19,7 @@ from router.cli.options import (
     read_settings,
 )
 from router.errors import ConfigurationError
-from router.request import Request
+from router.request import MAX_REQUEST_CHARACTERS, Request, check_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,6 +114,7 @@ def search_skills(
 
     Scores of skills that are not installed compare with each other only.
     """
+    check_text("query", query, MAX_REQUEST_CHARACTERS)
     found = asyncio.run(_search(query, folders, limit, everywhere=everywhere))
     if as_json:
         output.print_json([_found(skill) for skill in found])

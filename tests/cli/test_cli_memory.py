@@ -600,3 +600,21 @@ def test_usage_names_arguments_as_the_documents_do(
 ) -> None:
     usage = run("memory", *arguments, "--help").stdout.splitlines()[0]
     assert usage.split()[-1].strip("{}[]") == shown
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("memory.db", "; it is left as it is: restore it, or move it away to begin anew"),
+        ("weights.sqlite3", "; they hold feedback only, and may be deleted"),
+    ],
+)
+def test_a_damaged_file_is_named_with_what_can_be_done_about_it(
+    run: Run, tmp_path: Path, file: str, said: str
+) -> None:
+    damaged = tmp_path / "memory" / file
+    damaged.parent.mkdir()
+    damaged.write_bytes(b"no database, but long enough for one " * 100)
+    result = run("memory", "recall", "What is JWT?")
+    assert result.exit_code == 1
+    assert result.stderr.endswith(f"{damaged}: file is not a database{said}\n")
