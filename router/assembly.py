@@ -41,12 +41,14 @@ class Installed:
     Attributes:
         catalog: the skills.
         index: retrieval over exactly these skills.
+        encoder: identity of the encoder that the index works with.
         base: digest of what else changes answers: the roots, the encoder, the models, settings.
             Not the catalog: when that changes, the answers that it makes wrong are dropped.
     """
 
     catalog: Catalog
     index: SkillIndex
+    encoder: str
     base: str
 
     def context_of(self, asked: Request) -> str:
@@ -132,7 +134,7 @@ def assemble(
         ]
     )
     return Assembly(
-        Installed(registry.catalog, index, base),
+        Installed(registry.catalog, index, encoder.identity, base),
         registry,
         LLMStage(models, settings=settings.llm),
         # One a base: routers over the same roots mend only their own answers.

@@ -129,6 +129,23 @@ def _freeze_evidence(owner: Candidate | StageTrace) -> None:
         object.__setattr__(owner, "evidence", MappingProxyType(owner.evidence))
 
 
+MEMORY_LAYERS: Final = (
+    "session",
+    "project",
+    "user",
+    "semantic",
+    "graph",
+    "governance",
+    "episodic",
+    "procedural",
+    "prospective",
+    "planning",
+    "meta",
+)
+"""The built-in memory layers, in the order in which they are listed everywhere. What each is stands
+in ``router/memory/layers/specs.py``."""
+
+
 @dataclass(frozen=True, slots=True)
 class LayerChoice:
     """A memory layer to read, with its weight in (0, 1]."""

@@ -53,9 +53,13 @@ def clear_cache(
         entries = len(cache)
         if not yes:
             where = output.plain(settings.state_dir)
-            typer.confirm(f"Forget {entries} cached routes in {where}?", abort=True, err=True)
+            typer.confirm(f"Forget {_routes(entries)} in {where}?", abort=True, err=True)
         cache.clear()
-    typer.echo(f"forgot {entries} cached routes", err=True)
+    typer.echo(f"forgot {_routes(entries)}", err=True)
+
+
+def _routes(number: int) -> str:
+    return "1 cached route" if number == 1 else f"{number} cached routes"
 
 
 @contextmanager

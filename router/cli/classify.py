@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from router.cli import output
-from router.cli.batch import Line, read_lines
+from router.cli.batch import MAX_LINE_BYTES, Line, read_lines
 from router.cli.options import AsJson
 from router.errors import InvalidRequest
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def classify_query(
-    query: Annotated[str | None, typer.Argument(help="What is asked.")] = None,
+    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="What is asked.")] = None,
     batch: Annotated[
         Path | None,
         typer.Option(
@@ -103,7 +103,7 @@ def _row(line: Line) -> dict[str, Any]:
         InvalidRequest: it is neither an object with a query nor a plain query.
     """
     if line.data is None:
-        raise InvalidRequest("the line is too long")
+        raise InvalidRequest(f"longer than {MAX_LINE_BYTES:,} bytes")
     try:
         text = line.data.decode("utf-8-sig").strip()
     except UnicodeDecodeError as error:

@@ -28,6 +28,7 @@ def evaluate_file(
     file: Annotated[
         Path,
         typer.Argument(
+            metavar="FILE",
             exists=True,
             dir_okay=False,
             readable=True,

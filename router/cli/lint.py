@@ -28,7 +28,7 @@ EXIT_CODES = (
 def lint_skills(
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[DIR]...", help="Folders to lint; the configured ones if none."),
+        typer.Argument(metavar="DIR", help="Folders to lint; the configured ones if none."),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings fail as errors do.")] = False,
     routing: Annotated[
@@ -62,7 +62,9 @@ def lint_skills(
 
 
 def new_skill(
-    name: Annotated[str, typer.Argument(help="Name: lower-case letters, digits and hyphens.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Lower-case letters, digits and hyphens.")
+    ],
     folder: Annotated[
         Path, typer.Option("--dir", metavar="DIR", help="Folder of skills that it is put into.")
     ] = Path("skills"),

@@ -1,76 +1,31 @@
-"""``router memory``: what a query is about, what memory holds on it, and remembering."""
+"""``router memory``: what a query is about, and what memory holds on it."""
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
-from router.cli import classify, output
-from router.cli.options import EXIT_CODES, AsJson, read_settings
-from router.errors import InvalidRequest
+from router.cli import classify, memory_changes, output
+from router.cli.memory_options import Project, Session, User, run, scope_of
+from router.cli.options import EXIT_CODES, AsJson
 
 if TYPE_CHECKING:
     from router.memory.answers import RecallResult
     from router.memory.memory import Memory
-    from router.memory.model import MemoryItem, Scope
+    from router.memory.model import MemoryItem
     from router.memory.stores.unified import UnifiedAnswer
     from router.settings import Settings
 
-T = TypeVar("T")
-
 MAX_SHOWN: Final = 300
 """Characters of a content in a table; ``--json`` and ``get`` show all of it."""
+_STATES: Final = {"closed": "ok", "open": "failing", "half-open": "on trial"}
+"""What a layer's circuit breaker means to a person, to whom a closed layer is one that is shut."""
 
-app = typer.Typer(
-    help="Classify queries, search and recall memories, assemble contexts, remember.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-Query: TypeAlias = Annotated[str, typer.Argument(help="What is asked.")]
-User: TypeAlias = Annotated[str | None, typer.Option("--user", help="Whose memories.")]
-Project: TypeAlias = Annotated[str | None, typer.Option("--project", help="Of which project.")]
-Session: TypeAlias = Annotated[str | None, typer.Option("--session", help="Of which session.")]
-Tags: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--tag", metavar="TAG", help="A label; may be repeated.")
-]
+Query: TypeAlias = Annotated[str, typer.Argument(metavar="QUERY", help="What is asked.")]
 
 
-def _run(work: Callable[[Memory, Settings], Awaitable[T]]) -> T:
-    """Do something with an open memory, and close it whatever happens."""
-
-    async def run() -> T:
-        from router.memory.memory import Memory
-
-        settings = read_settings()
-        async with Memory(settings) as memory:
-            return await work(memory, settings)
-
-    return asyncio.run(run())
-
-
-def _scope(settings: Settings, user: str | None, project: str | None, session: str | None) -> Scope:
-    """Who asks: what the command line says, else the settings."""
-    from router.memory.model import Scope
-
-    given = settings.memory
-    return Scope(
-        given.user if user is None else user,
-        given.project if project is None else project,
-        given.session if session is None else session,
-    )
-
-
-app.command("classify", epilog=EXIT_CODES)(classify.classify_query)
-
-
-@app.command("search", epilog=EXIT_CODES)
 def search_memories(
     query: Query,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100)] = 10,
@@ -98,7 +53,7 @@ def search_memories(
         is_wanted = semantic_only or (settings.memory.service.url and not lexical_only)
         return found, bool(is_wanted)
 
-    found, service_is_wanted = _run(search)
+    found, service_is_wanted = run(search)
     if as_json:
         output.print_json(found.to_dict())
         return
@@ -107,7 +62,6 @@ def search_memories(
         output.warn(f"the service gave nothing: {found.service.reason}")
 
 
-@app.command("recall", epilog=EXIT_CODES)
 def recall_memories(
     query: Query,
     k: Annotated[int, typer.Option("-k", min=1, max=100, help="Items at most.")] = 5,
@@ -125,10 +79,10 @@ def recall_memories(
     as_json: AsJson = False,
 ) -> None:
     """Answer a query from the memory layers, with a confidence and the reasons."""
-    found = _run(
+    found = run(
         lambda memory, settings: memory.recall(
             query,
-            _scope(settings, user, project, session),
+            scope_of(settings, user, project, session),
             k=k,
             cascade=cascade,
             confidence_threshold=threshold,
@@ -161,7 +115,6 @@ def _print_recall(found: RecallResult) -> None:
         screen.print(f"- {output.plain(reason)}")
 
 
-@app.command("context", epilog=EXIT_CODES)
 def assemble_context(
     query: Query,
     strategy: Annotated[
@@ -177,12 +130,12 @@ def assemble_context(
     as_json: AsJson = False,
 ) -> None:
     """Print what memory and documents say about a query, within a budget of tokens."""
-    found = _run(
+    found = run(
         lambda memory, settings: memory.assemble(
             query,
             strategy,
             budget,
-            scope=_scope(settings, user, project, session),
+            scope=scope_of(settings, user, project, session),
             weights=weights,
         )
     )
@@ -200,94 +153,8 @@ def assemble_context(
     )
 
 
-@app.command("save", epilog=EXIT_CODES)
-def save_memory(
-    content: Annotated[str, typer.Argument(help="The text; - reads standard input.")],
-    name: Annotated[
-        str | None, typer.Option("--name", help="Of the file, such as auth/login, or the item.")
-    ] = None,
-    tags: Tags = None,
-    layer: Annotated[
-        str | None, typer.Option("--layer", help="Save to this layer, not to a memory file.")
-    ] = None,
-    kind: Annotated[str, typer.Option("--type", help="Such as fact, event, task.")] = "note",
-    created: Annotated[
-        str | None, typer.Option("--created", metavar="ISO", help="When it happened.")
-    ] = None,
-    attributes: Annotated[
-        list[str] | None,
-        typer.Option("--attribute", metavar="KEY=VALUE", help="Such as due=2026-12-01."),
-    ] = None,
-    user: User = None,
-    project: Project = None,
-    session: Session = None,
-    as_json: AsJson = False,
-) -> None:
-    """Remember something: in a memory file, or with --layer in a memory layer."""
-    text = _read_input() if content == "-" else content
-    when = None if created is None else _time(created)
-    given = dict(_pair(each) for each in attributes or ())
-    if layer is None and (given or when or user or project or session or kind != "note"):
-        raise typer.BadParameter(
-            "--type, --created, --attribute, --user, --project and --session need --layer"
-        )
-
-    async def save(memory: Memory, settings: Settings) -> dict[str, Any]:
-        if layer is None:
-            return (await memory.save(text, name=name, tags=tags or ())).to_dict()
-        item = await memory.save(
-            text,
-            name=name,
-            tags=tags or (),
-            layer=layer,
-            scope=_scope(settings, user, project, session),
-            type=kind,
-            created=when,
-            attributes=given,
-        )
-        return item.to_dict()
-
-    saved = _run(save)
-    if as_json:
-        output.print_json(saved)
-        return
-    if "service" in saved:
-        told = "" if saved["service"] == "off" else f"; service: {saved['service']}"
-        typer.echo(f"saved {output.plain(saved['name'])}{told}")
-    else:
-        typer.echo(f"saved {output.plain(saved['id'])} to {saved['layer']}")
-
-
-def _read_input() -> str:
-    """A content from standard input, whatever the locale, without the line break at its end."""
-    from router.memory.model import MAX_CONTENT_CHARACTERS
-
-    most = 4 * MAX_CONTENT_CHARACTERS  # bytes; what is longer cannot be few enough characters
-    data = typer.get_binary_stream("stdin").read(most + 1)
-    try:
-        return data.decode("utf-8-sig").removesuffix("\n").removesuffix("\r")
-    except UnicodeDecodeError as error:
-        raise InvalidRequest(f"content: not UTF-8: byte {error.start + 1}") from error
-
-
-def _time(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"--created: {error}") from error
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not key or not equals:
-        raise typer.BadParameter(f"--attribute {text}: write KEY=VALUE")
-    return key, value
-
-
-@app.command("get", epilog=EXIT_CODES)
 def get_memory(
-    name: Annotated[str, typer.Argument(help="Name of a file, or id of an item.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a file, or id of an item.")],
     layer: Annotated[str | None, typer.Option("--layer", help="Of this layer.")] = None,
     user: User = None,
     project: Project = None,
@@ -295,9 +162,9 @@ def get_memory(
     as_json: AsJson = False,
 ) -> None:
     """Print one memory."""
-    item = _run(
+    item = run(
         lambda memory, settings: memory.get(
-            name, layer=layer, scope=_scope(settings, user, project, session)
+            name, layer=layer, scope=scope_of(settings, user, project, session)
         )
     )
     if as_json:
@@ -306,33 +173,15 @@ def get_memory(
         _print_content(item.content)
 
 
-@app.command("delete", epilog=EXIT_CODES)
-def delete_memory(
-    name: Annotated[str, typer.Argument(help="Name of a file, or id of an item.")],
-    layer: Annotated[str | None, typer.Option("--layer", help="Of this layer.")] = None,
-    user: User = None,
-    project: Project = None,
-    session: Session = None,
-) -> None:
-    """Forget one memory: a file, or an item stored in exactly this scope."""
-    _run(
-        lambda memory, settings: memory.delete(
-            name, layer=layer, scope=_scope(settings, user, project, session)
-        )
-    )
-    typer.echo(f"deleted {output.plain(name)}", err=True)
-
-
-@app.command("status", epilog=EXIT_CODES)
 def show_status(as_json: AsJson = False) -> None:
     """Show layers, weights, caches, memory files and the service."""
-    status = _run(lambda memory, _: memory.status())
+    status = run(lambda memory, _: memory.status())
     if as_json:
         output.print_json(status)
         return
     table = output.table("layer", "state", "holds")
     for state in status["layers"]:
-        table.add_row(state["name"], state["breaker"], output.plain(state["description"]))
+        table.add_row(state["name"], _STATES[state["breaker"]], output.plain(state["description"]))
     screen = output.screen()
     screen.print(table)
     for kind, factors in status["weight_factors"].items():
@@ -347,79 +196,6 @@ def show_status(as_json: AsJson = False) -> None:
         screen.print(f"changes that wait for the service: {unified['waiting']}")
     for problem in unified["problems"]:
         output.warn(problem)
-
-
-@app.command("sync", epilog=EXIT_CODES)
-def sync_memories(
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only count what would be done.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Bring the service to the state of the memory files; never the other way round."""
-    report = _run(lambda memory, _: memory.sync(dry_run=dry_run)).to_dict()
-    if as_json:
-        output.print_json(report)
-    else:
-        counts = ", ".join(f"{value} {key}" for key, value in report.items() if key != "fault")
-        typer.echo(counts)
-    if report["fault"]:
-        output.warn(report["fault"])
-        raise typer.Exit(1)
-
-
-@app.command("ingest", epilog=EXIT_CODES)
-def ingest_documents(
-    folder: Annotated[
-        Path,
-        typer.Argument(help="Folder of documents, or one file; one that is gone is taken out."),
-    ],
-    user: User = None,
-    project: Project = None,
-    session: Session = None,
-    as_json: AsJson = False,
-) -> None:
-    """Make text and Markdown documents part of contexts; again, to take up what changed."""
-
-    async def ingest(memory: Memory, settings: Settings) -> dict[str, Any]:
-        whose = _scope(settings, user, project, session)
-        with output.progress("ingesting") as show:
-            return (await memory.ingest(folder, scope=whose, progress=show)).to_dict()
-
-    report = _run(ingest)
-    if as_json:
-        output.print_json(report)
-    else:
-        typer.echo(
-            f"files: {report['files']}; chunks: {report['added']} added, {report['kept']} kept, "
-            f"{report['removed']} removed"
-        )
-    for problem in report["problems"]:
-        output.warn(problem)
-    if report["problems"]:
-        raise typer.Exit(1)
-
-
-@app.command("feedback", epilog=EXIT_CODES)
-def give_feedback(
-    layer: Annotated[str | None, typer.Argument(help="The layer that was read.")] = None,
-    query: Annotated[
-        str | None, typer.Option("--query", help="What was asked; its kind learns.")
-    ] = None,
-    useful: Annotated[
-        bool | None, typer.Option("--useful/--useless", help="Whether the layer helped.")
-    ] = None,
-    reset: Annotated[bool, typer.Option("--reset", help="Forget all feedback.")] = False,
-) -> None:
-    """Say whether a layer helped with a query, so that such queries weigh it accordingly."""
-    if reset:
-        _run(lambda memory, _: memory.reset_feedback())
-        typer.echo("forgot all feedback", err=True)
-        return
-    if layer is None or query is None or useful is None:
-        raise typer.BadParameter("give LAYER, --query, and --useful or --useless; or --reset")
-    _run(lambda memory, _: memory.feedback(layer, useful=useful, query=query))
-    typer.echo(f"noted for {output.plain(layer)}", err=True)
 
 
 def _print_content(text: str) -> None:
@@ -449,3 +225,24 @@ def _print_items(items: tuple[MemoryItem, ...]) -> None:
         output.screen().print(table)
     else:
         typer.echo("nothing found", err=True)
+
+
+app = typer.Typer(
+    help="Classify queries, search and recall memories, assemble contexts, remember.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+for name, command in (
+    ("classify", classify.classify_query),
+    ("search", search_memories),
+    ("recall", recall_memories),
+    ("context", assemble_context),
+    ("save", memory_changes.save_memory),
+    ("get", get_memory),
+    ("delete", memory_changes.delete_memory),
+    ("status", show_status),
+    ("sync", memory_changes.sync_memories),
+    ("ingest", memory_changes.ingest_documents),
+    ("feedback", memory_changes.give_feedback),
+):
+    app.command(name, epilog=EXIT_CODES)(command)

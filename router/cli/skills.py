@@ -19,7 +19,7 @@ from router.cli.options import (
     read_settings,
 )
 from router.errors import ConfigurationError
-from router.request import Request
+from router.request import MAX_REQUEST_CHARACTERS, Request, check_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,7 @@ def list_skills(folders: SkillFolders = None, as_json: AsJson = False) -> None:
 
 @app.command("show", epilog=EXIT_CODES)
 def show_skill(
-    name: Annotated[str, typer.Argument(help="Name of the skill.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the skill.")],
     folders: SkillFolders = None,
     as_json: AsJson = False,
 ) -> None:
@@ -102,7 +102,7 @@ def show_skill(
 
 @app.command("search", epilog=EXIT_CODES)
 def search_skills(
-    query: Annotated[str, typer.Argument(help="What to look for.")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.")],
     folders: SkillFolders = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Skills shown at most.")] = 10,
     everywhere: Annotated[
@@ -114,6 +114,7 @@ def search_skills(
 
     Scores of skills that are not installed compare with each other only.
     """
+    check_text("query", query, MAX_REQUEST_CHARACTERS)
     found = asyncio.run(_search(query, folders, limit, everywhere=everywhere))
     if as_json:
         output.print_json([_found(skill) for skill in found])

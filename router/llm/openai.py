@@ -164,7 +164,8 @@ def as_llm_error(error: Exception) -> LLMError:
     if isinstance(error, openai.APIConnectionError):
         cause = error.__cause__
         detail = f" ({cause})" if cause is not None and str(cause) else ""
-        return LLMUnavailable(_PROVIDER, f"{error.message}{detail}")
+        where = error.request.url.netloc.decode()  # the address without what else is in the URL
+        return LLMUnavailable(_PROVIDER, f"{where}: {error.message}{detail}")
     if isinstance(
         error,
         openai.APIResponseValidationError

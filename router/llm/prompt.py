@@ -22,21 +22,7 @@ from typing import Any, Final
 from router.errors import LLMAnswerError
 from router.llm.protocol import Completion, OfferedSkill, Prompt
 from router.request import Request, Turn
-
-MEMORY_LAYERS: Final = (
-    "session",
-    "project",
-    "user",
-    "semantic",
-    "graph",
-    "governance",
-    "episodic",
-    "procedural",
-    "prospective",
-    "planning",
-    "meta",
-)
-"""The built-in memory layers, in the order in which the model sees them."""
+from router.result import MEMORY_LAYERS
 
 MAX_CHOSEN_SKILLS: Final = 5
 MAX_DESCRIPTION_CHARACTERS: Final = 300

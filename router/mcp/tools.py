@@ -206,9 +206,9 @@ class Tools:
         return answer(loaded.model_dump(mode="json"), _as_text(loaded))
 
     async def _status(self, _asked: StatusArguments) -> types.CallToolResult:
-        router, catalog = self._router, self._router.catalog
-        # From the settings: an encoder's identity may hold the address of its server, with a key.
-        encoder = router.settings.encoder
+        router = self._router
+        installed = await router.open()
+        catalog = installed.catalog
         status = RouterStatus(
             version=package_version(),
             catalog_version=catalog.version,
@@ -231,7 +231,7 @@ class Tools:
                 "fuzzy": CacheStatus(**asdict(router.fuzzy.stats)),
                 "exact": CacheStatus(**asdict(router.exact.stats)),
             },
-            encoder=encoder.kind if encoder.model is None else f"{encoder.kind} {encoder.model}",
+            encoder=_encoder_name(installed.encoder),
             models=[Model(provider=model.provider, model=model.model) for model in router.models],
         )
         return answer(status.model_dump(mode="json"))
@@ -249,6 +249,12 @@ def package_version() -> str:
         return version("cascade-router")
     except PackageNotFoundError:
         return ""
+
+
+def _encoder_name(identity: str) -> str:
+    """Its kind and its model. What stands between may be an address, with a key in it."""
+    kind, *_, model = identity.split("/")
+    return f"{kind} {model}"
 
 
 def _fault(message: str) -> types.CallToolResult:

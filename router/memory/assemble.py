@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
 from router.errors import InvalidRequest
+from router.memory.bm25 import TEXTBOOK
 from router.memory.context import (
     PRESETS,
     AssembledContext,
@@ -43,10 +43,6 @@ MAX_PIECES: Final = 100
 MIN_RELEVANCE: Final = 0.05
 """What bears on a query that little would only cost tokens; what is of the time that a query speaks
 of is exempt, because what happened then need not share a word with it."""
-
-BM25_K1: Final = 1.2
-BM25_B: Final = 0.75
-"""Robertson and Zaragoza, "The Probabilistic Relevance Framework" (2009), the usual values."""
 
 
 class ContextSource(Protocol):
@@ -234,11 +230,12 @@ class ContextAssembler:
         items = [(side, item) for side, some in found.items() for item in some]
         contents = [item.content for _, item in items]
         relevance = self._relevance.of(asked.text, contents)
-        lexical = bm25(asked.text, contents)
+        words = TEXTBOOK.shares(stems(asked.text), contents)
+        most = max(words, default=0.0) or 1.0
         pieces: list[_Piece] = []
         left_out: list[LeftOut] = []
-        for (side, item), relevant, words in zip(items, relevance, lexical, strict=True):
-            piece = _Piece(item, side, weights.of(side) * (relevant + words) / 2)
+        for (side, item), relevant, share in zip(items, relevance, words, strict=True):
+            piece = _Piece(item, side, weights.of(side) * (relevant + share / most) / 2)
             period = asked.period
             is_of_then = period is not None and period.start <= item.created < period.end
             if relevant < MIN_RELEVANCE and not is_of_then:
@@ -321,27 +318,6 @@ class ContextAssembler:
             else:
                 high = middle - 1
         return best
-
-
-def bm25(query: str, contents: Sequence[str]) -> list[float]:
-    """BM25 of each content among these contents, divided by the largest; in [0, 1].
-
-    The contents were all found for the query, so a term that all of them hold still counts a
-    little: the IDF is Lucene's, ln(1 + (N - n + 0.5) / (n + 0.5)), which is never negative.
-    """
-    bags = [Counter(stems(content)) for content in contents]
-    lengths = [bag.total() for bag in bags]
-    mean = sum(lengths) / len(lengths) if any(lengths) else 1.0
-    scores = [0.0] * len(bags)
-    for term in dict.fromkeys(stems(query)):
-        holders = sum(term in bag for bag in bags)
-        idf = math.log1p((len(bags) - holders + 0.5) / (holders + 0.5))
-        for number, bag in enumerate(bags):
-            frequency = bag[term]
-            norm = BM25_K1 * (1 - BM25_B + BM25_B * lengths[number] / mean)
-            scores[number] += idf * frequency * (BM25_K1 + 1) / (frequency + norm)
-    largest = max(scores, default=0.0)
-    return [score / largest for score in scores] if largest > 0 else scores
 
 
 def _strategy(raw: Strategy | str) -> Strategy:

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from router.errors import ConfigurationError
 from router.memory.classify_cues import cues, second_question
 from router.memory.model import MAX_QUERY_CHARACTERS, Classification, LayerSpec, QueryType
-from router.memory.routing_table import BUILT_IN_LAYERS, RoutingTable, overridden
+from router.memory.routing_table import RoutingTable, overridden
 from router.request import check_text
-from router.result import LayerChoice
+from router.result import MEMORY_LAYERS, LayerChoice
 from router.text import STOPWORDS
 
 if TYPE_CHECKING:
@@ -80,13 +80,13 @@ class QueryClassifier:
         timeout_seconds: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._plugins = tuple(spec for spec in layers if spec.name not in BUILT_IN_LAYERS)
+        self._plugins = tuple(spec for spec in layers if spec.name not in MEMORY_LAYERS)
         for spec in self._plugins:
             if not _looks(spec):
                 raise ConfigurationError(
                     f"layer {spec.name!r} has neither examples nor a description to know it by"
                 )
-        known = (*BUILT_IN_LAYERS, *(spec.name for spec in self._plugins))
+        known = (*MEMORY_LAYERS, *(spec.name for spec in self._plugins))
         self._table = overridden(table, known=known)
         self._encoder = encoder
         self._judges = None

@@ -9,17 +9,17 @@ is down from costing every query.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from router.errors import LLMAnswerError, LLMError, LLMUnavailable
-from router.llm.breaker import CircuitBreaker, GuardedCall
+from router.errors import LLMAnswerError, LLMError
+from router.llm.breaker import CircuitBreaker
+from router.llm.guarded import guarded_call
 from router.llm.protocol import ChatModel, Prompt
 from router.memory.model import LayerSpec, QueryType
-from router.memory.routing_table import BUILT_IN_LAYERS
+from router.result import MEMORY_LAYERS
 
 MAX_ANSWER_CHARACTERS: Final = 4_000
 MAX_DESCRIPTION_CHARACTERS: Final = 300
@@ -82,7 +82,7 @@ class LayerJudges:
         clock: Callable[[], float],
     ) -> None:
         self._layers = layers
-        self._names = (*BUILT_IN_LAYERS, *(spec.name for spec in layers))
+        self._names = (*MEMORY_LAYERS, *(spec.name for spec in layers))
         self._timeout_seconds = timeout_seconds
         self._clock = clock
         self._guarded = [
@@ -111,7 +111,8 @@ class LayerJudges:
                 continue
             share = left / (len(self._guarded) - position)
             try:
-                answer = await self._ask(model, call, prompt, share)
+                completion = await guarded_call(model, call, prompt, seconds=share)
+                answer = parse_answer(completion.text, self._names, provider=model.provider)
             except LLMError as error:
                 message = " ".join(str(error).split())[:_MAX_NOTE_CHARACTERS]
                 notes.append(f"No usable answer from {message}.")
@@ -119,26 +120,6 @@ class LayerJudges:
                 notes.append(f"{model.provider} chose {', '.join(answer.layers) or 'no layer'}.")
                 return answer, notes
         return None, notes
-
-    async def _ask(
-        self, model: ChatModel, call: GuardedCall, prompt: Prompt, seconds: float
-    ) -> LayerAnswer:
-        with call:
-            try:
-                async with asyncio.timeout(seconds):
-                    completion = await model.complete(prompt, timeout_seconds=seconds)
-            except TimeoutError:
-                call.failed()
-                message = f"no answer within {seconds:.3g} s"
-                raise LLMUnavailable(model.provider, message) from None
-            except LLMAnswerError:
-                call.succeeded()  # the provider is up, whatever its model wrote
-                raise
-            except LLMError:
-                call.failed()
-                raise
-            call.succeeded()
-        return parse_answer(completion.text, self._names, provider=model.provider)
 
 
 def build_prompt(query: str, layers: Sequence[LayerSpec]) -> Prompt:
@@ -150,7 +131,7 @@ def build_prompt(query: str, layers: Sequence[LayerSpec]) -> Prompt:
         ],
         "query": query,
     }
-    names = [*BUILT_IN_LAYERS, *(spec.name for spec in layers)]
+    names = [*MEMORY_LAYERS, *(spec.name for spec in layers)]
     return Prompt(_SYSTEM, json.dumps(document, ensure_ascii=False), _schema(names))
 
 

@@ -194,7 +194,10 @@ def _chunks(path: Path, place: Path, origin: str, scope: Scope) -> list[MemoryIt
         written = os.fstat(file.fileno()).st_mtime
     if len(data) > MAX_FILE_BYTES:
         raise ValueError(f"over {MAX_FILE_BYTES:,} bytes")
-    text = readable(data.decode("utf-8-sig"))
+    try:
+        text = readable(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8: byte {error.start + 1}") from None
     name = path.name if path == place else path.relative_to(place).as_posix()
     # Contexts show it, and the name of a file may hold line breaks and bytes that are no text.
     source = "".join(sign if sign.isprintable() else "\ufffd" for sign in name)

@@ -297,11 +297,13 @@ class Memory:
         """One memory: of the files by its name, or of a layer by its id.
 
         Raises:
+            InvalidRequest: there is no such layer, or it stores nothing.
             UnknownMemory: there is none that the scope sees.
         """
         async with self._in_use() as parts:
             if layer is None:
                 return await parts.unified.get(name)
+            _check_stored(layer)
             whose = Scope.parse(scope)
             return await in_thread(lambda: parts.store.get(layer, name, whose))
 
@@ -382,12 +384,14 @@ class Memory:
         this scope.
 
         Raises:
+            InvalidRequest: there is no such layer, or it stores nothing.
             UnknownMemory: there is none.
         """
         async with self._in_use() as parts:
             if layer is None:
                 await parts.unified.delete(name)
                 return
+            _check_stored(layer)
             whose = Scope.parse(scope)
             if not await in_thread(lambda: parts.store.delete(layer, [name], whose)):
                 raise UnknownMemory(name)
@@ -443,3 +447,12 @@ class Memory:
                 **parts.router.status().to_dict(),
                 "unified": unified.to_dict(),
             }
+
+
+def _check_stored(layer: str) -> None:
+    """Raise InvalidRequest unless items of the layer can be stored."""
+    from router.memory.document_index import LAYER
+    from router.memory.layers import WRITABLE
+
+    if layer not in (*WRITABLE, LAYER):
+        raise InvalidRequest(f"layer: {layer!r} is none of {', '.join((*WRITABLE, LAYER))}")

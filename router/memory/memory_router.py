@@ -177,7 +177,7 @@ class MemoryRouter:
                 and ``types`` is given.
             StoreError: the vote cannot be written.
         """
-        self._named([layer])
+        self._check_known("layer", layer)
         if types is not None and route_id is None:
             about = tuple(types)
         elif route_id is not None and types is None:
@@ -278,10 +278,13 @@ class MemoryRouter:
         if isinstance(layers, str):
             raise InvalidRequest("layers: expected a list of names, not one string")
         for name in layers:
-            if name not in self._specs:
-                known = ", ".join(self._specs)
-                raise InvalidRequest(f"layers: no layer is named {name!r}; there are {known}")
+            self._check_known("layers", name)
         return tuple(dict.fromkeys(layers))
+
+    def _check_known(self, argument: str, name: str) -> None:
+        if name not in self._specs:
+            known = ", ".join(self._specs)
+            raise InvalidRequest(f"{argument}: no layer is named {name!r}; there are {known}")
 
     def _handed_out(
         self, route: MemoryRoute, query: str, started: float, *, cache_hit: bool

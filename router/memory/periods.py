@@ -38,18 +38,9 @@ class Expression:
         return " ".join(f"{text[:start]} {text[end:]}".split())
 
 
-def period_of(text: str, now: datetime) -> Period | None:
-    """The period that a text speaks of, its ends aware; None when it speaks of none.
-
-    Args:
-        now: aware; "today" is its day.
-    """
-    found = find_period(text, now)
-    return None if found is None else found.period
-
-
 def find_period(text: str, now: datetime) -> Expression | None:
-    """The period that a text speaks of, and the words that say so.
+    """The period that a text speaks of, its ends aware, and the words that say so; None when it
+    speaks of none. ``now`` is aware; "today" is its day.
 
     Of several phrases a relation between dates ("between", "since") wins over a single date, and
     otherwise the first one, the longest of those that begin there.

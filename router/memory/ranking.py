@@ -21,17 +21,14 @@ leaving out one of its conversations in turn, and the result is flat around them
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from router.memory.bm25 import MEMORIES, content_terms
 from router.memory.model import MemoryItem, Period
-from router.text import STOPWORDS, stem, stems, tokens
 
-K1: Final = 0.8
-"""Repeating a word says little in short memories."""
-B: Final = 0.4
 RELEVANCE_WEIGHT: Final = 0.2
 """Weight of relevance beside that of words, which is 1."""
 TIME_WEIGHT: Final = 0.1
@@ -57,7 +54,7 @@ def rank(
         relevances: of each item, in [0, 1].
         period: the time that the query speaks of.
     """
-    words = bm25(query, [item.content for item in items])
+    words = MEMORIES.shares(content_terms(query), [item.content for item in items])
     own = [
         word + RELEVANCE_WEIGHT * relevance + TIME_WEIGHT * closeness(item.created, period)
         for word, relevance, item in zip(words, relevances, items, strict=True)
@@ -65,31 +62,6 @@ def rank(
     scores = with_company(own, [session_of(item) for item in items])
     best = max(scores, default=0.0)
     return [score / best for score in scores] if best > 0 else scores
-
-
-def bm25(query: str, contents: Sequence[str]) -> list[float]:
-    """BM25 of each content among these contents, as a share of what a content could reach; in
-    [0, 1).
-
-    Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with
-    Lucene's IDF, ln(1 + (N - n + 0.5) / (n + 0.5)), which is never negative: all contents were
-    found for the query, so a term that all of them hold still counts a little.
-    """
-    words = tokens(query)
-    terms = {stem(word) for word in words if word not in STOPWORDS} or {stem(w) for w in words}
-    bags = [Counter(stems(content)) for content in contents]
-    lengths = [bag.total() for bag in bags]
-    mean = sum(lengths) / len(lengths) if any(lengths) else 1.0
-    norms = [K1 * (1 - B + B * length / mean) for length in lengths]
-    scores = [0.0] * len(bags)
-    reachable = 0.0
-    for term in sorted(terms):  # a sum's last digit must not hang on the order of a set
-        holders = [(number, bag[term]) for number, bag in enumerate(bags) if term in bag]
-        idf = math.log1p((len(bags) - len(holders) + 0.5) / (len(holders) + 0.5))
-        reachable += idf
-        for number, count in holders:
-            scores[number] += idf * count / (count + norms[number])
-    return [score / reachable for score in scores] if reachable > 0 else scores
 
 
 def with_company(scores: Sequence[float], groups: Sequence[Hashable | None]) -> list[float]:

@@ -375,10 +375,19 @@ def _reasons(
     if not pool.reports:
         reasons.append("Answering this needs no memory, so none was read.")
     elif not relevant:
-        reasons.append(f"Nothing relevant is stored: none of {len(pool.items)} items found fits.")
+        reasons.append(f"Nothing relevant is stored: {_unfit(len(pool.items))}.")
     else:
+        bear = f"{relevant} bears" if relevant == 1 else f"{relevant} bear"
+        best = "best is" if given == 1 else f"best {given} are"
+        items = "1 item" if len(pool.items) == 1 else f"{len(pool.items)} items"
         reasons.append(
-            f"Of {len(pool.items)} items found, {relevant} bear on the query with probability "
-            f"{RELEVANCE_FLOOR} or more; the best {given} are given."
+            f"Of {items} found, {bear} on the query with probability {RELEVANCE_FLOOR} or more; "
+            f"the {best} given."
         )
     return tuple(reasons)
+
+
+def _unfit(found: int) -> str:
+    if found <= 1:
+        return "the one item found does not fit" if found else "nothing was found"
+    return f"none of {found} items found fits"

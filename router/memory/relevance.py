@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
+from router.memory.bm25 import content_words
 from router.retrieval.encoders import Encoder
 from router.text import STOPWORDS, stem, stems, tokens
 
@@ -72,9 +73,8 @@ class _QueryWords:
 
     @classmethod
     def of(cls, query: str) -> Self:
-        words = tokens(query)
-        content = [word for word in words if word not in STOPWORDS] or words
-        weights = {stem(word): 1.0 + min(len(word), LONGEST) / LONGEST for word in content}
+        words = content_words(query)
+        weights = {stem(word): 1.0 + min(len(word), LONGEST) / LONGEST for word in words}
         return cls(weights, names_in(query) & weights.keys())
 
     def held_by(self, content: str) -> float:

@@ -19,20 +19,6 @@ from typing import Final, TypeAlias
 from router.errors import ConfigurationError
 from router.memory.model import QueryType
 
-BUILT_IN_LAYERS: Final = (
-    "session",
-    "project",
-    "user",
-    "semantic",
-    "graph",
-    "governance",
-    "episodic",
-    "procedural",
-    "prospective",
-    "planning",
-    "meta",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Route:

@@ -193,7 +193,9 @@ class LayerWeights:
         return version
 
     def _fault(self, error: Exception) -> StoreError:
-        return StoreError(f"layer weights: {self._path}: {error}")
+        return StoreError(
+            f"layer weights: {self._path}: {error}; they hold feedback only, and may be deleted"
+        )
 
 
 def _capped(useful: float, useless: float, at: float) -> _Evidence:

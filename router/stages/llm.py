@@ -24,7 +24,8 @@ from types import MappingProxyType
 from typing import Final
 
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
-from router.llm.breaker import CircuitBreaker, GuardedCall
+from router.llm.breaker import CircuitBreaker
+from router.llm.guarded import guarded_call
 from router.llm.ollama import OllamaModel
 from router.llm.openai import OpenAIModel
 from router.llm.prompt import (
@@ -256,7 +257,7 @@ class LLMStage:
                 return None
             log.calls += 1
             try:
-                completion = await _guarded_call(model, call, prompt, left)
+                completion = await guarded_call(model, call, prompt, seconds=left)
                 selection = parse_answer(completion.text, offered, provider=model.provider)
             except LLMUnavailable as error:
                 log.note(model, _message(error))
@@ -287,28 +288,6 @@ class LLMStage:
         """Seconds before the next try: exponential back-off with full jitter."""
         longest = min(_FIRST_PAUSE_SECONDS * 2**retries, _LONGEST_PAUSE_SECONDS)
         return max(self._random.uniform(0, longest), retry_after or 0.0)
-
-
-async def _guarded_call(
-    model: ChatModel, call: GuardedCall, prompt: Prompt, seconds: float
-) -> Completion:
-    """One call of one model, bounded in time, with the breaker told how it went."""
-    with call:
-        try:
-            async with asyncio.timeout(seconds):
-                completion = await model.complete(prompt, timeout_seconds=seconds)
-        except TimeoutError:
-            call.failed()
-            message = f"no answer within {seconds:.3g} s"
-            raise LLMUnavailable(model.provider, message) from None
-        except LLMAnswerError:
-            call.succeeded()  # the provider is up, whatever its model wrote
-            raise
-        except LLMError:
-            call.failed()
-            raise
-        call.succeeded()
-        return completion
 
 
 def _message(error: LLMError) -> str:

@@ -510,3 +510,111 @@ def test_a_locale_without_the_characters_gets_utf_8_all_the_same(memory: Run) ->
 def test_help_of_the_group_names_its_commands() -> None:
     shown = CliRunner().invoke(app, ["memory", "--help"]).stdout
     assert [command for command in COMMANDS if f"  {command} " not in shown] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("get", "x", "--layer", "cellar"), "layer: 'cellar' is none of session, project, user"),
+        (("delete", "x", "--layer", "cellar"), "layer: 'cellar' is none of session, project, user"),
+        (("feedback", "cellar", "--useful", "--query", "What is JWT?"), "layer: no layer is named"),
+        (("search", "x", "--strategy", "best"), "strategy: 'best' is none of primary_first, union"),
+        (
+            ("save", "x", "--layer", "session", "--created", "yesterday"),
+            "--created yesterday: write a date",
+        ),
+        (
+            ("save", "x", "--layer", "prospective", "--attribute", "due=tomorrow"),
+            "attributes.due: 'tomorrow' is not an ISO date, such as 2026-12-01",
+        ),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_may_stand_in_its_place(
+    run: Run, arguments: tuple[str, ...], said: str
+) -> None:
+    result = run("memory", *arguments)
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.split())
+
+
+def test_who_lacks_a_user_is_told_how_to_give_one(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ROUTER_MEMORY__USER")
+    result = run("memory", "save", "x", "--layer", "user")
+    assert result.exit_code == 2
+    assert "needs scope.user: name one, or the setting memory.user" in result.stderr
+
+
+def test_a_service_that_is_not_set_is_named_by_its_setting(run: Run) -> None:
+    assert "no memory service is set (setting memory.service.url)" in run("memory", "sync").stderr
+
+
+def test_a_service_that_cannot_be_reached_is_named_by_its_address(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROUTER_MEMORY__SERVICE__URL", "http://127.0.0.1:9")
+    result = run("memory", "search", "x", "--semantic-only")
+    assert "the memory service at 127.0.0.1:9 cannot be reached" in result.stderr
+
+
+def test_a_folder_of_memories_that_cannot_be_made_is_named_by_its_setting(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("", encoding="utf-8")
+    monkeypatch.setenv("ROUTER_MEMORY__DIRECTORY", str(file))
+    result = run("memory", "recall", "What is JWT?")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"error: the folder {file} of memories cannot be used: ")
+    assert "(setting memory.directory)" in result.stderr
+
+
+def test_a_document_that_is_no_text_is_named_with_the_first_wrong_byte(
+    run: Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "picture.md").write_bytes(b"ab\xff")
+    result = run("memory", "ingest", folder)
+    assert result.exit_code == 1
+    assert result.stderr.endswith("picture.md: left out: not UTF-8: byte 3\n")
+
+
+def test_a_layer_that_works_is_called_ok(memory: Callable[..., Result]) -> None:
+    rows = [line.split() for line in memory("status").stdout.splitlines()]
+    assert ["session", "ok"] in [row[:2] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (("recall",), "QUERY"),
+        (("save",), "TEXT"),
+        (("get",), "NAME"),
+        (("ingest",), "PATH"),
+    ],
+)
+def test_usage_names_arguments_as_the_documents_do(
+    run: Run, arguments: tuple[str, ...], shown: str
+) -> None:
+    usage = run("memory", *arguments, "--help").stdout.splitlines()[0]
+    assert usage.split()[-1].strip("{}[]") == shown
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("memory.db", "; it is left as it is: restore it, or move it away to begin anew"),
+        ("weights.sqlite3", "; they hold feedback only, and may be deleted"),
+    ],
+)
+def test_a_damaged_file_is_named_with_what_can_be_done_about_it(
+    run: Run, tmp_path: Path, file: str, said: str
+) -> None:
+    damaged = tmp_path / "memory" / file
+    damaged.parent.mkdir()
+    damaged.write_bytes(b"no database, but long enough for one " * 100)
+    result = run("memory", "recall", "What is JWT?")
+    assert result.exit_code == 1
+    assert result.stderr.endswith(f"{damaged}: file is not a database{said}\n")

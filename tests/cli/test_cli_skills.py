@@ -120,7 +120,7 @@ def test_search_shows_the_words_as_the_query_spells_them(run: Run, skills: Path)
 
 def test_search_refuses_an_empty_query(run: Run, skills: Path) -> None:
     result = run("skills", "search", " ", "--skills", skills)
-    assert (result.exit_code, result.stderr) == (2, "error: request: empty\n")
+    assert (result.exit_code, result.stderr) == (2, "error: query: empty\n")
 
 
 @pytest.fixture

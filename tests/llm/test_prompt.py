@@ -16,7 +16,6 @@ from router.llm.prompt import (
     MAX_BRIEF_CHARACTERS,
     MAX_DESCRIPTION_CHARACTERS,
     MAX_HISTORY_CHARACTERS,
-    MEMORY_LAYERS,
     Selection,
     answer_schema,
     ask_again,
@@ -28,6 +27,7 @@ from router.llm.prompt import (
 )
 from router.llm.protocol import Completion, OfferedSkill, OutputMode, Prompt, Token
 from router.request import Request, Turn
+from router.result import MEMORY_LAYERS
 
 GIT = OfferedSkill("git", "Work with version control.")
 TESTING = OfferedSkill("testing", "Write and run tests.")
@@ -71,6 +71,12 @@ def test_skills_come_first_sorted_then_history_then_the_request() -> None:
         {"role": "assistant", "text": "hi"},
     ]
     assert shown["request"] == "commit it"
+
+
+def test_the_instructions_name_every_memory_layer_in_order() -> None:
+    listed = build_prompt(Request.parse("x"), [GIT]).system.split("out of:")[1]
+    places = [listed.index(f"{name} (") for name in MEMORY_LAYERS]
+    assert places == sorted(places)
 
 
 def test_two_requests_over_the_same_skills_share_the_prompt_up_to_the_history() -> None:

@@ -149,8 +149,19 @@ async def test_the_status_counts_skills_and_reports_failures(
     assert failure["reason"]
     assert status["watching"] == "off"
     assert status["caches"]["exact"]["misses"] == 1
-    assert status["encoder"] == "wordllama"
+    assert status["encoder"] == "wordllama l2_supercat-256"
     assert status["models"] == []
+
+
+async def test_the_status_names_the_encoder_that_runs_and_no_address_of_it(
+    skills: Path, encoder: Encoder, tmp_path: Path
+) -> None:
+    given = FailingEncoder(encoder)
+    given.identity = "openai/http://hidden:hidden@127.0.0.1:9/v1/?key=hidden/small"
+    settings = Settings(state_dir=tmp_path / "state-here", llm={"enabled": False})
+    async with SemanticRouter(settings, roots=[skills], encoder=given) as router:
+        answer = await call(SkillServer(router), "router_status")
+    assert answer.structured_content["encoder"] == "openai small"
 
 
 async def test_the_status_names_the_models_and_shows_no_secret(

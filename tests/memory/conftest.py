@@ -1,4 +1,5 @@
-"""Fixtures for the tests of memory: the bundled encoder, loaded once, and a store of its own."""
+"""Fixtures for the tests of memory: the bundled encoder and a memory service, both started once,
+and a store of its own for each test."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from memory.remembered import NOW
+from servers.forgetful_server import ForgetfulServer
 
 from router.memory.stores.embedded import MemoryStore
 from router.retrieval.encoders import WordLlamaEncoder
@@ -38,3 +40,18 @@ def open_store(tmp_path: Path, encoder: WordLlamaEncoder) -> Iterator[Callable[.
 @pytest.fixture
 def store(open_store: Callable[..., MemoryStore]) -> MemoryStore:
     return open_store()
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[ForgetfulServer]:
+    made = ForgetfulServer()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def server(running: ForgetfulServer) -> Iterator[ForgetfulServer]:
+    """A service that holds nothing; at the end it must have seen valid requests only."""
+    running.reset()
+    yield running
+    assert running.violations == []

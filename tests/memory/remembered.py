@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from router.memory.model import LayerQuery, MemoryItem, Scope
-from router.memory.periods import find_period, period_of
+from router.memory.model import LayerQuery, MemoryItem, Period, Scope
+from router.memory.periods import find_period
 from router.text import STOPWORDS, tokens
 
 NOW = datetime(2024, 5, 15, 10, 30, tzinfo=UTC)
@@ -33,6 +33,12 @@ def ask(text: str, *entities: str) -> LayerQuery:
     rest = text if found is None else found.removed_from(text)
     words = dict.fromkeys(word for word in tokens(rest) if word not in STOPWORDS)
     return LayerQuery(text, tuple(words), entities, period_of(text, NOW), NOW)
+
+
+def period_of(text: str, now: datetime) -> Period | None:
+    """The period that a text speaks of."""
+    found = find_period(text, now)
+    return None if found is None else found.period
 
 
 def ids(found: Any) -> list[str]:

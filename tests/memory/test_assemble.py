@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from router.errors import InvalidRequest
-from router.memory.assemble import ContextAssembler, ContextSource, bm25
+from router.memory.assemble import ContextAssembler, ContextSource
 from router.memory.context import AssembledContext, RetrievalWeights, Side, Strategy
 from router.memory.model import LayerQuery, MemoryItem, Scope, ScoreKind
 from router.memory.patterns import QueryPatternTracker
@@ -265,11 +265,6 @@ def test_weights_that_do_not_sum_to_one_are_refused(documents: float, memory: fl
 
 def test_weights_may_miss_one_by_a_hundredth() -> None:
     assert RetrievalWeights(0.33, 0.66).of(Side.MEMORY) == 0.66
-
-
-def test_bm25_ranks_the_rarer_word_higher() -> None:
-    scores = bm25("rust ownership", ["rust rust", "ownership", "rust tools", "rust again"])
-    assert max(range(4), key=scores.__getitem__) == 1
 
 
 texts = st.lists(

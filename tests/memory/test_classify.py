@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from router.errors import ConfigurationError, InvalidRequest
 from router.memory.classify import MAX_LAYERS, QueryClassifier, classify
 from router.memory.model import Classification, LayerSpec, QueryType
-from router.memory.routing_table import BUILT_IN_LAYERS, ROUTING_TABLE, Route
+from router.memory.routing_table import ROUTING_TABLE, Route
+from router.result import MEMORY_LAYERS
 from router.retrieval.encoders import WordLlamaEncoder
 
 
@@ -152,7 +153,7 @@ def test_any_text_has_a_valid_and_repeatable_classification(text: str) -> None:
     assert classify(text) == classified
     chosen = [*classified.layers, *classified.secondary]
     assert len({choice.name for choice in chosen}) == len(chosen)
-    assert {choice.name for choice in chosen} <= set(BUILT_IN_LAYERS)
+    assert {choice.name for choice in chosen} <= set(MEMORY_LAYERS)
     assert all(0 < choice.weight <= 1 for choice in chosen)
     assert len(classified.layers) <= MAX_LAYERS
     assert len(set(classified.types)) == len(classified.types)
@@ -216,7 +217,7 @@ def test_a_table_that_cannot_be_meant_is_refused(
 def test_the_default_table_has_a_route_for_every_type_and_reaches_every_layer() -> None:
     assert set(ROUTING_TABLE) == set(QueryType)
     reached = {layer for route in ROUTING_TABLE.values() for layer in route.primary}
-    assert reached == set(BUILT_IN_LAYERS)
+    assert reached == set(MEMORY_LAYERS)
 
 
 CELLAR = LayerSpec(

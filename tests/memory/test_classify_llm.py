@@ -15,8 +15,7 @@ from router.llm.openai import OpenAIModel
 from router.memory.classify import QueryClassifier
 from router.memory.classify_llm import BREAKER_FAILURES, build_prompt, parse_answer
 from router.memory.model import LayerSpec, QueryType
-from router.memory.routing_table import BUILT_IN_LAYERS
-from router.result import LayerChoice
+from router.result import MEMORY_LAYERS, LayerChoice
 
 CELLAR = LayerSpec("cellar", "The wines in the cellar.")
 QUERY = "What is JWT?"
@@ -71,7 +70,7 @@ async def test_the_query_goes_out_as_data_and_the_schema_names_every_layer(
     ]
     schema = request.body["response_format"]["json_schema"]["schema"]
     offered = schema["properties"]["layers"]["items"]["enum"]
-    assert offered == [*BUILT_IN_LAYERS, "cellar", "none"]
+    assert offered == [*MEMORY_LAYERS, "cellar", "none"]
 
 
 @pytest.mark.parametrize(
@@ -158,11 +157,11 @@ async def test_without_models_the_rules_answer() -> None:
 )
 def test_an_answer_that_is_not_what_was_asked_for_is_not_used(text: str) -> None:
     with pytest.raises(LLMAnswerError, match="unusable answer"):
-        parse_answer(text, BUILT_IN_LAYERS, provider="openai")
+        parse_answer(text, MEMORY_LAYERS, provider="openai")
 
 
 def test_an_answer_in_a_code_fence_is_read() -> None:
-    parsed = parse_answer(f"```json\n{answer()}\n```", BUILT_IN_LAYERS, provider="openai")
+    parsed = parse_answer(f"```json\n{answer()}\n```", MEMORY_LAYERS, provider="openai")
     assert parsed.layers == ("graph", "project")
 
 

@@ -8,7 +8,8 @@ import pytest
 from router.memory.classify_cues import cues, second_question
 from router.memory.classify_model import NOTHING, Model
 from router.memory.classify_train import Example, folds_of, judged_unseen, read_examples, train
-from router.memory.routing_table import BUILT_IN_LAYERS, ROUTING_TABLE
+from router.memory.routing_table import ROUTING_TABLE
+from router.result import MEMORY_LAYERS
 from router.retrieval.encoders import WordLlamaEncoder
 
 
@@ -18,7 +19,7 @@ def examples() -> list[Example]:
 
 
 def test_there_are_many_examples_of_every_layer_and_of_none(examples: list[Example]) -> None:
-    counts = dict.fromkeys((*BUILT_IN_LAYERS, None), 0)
+    counts = dict.fromkeys((*MEMORY_LAYERS, None), 0)
     for example in examples:
         counts[example.kinds[0].primary] += 1
     assert min(counts.values()) >= 150

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -23,21 +23,6 @@ from router.memory.stores.forgetful_wire import (
     RequestRefused,
     ServiceLate,
 )
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[ForgetfulServer]:
-    made = ForgetfulServer()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def server(running: ForgetfulServer) -> Iterator[ForgetfulServer]:
-    """A service that holds nothing; at the end it must have seen valid requests only."""
-    running.reset()
-    yield running
-    assert running.violations == []
 
 
 @pytest.fixture(params=["http", "mcp"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 from hypothesis import given, settings
@@ -24,21 +24,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[ForgetfulServer]:
-    made = ForgetfulServer()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def server(running: ForgetfulServer) -> Iterator[ForgetfulServer]:
-    """A service that holds nothing; at the end it must have seen valid requests only."""
-    running.reset()
-    yield running
-    assert running.violations == []
 
 
 @pytest.fixture

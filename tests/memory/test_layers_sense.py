@@ -14,6 +14,7 @@ from router.memory.layers.graph import GraphLayer
 from router.memory.layers.procedural import ProceduralLayer, wilson
 from router.memory.model import BlockingLayer, Scope
 from router.memory.stores.embedded import MemoryStore
+from router.result import MEMORY_LAYERS
 
 EVERYBODY = Scope()
 ADA = Scope(user="ada", project="engine")
@@ -26,10 +27,8 @@ def layers(store: MemoryStore) -> Mapping[str, BlockingLayer]:
 
 def test_there_are_eleven_and_each_says_what_it_is(store: MemoryStore) -> None:
     layers = built_in_layers(store)
-    assert [layer.spec.name for layer in layers] == (
-        "session project user semantic graph governance episodic procedural prospective planning "
-        "meta"
-    ).split()
+    assert tuple(layer.spec.name for layer in layers) == MEMORY_LAYERS
+    assert len(MEMORY_LAYERS) == 11
     assert all(3 <= len(layer.spec.examples) <= 8 for layer in layers)
     assert {layer.spec.name: layer.spec.quality for layer in layers}["episodic"] == 0.85
     assert {layer.spec.name: layer.spec.quality for layer in layers}["semantic"] == 0.80

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memory.remembered import NOW
+from memory.remembered import NOW, period_of
 
 from router.memory.model import Period
-from router.memory.periods import find_period, period_of
+from router.memory.periods import find_period
 
 
 def day(text: str) -> datetime:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from router.memory.model import AttributeValue, MemoryItem, Period, Scope
-from router.memory.ranking import bm25, closeness, rank, session_of, with_company
+from router.memory.ranking import closeness, rank, session_of, with_company
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 MAY = Period(datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC))
@@ -30,48 +30,6 @@ def pools(draw: st.DrawFn) -> tuple[list[MemoryItem], list[float]]:
     contents = draw(st.lists(texts, max_size=8))
     items = [item(content, session=draw(sessions)) for content in contents]
     return items, [draw(shares) for _ in items]
-
-
-class TestBm25:
-    def test_the_content_with_the_rare_word_comes_first(self) -> None:
-        contents = ["Anna likes tea", "Anna broke the login", "Anna went home"]
-        scores = bm25("What did Anna do to the login?", contents)
-        assert scores.index(max(scores)) == 1
-
-    def test_a_word_that_all_hold_still_counts(self) -> None:
-        assert min(bm25("deploy", ["deploy a", "deploy b"])) > 0
-
-    def test_a_content_without_any_word_scores_nothing(self) -> None:
-        assert bm25("deploy staging", ["deploy to staging", "lunch"])[1] == 0
-
-    def test_words_are_compared_by_their_stems(self) -> None:
-        assert bm25("deploying", ["we deployed", "lunch"])[0] > 0
-
-    def test_function_words_count_when_there_are_no_others(self) -> None:
-        assert bm25("who are you", ["you are here", "lunch"])[0] > 0
-
-    @pytest.mark.parametrize("query", ["???", "deploy"])
-    def test_nothing_found_is_nothing_scored(self, query: str) -> None:
-        assert bm25(query, []) == []
-
-    def test_a_query_without_words_scores_everything_zero(self) -> None:
-        assert bm25("???", ["deploy", "!!!"]) == [0, 0]
-
-    @given(texts, st.lists(texts, max_size=8))
-    def test_scores_are_shares_of_what_can_be_reached(
-        self, query: str, contents: list[str]
-    ) -> None:
-        assert all(0 <= score < 1 for score in bm25(query, contents))
-
-    @given(texts, st.lists(texts, max_size=8), st.randoms(use_true_random=False))
-    def test_the_order_of_the_contents_does_not_matter(
-        self, query: str, contents: list[str], random: object
-    ) -> None:
-        places = list(range(len(contents)))
-        random.shuffle(places)  # type: ignore[attr-defined]
-        before = bm25(query, contents)
-        after = bm25(query, [contents[place] for place in places])
-        assert after == pytest.approx([before[place] for place in places])
 
 
 class TestCompany:

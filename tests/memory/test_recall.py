@@ -226,7 +226,7 @@ async def test_the_reasons_tell_the_path_and_what_is_missing() -> None:
         "The best answer so far bears on the query with probability 0.30, which is too low; "
         "reading graph made it 0.30.",
         "Layer graph is missing (error): ValueError: no.",
-        "Of 2 items found, 1 bear on the query with probability 0.1 or more; the best 1 are given.",
+        "Of 2 items found, 1 bears on the query with probability 0.1 or more; the best is given.",
     )
     assert not result.is_complete
     assert [report.status for report in result.layers] == [LayerStatus.OK, LayerStatus.ERROR]

@@ -7,10 +7,9 @@ from datetime import datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory.remembered import NOW
+from memory.remembered import NOW, period_of
 
 from router.errors import InvalidRequest
-from router.memory.periods import period_of
 from router.memory.rewrite import MAX_ENTITIES, rewrite
 from router.text import STOPWORDS
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -27,6 +27,7 @@ from router.memory.stores.forgetful import Forgetful, connect_service
 from router.memory.stores.forgetful_wire import Origin
 from router.memory.stores.outbox import Outbox
 from router.memory.stores.unified import (
+    NO_SERVICE,
     PATIENCE_SECONDS,
     ServiceFate,
     ServiceSide,
@@ -34,21 +35,6 @@ from router.memory.stores.unified import (
     UnifiedMemory,
 )
 from router.settings import MemorySettings
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[ForgetfulServer]:
-    made = ForgetfulServer()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def server(running: ForgetfulServer) -> Iterator[ForgetfulServer]:
-    """A service that holds nothing; at the end it must have seen valid requests only."""
-    running.reset()
-    yield running
-    assert running.violations == []
 
 
 @pytest.fixture
@@ -169,7 +155,7 @@ async def test_without_a_service_the_files_are_everything(files: FileStore) -> N
     report = await memory.save("Tokens are refreshed.", name="auth")
     assert report.service is ServiceFate.OFF
     answer = await memory.search("tokens", semantic_only=True)
-    assert (answer.items, answer.service.reason) == ((), "no memory service is set")
+    assert (answer.items, answer.service.reason) == ((), NO_SERVICE)
     assert (await memory.status()).service == "off"
     await memory.aclose()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import textwrap
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -24,21 +24,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[ForgetfulServer]:
-    made = ForgetfulServer()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def server(running: ForgetfulServer) -> Iterator[ForgetfulServer]:
-    """A service that holds nothing; at the end it must have seen valid requests only."""
-    running.reset()
-    yield running
-    assert running.violations == []
 
 
 @pytest.fixture

@@ -14,19 +14,9 @@ from router.memory.layers.prospective import ProspectiveLayer
 from router.memory.layers.timed import TimedLayer
 from router.memory.model import BlockingLayer
 from router.memory.stores.embedded import MemoryStore
+from router.result import MEMORY_LAYERS
 
-WRITABLE: Final = (
-    "session",
-    "project",
-    "user",
-    "semantic",
-    "graph",
-    "governance",
-    "episodic",
-    "procedural",
-    "prospective",
-    "planning",
-)
+WRITABLE: Final = tuple(name for name in MEMORY_LAYERS if name != specs.META.name)
 """Layers that items can be saved to; ``meta`` only counts what the others hold."""
 
 

@@ -8,6 +8,10 @@ from typing import Final
 from router.memory.model import LayerQuery, LayerSpec, MemoryItem, Scope, ScoreKind
 from router.memory.stores.embedded import MemoryStore
 from router.memory.stores.fusion import at_place
+from router.memory.stores.spaces import EVERYTHING, Filter
+
+POOL: Final = 4
+"""Items to look at for one that is wanted, before a layer reorders them."""
 
 
 class StoredLayer:
@@ -28,6 +32,21 @@ class StoredLayer:
             self.spec.name, query.text, words=words_of(query), scope=scope, k=k
         )
 
+    def _pool(
+        self,
+        query: LayerQuery,
+        *,
+        scope: Scope,
+        k: int,
+        words: str | None = None,
+        where: Filter = EVERYTHING,
+    ) -> Sequence[MemoryItem]:
+        """By words (None: those of the query) and meaning more than the ``k`` best, to reorder."""
+        words = words_of(query) if words is None else words
+        return self._store.search(
+            self.spec.name, query.text, words=words, scope=scope, k=POOL * k, where=where
+        )
+
 
 class OwnedLayer(StoredLayer):
     """A layer whose items belong to one user, or one project; who asks for none finds none."""
@@ -42,10 +61,6 @@ class OwnedLayer(StoredLayer):
 def words_of(query: LayerQuery) -> str:
     """What to look for by words."""
     return " ".join(query.terms) or query.text
-
-
-POOL: Final = 4
-"""Items to look at for one that is wanted, before a layer reorders them."""
 
 
 def reordered(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from router.memory.layers.base import POOL, StoredLayer, fused_score, reordered, words_of
+from router.memory.layers.base import StoredLayer, fused_score, reordered
 from router.memory.model import LayerQuery, MemoryItem, Scope
 from router.memory.stores.fusion import at_place
 from router.memory.stores.spaces import Filter
@@ -26,14 +26,7 @@ class GovernanceLayer(StoredLayer):
         where = Filter(period=query.period)
         if not query.terms:
             return self._store.newest(self.spec.name, scope=scope, k=k, where=where)
-        found = self._store.search(
-            self.spec.name,
-            query.text,
-            words=words_of(query),
-            scope=scope,
-            k=POOL * k,
-            where=where,
-        )
+        found = self._pool(query, scope=scope, k=k, where=where)
         asked = frozenset(stems(query.text))
         return reordered(
             found, lambda item: fused_score(item) + at_place(0) * _named(item, asked), k

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from router.memory.layers.base import POOL, StoredLayer, fused_score, reordered, words_of
+from router.memory.layers.base import StoredLayer, fused_score, reordered
 from router.memory.model import LayerQuery, MemoryItem, Scope
 
 PROVEN: Final = 0.1
@@ -23,9 +23,7 @@ class ProceduralLayer(StoredLayer):
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
         """As ``BlockingLayer`` says; scores are fused."""
-        found = self._store.search(
-            self.spec.name, query.text, words=words_of(query), scope=scope, k=POOL * k
-        )
+        found = self._pool(query, scope=scope, k=k)
         best = reordered(
             found, lambda item: fused_score(item) * (1 + PROVEN * wilson(*outcomes(item))), k
         )

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from router.memory.asking import TASK_STEMS
-from router.memory.layers.base import POOL, StoredLayer, fused_score, reordered
+from router.memory.layers.base import StoredLayer, fused_score, reordered
 from router.memory.model import LayerQuery, MemoryItem, Period, Scope
 from router.memory.stores.spaces import Filter
 from router.text import stem
@@ -37,14 +37,7 @@ class ProspectiveLayer(StoredLayer):
         subject = [term for term in query.terms if stem(term) not in TASK_STEMS]
         if not subject:
             return self._store.soonest(self.spec.name, scope=scope, k=k, where=where)
-        found = self._store.search(
-            self.spec.name,
-            query.text,
-            words=" ".join(subject),
-            scope=scope,
-            k=POOL * k,
-            where=where,
-        )
+        found = self._pool(query, scope=scope, k=k, words=" ".join(subject), where=where)
         return reordered(
             found, lambda item: fused_score(item) * (1 + URGENCY * _urgency(item, query.now)), k
         )

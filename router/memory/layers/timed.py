@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from router.memory.asking import EVENT_STEMS
-from router.memory.layers.base import (
-    POOL,
-    StoredLayer,
-    fused_score,
-    recency_shares,
-    reordered,
-    words_of,
-)
+from router.memory.layers.base import StoredLayer, fused_score, recency_shares, reordered
 from router.memory.model import LayerQuery, LayerSpec, MemoryItem, Scope
 from router.memory.stores.embedded import MemoryStore
 from router.memory.stores.spaces import Filter
@@ -39,14 +32,7 @@ class TimedLayer(StoredLayer):
         where = Filter(period=query.period)
         if all(stem(term) in EVENT_STEMS for term in query.terms):
             return self._store.newest(self.spec.name, scope=scope, k=k, where=where)
-        found = self._store.search(
-            self.spec.name,
-            query.text,
-            words=words_of(query),
-            scope=scope,
-            k=POOL * k,
-            where=where,
-        )
+        found = self._pool(query, scope=scope, k=k, where=where)
         recency = recency_shares(found)
         return reordered(
             found, lambda item: fused_score(item) + self._recency * recency[item.id], k

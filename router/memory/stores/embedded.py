@@ -31,7 +31,14 @@ from router.memory.stores.item_vectors import EXACT_ROWS, ItemVectors
 from router.memory.stores.items_db import ItemsDb, next_generation
 from router.memory.stores.lexical import find_by_words, query_terms
 from router.memory.stores.rows import Changes, Draft, find_space, load, make_space, read_item
-from router.memory.stores.spaces import Filter, Space, newest_rows, scope_key, visible_spaces
+from router.memory.stores.spaces import (
+    EVERYTHING,
+    Filter,
+    Space,
+    newest_rows,
+    scope_key,
+    visible_spaces,
+)
 from router.request import check_text
 
 if TYPE_CHECKING:
@@ -41,7 +48,6 @@ _log: Final = logging.getLogger(__name__)
 
 POOL: Final = 50
 """Rows that each side gives to the fusion at least."""
-_EVERYTHING: Final = Filter()
 
 
 class MemoryStore:
@@ -76,7 +82,10 @@ class MemoryStore:
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreError(f"{directory}: {error}") from error
+            raise StoreError(
+                f"the folder {directory} of memories cannot be used: {error.strerror or error} "
+                "(setting memory.directory)"
+            ) from error
         db = ItemsDb(directory / "memory.db")
         vectors = ItemVectors(db, directory / "vectors", encoder, exact_rows=exact_rows)
         try:
@@ -225,7 +234,7 @@ class MemoryStore:
             next_generation(db)
 
     def lexical(
-        self, layer: str, text: str, *, scope: Scope, k: int, where: Filter = _EVERYTHING
+        self, layer: str, text: str, *, scope: Scope, k: int, where: Filter = EVERYTHING
     ) -> list[MemoryItem]:
         """The items that hold words of a text, by BM25, best first."""
         _check_query(text)
@@ -235,7 +244,7 @@ class MemoryStore:
             return load(db, spaces, found, ScoreKind.BM25, k)
 
     def semantic(
-        self, layer: str, text: str, *, scope: Scope, k: int, where: Filter = _EVERYTHING
+        self, layer: str, text: str, *, scope: Scope, k: int, where: Filter = EVERYTHING
     ) -> list[MemoryItem]:
         """The items nearest to a text by cosine similarity, best first.
 
@@ -255,7 +264,7 @@ class MemoryStore:
         *,
         scope: Scope,
         k: int,
-        where: Filter = _EVERYTHING,
+        where: Filter = EVERYTHING,
         words: str | None = None,
     ) -> list[MemoryItem]:
         """The best items by words and by meaning together, best first; see ``fuse``.
@@ -272,7 +281,7 @@ class MemoryStore:
             return load(db, spaces, found, ScoreKind.FUSED, k)
 
     def newest(
-        self, layer: str, *, scope: Scope, k: int, where: Filter = _EVERYTHING
+        self, layer: str, *, scope: Scope, k: int, where: Filter = EVERYTHING
     ) -> list[MemoryItem]:
         """The latest items, latest first, scored by their place."""
         with self._db.reading() as db:
@@ -281,7 +290,7 @@ class MemoryStore:
             return load(db, spaces, _placed(rows), ScoreKind.FUSED, k)
 
     def soonest(
-        self, layer: str, *, scope: Scope, k: int, where: Filter = _EVERYTHING
+        self, layer: str, *, scope: Scope, k: int, where: Filter = EVERYTHING
     ) -> list[MemoryItem]:
         """The items in the order of their attribute ``due``, those without one last; scored by
         their place."""
@@ -324,14 +333,14 @@ class MemoryStore:
         _check_query(text)
         with self._db.reading() as db:
             spaces = visible_spaces(db, scope, [layer])
-            found = self._fused(db, spaces, text, text, k, _EVERYTHING)
+            found = self._fused(db, spaces, text, text, k, EVERYTHING)
             named = entities_in(db, spaces, " ".join([*names, text]))
             for row, hops in walk(db, spaces, named, depth).items():
                 found[row] = found.get(row, 0.0) + 1.0 / (1 + hops)
             return load(db, spaces, best_first(found), ScoreKind.FUSED, k)
 
     def coverage(
-        self, words: str, *, scope: Scope, where: Filter = _EVERYTHING
+        self, words: str, *, scope: Scope, where: Filter = EVERYTHING
     ) -> tuple[Coverage, ...]:
         """What the layers hold that the scope sees, fullest layer first.
 

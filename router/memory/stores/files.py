@@ -25,9 +25,9 @@ from typing import Final
 from rapidfuzz import fuzz, process
 
 from router.errors import InvalidRequest, ReadOnlyMemory, StoreError, UnknownMemory
+from router.memory.bm25 import TextIndex
 from router.memory.model import MAX_CONTENT_CHARACTERS, MemoryItem, ScoreKind
 from router.memory.stores.contents import check_tags, memory_digest
-from router.memory.stores.file_index import TextIndex
 from router.memory.stores.file_names import (
     GLOBAL,
     SUFFIX,

@@ -22,10 +22,10 @@ from pydantic import SecretStr
 from router.errors import EncoderError, MemoryServiceError
 from router.flight import in_thread
 from router.llm.breaker import BreakerState, CircuitBreaker
+from router.memory.bm25 import content_terms
 from router.memory.chunking import split
 from router.memory.model import MemoryItem, ScoreKind
 from router.memory.stores.contents import readable, title_of
-from router.memory.stores.file_index import query_terms
 from router.memory.stores.forgetful_http import HttpMemoryService
 from router.memory.stores.forgetful_mcp import McpMemoryService
 from router.memory.stores.forgetful_wire import (
@@ -193,7 +193,7 @@ class Forgetful:
         if len(similarities) == len(found):
             return similarities, ScoreKind.COSINE
         texts = [f"{each.title}\n{each.content}" for each in found]
-        wanted = set(query_terms(query))
+        wanted = set(content_terms(query))
         shares = [len(wanted.intersection(stems(text))) / max(len(wanted), 1) for text in texts]
         cosines = await self._cosines(query, texts)
         if cosines is None:

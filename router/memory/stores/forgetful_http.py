@@ -21,6 +21,7 @@ from router.memory.stores.forgetful_wire import (
     parse_memory,
     parse_query,
     query_arguments,
+    unreachable,
 )
 
 _MEMORIES: Final = "/api/v1/memories"
@@ -97,8 +98,7 @@ class HttpMemoryService:
                 f"the memory service gave no answer within {self._timeout:g} s"
             ) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            what = str(error) or type(error).__name__
-            raise MemoryServiceError(f"the memory service cannot be reached: {what}") from error
+            raise unreachable(str(self._client.base_url), error) from error
         if response.is_success:
             return body
         kind = RequestRefused if response.status_code in _REFUSALS else MemoryServiceError

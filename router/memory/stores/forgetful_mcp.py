@@ -25,6 +25,7 @@ from router.memory.stores.forgetful_wire import (
     parse_memory,
     parse_query,
     query_arguments,
+    unreachable,
 )
 
 if TYPE_CHECKING:
@@ -108,8 +109,7 @@ class McpMemoryService:
             fault = _innermost(error)
             if isinstance(fault, MemoryServiceError):
                 raise fault from None
-            what = str(fault) or type(fault).__name__
-            raise MemoryServiceError(f"the memory service cannot be reached: {what}") from error
+            raise unreachable(self._url, fault) from error
         if result.is_error:
             text = _text(result)
             is_final = "VALIDATION_ERROR" in text or "not found" in text

@@ -295,6 +295,13 @@ def _parsed(model: type[_W], body: bytes) -> _W:
         ) from None
 
 
+def unreachable(url: str, fault: BaseException) -> MemoryServiceError:
+    """What to say of a service that gave no answer; by its address, without what else is in it."""
+    host = urlsplit(url).netloc.rpartition("@")[2]
+    what = str(fault) or type(fault).__name__
+    return MemoryServiceError(f"the memory service at {host} cannot be reached: {what}")
+
+
 def headers_with(token: str | None) -> Mapping[str, str]:
     """The headers of every request. Without compression a reply's size is what arrives."""
     plain = {"Accept-Encoding": "identity"}

@@ -167,7 +167,7 @@ class ItemsDb:
                 db = self._connect()
             yield db
         except sqlite3.Error as error:
-            raise StoreError(f"{self._path}: {error}") from error
+            raise StoreError(f"{self._path}: {error}{_way_out(error)}") from error
         finally:
             if db is not None:
                 self._give_back(db)
@@ -199,6 +199,16 @@ class ItemsDb:
                     db.executescript(_CREATE)
         except OSError as error:  # FileLock's Timeout is one
             raise StoreError(f"{self._path}: {error}") from error
+
+
+def _way_out(error: sqlite3.Error) -> str:
+    """What to do about a damaged file, which is never begun anew: nothing else holds memories."""
+    if getattr(error, "sqlite_errorcode", None) not in (
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_CORRUPT,
+    ):
+        return ""
+    return "; it is left as it is: restore it, or move it away to begin anew"
 
 
 def _holds_anything(db: sqlite3.Connection) -> bool:

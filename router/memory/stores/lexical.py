@@ -4,7 +4,7 @@ FTS5's own ``bm25`` counts over the whole table, so its scores in one scope woul
 others save in theirs; and it reads every row that holds a word, so a common word makes it slow. It
 is used to find candidates: by the rare words of the query, so many that together they match a
 bounded number of rows. Those are scored with all the words, by statistics of the visible spaces
-alone: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009).
+alone.
 
 A term is indexed together with the number of its space (``7:deploy``), so that a search reads
 nothing of other spaces. Terms are stems, made here for both the index and the query.
@@ -13,19 +13,16 @@ nothing of other spaces. Terms are stems, made here for both the index and the q
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from router.memory.bm25 import MEMORIES, content_terms, idf, mean_length
 from router.memory.stores.fusion import best_first
 from router.memory.stores.items_db import marks
 from router.memory.stores.spaces import Filter, Space, ids_of, narrow_rows
-from router.text import STOPWORDS, stem, stems, tokens
+from router.text import stems
 
-K1: Final = 0.8
-B: Final = 0.4
-"""Memories are short: repeating a word in one says little, and a longer one is no weaker."""
 MATCHES: Final = 1_500
 """Rows that FTS5 reads and ranks for a query; about 1 µs each."""
 CANDIDATES: Final = 60
@@ -44,9 +41,7 @@ def index_terms(text: str) -> list[str]:
 
 def query_terms(text: str) -> list[str]:
     """The different terms to look for; function words only when there is nothing else."""
-    words = tokens(text)
-    content = [word for word in words if word not in STOPWORDS]
-    return list(dict.fromkeys(stem(word)[:MAX_TERM_CHARACTERS] for word in content or words))
+    return list(dict.fromkeys(term[:MAX_TERM_CHARACTERS] for term in content_terms(text)))
 
 
 def indexed(space: int, terms: Iterable[str]) -> str:
@@ -140,12 +135,10 @@ def _scores(
     db: sqlite3.Connection, spaces: Sequence[Space], rows: Iterable[int], frequency: dict[str, int]
 ) -> dict[int, float]:
     total = sum(space.items for space in spaces)
-    mean = max(sum(space.words for space in spaces) / total, 1.0)
-    idf = {
-        term: math.log1p((total - count + 0.5) / (count + 0.5)) for term, count in frequency.items()
-    }
+    mean = mean_length(sum(space.words for space in spaces), total)
+    weights = {term: idf(holders, total) for term, holders in frequency.items()}
     needles = {
-        space.id: [(indexed(space.id, [term]), weight) for term, weight in idf.items()]
+        space.id: [(indexed(space.id, [term]), weight) for term, weight in weights.items()]
         for space in spaces
     }
     scores: dict[int, float] = {}
@@ -153,11 +146,11 @@ def _scores(
         "SELECT row, space, length, words FROM items WHERE row IN (SELECT value FROM json_each(?))",
         (json.dumps(list(rows)),),
     ):
-        norm = K1 * (1 - B + B * length / mean)
+        norm = MEMORIES.length_norm(length, mean)
         score = 0.0
         for needle, weight in needles[space]:
             if count := words.count(needle):
-                score += weight * count * (K1 + 1) / (count + norm)
+                score += weight * MEMORIES.gain(count / norm)
         if score > 0:
             scores[row] = score
     return scores

@@ -57,7 +57,10 @@ class Draft:
         """
         needed = REQUIRED_SCOPE.get(item.layer)
         if needed is not None and getattr(item.scope, needed) is None:
-            raise InvalidRequest(f"layer {item.layer}: an item needs scope.{needed}")
+            raise InvalidRequest(
+                f"layer {item.layer}: an item needs scope.{needed}: "
+                f"name one, or the setting memory.{needed}"
+            )
         status = item.attributes.get("status", "open" if item.layer == "prospective" else None)
         due = item.attributes.get("due")
         named = [item.attributes.get(name) for name in NAMED_ATTRIBUTES]
@@ -277,12 +280,14 @@ def _seconds(moment: datetime) -> float:
 
 
 def _due(value: AttributeValue) -> float:
-    if not isinstance(value, str):
-        raise InvalidRequest(f"attributes.due: {value!r} is not an ISO date")
     try:
+        if not isinstance(value, str):
+            raise ValueError
         moment = datetime.fromisoformat(value)
     except ValueError:
-        raise InvalidRequest(f"attributes.due: {value!r} is not an ISO date") from None
+        raise InvalidRequest(
+            f"attributes.due: {value!r} is not an ISO date, such as 2026-12-01"
+        ) from None
     if len(value) <= len("2024-05-02"):
         moment += timedelta(days=1, seconds=-1)
     return _seconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from router.memory.model import Period, Scope
 from router.memory.stores.items_db import marks
@@ -63,6 +64,10 @@ class Filter:
             conditions.append("items.status = ?")
             values.append(self.status)
         return " AND ".join(conditions), tuple(values)
+
+
+EVERYTHING: Final = Filter()
+"""A filter that leaves all items."""
 
 
 def visible_spaces(

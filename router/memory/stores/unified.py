@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from router.retrieval.encoders import Encoder
     from router.settings import MemorySettings
 
+NO_SERVICE: Final = "no memory service is set (setting memory.service.url)"
 MAX_QUERY: Final = 500
 MAX_LIMIT: Final = 100
 PATIENCE_SECONDS: Final = forgetful.PROBE_SECONDS
@@ -228,7 +229,7 @@ class UnifiedMemory:
         if lexical_only and semantic_only:
             raise InvalidRequest("lexical_only and semantic_only exclude each other")
         if strategy not in set(MergeStrategy):
-            raise InvalidRequest(f"strategy: one of {', '.join(MergeStrategy)}")
+            raise InvalidRequest(f"strategy: {strategy!r} is none of {', '.join(MergeStrategy)}")
         patience = ALONE_SECONDS if semantic_only else PATIENCE_SECONDS
         (ours, files), (theirs, service) = await asyncio.gather(
             self._search_files(query, limit) if not semantic_only else _unasked("semantic_only"),
@@ -297,14 +298,14 @@ class UnifiedMemory:
             StoreError: the outbox cannot be used.
         """
         if self._delivery is None:
-            return SyncReport(fault="no memory service is set")
+            return SyncReport(fault=NO_SERVICE)
         return await self._delivery.sync(dry_run=dry_run, seconds=seconds)
 
     async def status(self) -> UnifiedStatus:
         """How both sides are; takes half a second at most when the service is dead."""
         names, problems = await in_thread(lambda: (self._files.names(), self._files.problems()))
         if self._side is None or self._delivery is None:
-            return UnifiedStatus(len(names), problems, "off", "no memory service is set", 0)
+            return UnifiedStatus(len(names), problems, "off", NO_SERVICE, 0)
         fault = await self._side.service.probe()
         return UnifiedStatus(
             files=len(names),
@@ -329,7 +330,7 @@ class UnifiedMemory:
         self, query: str, limit: int, patience: float
     ) -> tuple[list[MemoryItem], SourceReport]:
         if self._side is None:
-            return await _unasked("no memory service is set")
+            return await _unasked(NO_SERVICE)
         started = time.perf_counter()
         try:
             found = await self._side.service.search(query, k=limit, within_seconds=patience)

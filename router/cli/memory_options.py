@@ -1,0 +1,49 @@
+"""What the memory commands share: whose memories, and the memory that they lead to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
+
+import typer
+
+from router.cli.options import read_settings
+
+if TYPE_CHECKING:
+    from router.memory.memory import Memory
+    from router.memory.model import Scope
+    from router.settings import Settings
+
+T = TypeVar("T")
+
+User: TypeAlias = Annotated[str | None, typer.Option("--user", help="Whose memories.")]
+Project: TypeAlias = Annotated[str | None, typer.Option("--project", help="Of which project.")]
+Session: TypeAlias = Annotated[str | None, typer.Option("--session", help="Of which session.")]
+
+
+def run(work: Callable[[Memory, Settings], Awaitable[T]]) -> T:
+    """Do something with an open memory, and close it whatever happens."""
+
+    async def opened() -> T:
+        from router.memory.memory import Memory
+
+        settings = read_settings()
+        async with Memory(settings) as memory:
+            return await work(memory, settings)
+
+    return asyncio.run(opened())
+
+
+def scope_of(
+    settings: Settings, user: str | None, project: str | None, session: str | None
+) -> Scope:
+    """Who asks: what the command line says, else the settings."""
+    from router.memory.model import Scope
+
+    given = settings.memory
+    return Scope(
+        given.user if user is None else user,
+        given.project if project is None else project,
+        given.session if session is None else session,
+    )
