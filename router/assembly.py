@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from router.errors import StoreError
-from router.learning.evidence import EvidenceStore
+from router.learning.evidence import EvidenceStore, evidence_file
 from router.learning.learner import Learner
 from router.llm.protocol import ChatModel
 from router.memory.classify import QueryClassifier
@@ -150,7 +150,7 @@ def _learner(settings: Settings, encoder: Encoder, *, has_llm: bool) -> Learner 
     if not settings.learning.enabled:
         return None
     try:
-        store = EvidenceStore(settings.state_dir / "evidence.sqlite3", clock=time.time)
+        store = EvidenceStore(evidence_file(settings.state_dir), clock=time.time)
     except StoreError as error:
         _log.error("nothing is learnt: %s", error)
         return None

@@ -16,8 +16,9 @@ from time import perf_counter_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from router.errors import ConfigurationError, InvalidRequest
+from router.errors import ConfigurationError, InvalidRequest, StoreError
 from router.flight import SingleFlight
+from router.learning.evidence import evidence_file
 from router.live import LiveSkills
 from router.memory.model import MAX_QUERY_CHARACTERS
 from router.request import Request, Turn
@@ -456,12 +457,17 @@ class SemanticRouter:
         """What the router has learnt.
 
         Raises:
-            RuntimeError: the router is not open, or learning is switched off.
+            RuntimeError: the router is not open.
+            ConfigurationError: learning is switched off.
+            StoreError: the evidence cannot be opened.
         """
         learner = self._live.parts.learner
-        if learner is None:
-            raise RuntimeError("learning is switched off, or its evidence cannot be opened")
-        return learner
+        if learner is not None:
+            return learner
+        if not self.settings.learning.enabled:
+            raise ConfigurationError("setting learning.enabled: learning is switched off")
+        file = evidence_file(self.settings.state_dir)
+        raise StoreError(f"{file} cannot be opened (the log says why); move it away to begin anew")
 
     def _noted(self, asked: Request, context: str, result: RoutingResult) -> RoutingResult:
         """The result, kept in mind for feedback."""

@@ -35,7 +35,6 @@ def show_status(folders: SkillFolders = None, as_json: AsJson = False) -> None:
 
     async def status() -> dict[str, Any]:
         async with open_router(folders, read_settings()) as router:
-            await router.learned()
             return router.learner.status()
 
     known = asyncio.run(status())
@@ -54,6 +53,37 @@ def show_status(folders: SkillFolders = None, as_json: AsJson = False) -> None:
         fitted = "yes" if state["calibrated"] else "not yet"
         table.add_row(f"calibration of {stage}", f"{fitted}, {state['outcomes']} outcomes")
     output.screen().print(table)
+
+
+@app.command("train", epilog=EXIT_CODES)
+def train_model(folders: SkillFolders = None, as_json: AsJson = False) -> None:
+    """Fit the local model on all evidence and the skills' own examples now, and keep it.
+
+    A router that stays open does so by itself; commands that answer one request use what is kept.
+    """
+
+    async def train() -> dict[str, Any]:
+        async with open_router(folders, read_settings()) as router:
+            learner = router.learner
+            with output.progress("training"):
+                await router.learned()
+            return learner.status()
+
+    known = asyncio.run(train())
+    if as_json:
+        output.print_json({name: known[name] for name in ("model", "last_training")})
+        return
+    if known["model"] is None:
+        typer.echo("there is nothing to learn from: examples of two answers are needed", err=True)
+        return
+    done, model = known["last_training"], known["model"]
+    if done is None:
+        said = "the kept model is up to date"
+    elif done["shipped"]:
+        said = "a new model serves"
+    else:
+        said = "the earlier model was better on the newest examples, and serves on"
+    typer.echo(f"{said}: version {model['version']}, {model['examples']} examples")
 
 
 @app.command("reset", epilog=EXIT_CODES)
@@ -221,12 +251,12 @@ def _evidence() -> Iterator[EvidenceStore]:
     """The evidence as a router with these settings opens it."""
     import time
 
-    from router.learning.evidence import EvidenceStore
+    from router.learning.evidence import EvidenceStore, evidence_file
 
     settings = read_settings()
     if not settings.learning.enabled:
         raise ConfigurationError("setting learning.enabled: learning is switched off")
-    store = EvidenceStore(settings.state_dir / "evidence.sqlite3", clock=time.time)
+    store = EvidenceStore(evidence_file(settings.state_dir), clock=time.time)
     try:
         yield store
     finally:

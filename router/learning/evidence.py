@@ -141,6 +141,11 @@ def self_description(skill: SkillManifest) -> str:
     return hashlib.blake2b("\0".join(said).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
+def evidence_file(state_dir: Path) -> Path:
+    """Where a router that keeps its state in a folder keeps what it learns."""
+    return state_dir / "evidence.sqlite3"
+
+
 class EvidenceStore:
     """The evidence file; safe to use from several threads."""
 

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,8 @@ _MALFORMED: Final = (ValueError, TypeError, AttributeError)
 
 BODY_SHARE: Final = 0.75
 """Weight of a skill's body beside its head in the static vector."""
+FEW_TEXTS: Final = 4
+"""The bundled encoder tokenizes so many one by one."""
 
 
 @runtime_checkable
@@ -103,11 +105,17 @@ class WordLlamaEncoder:
         long text is not drowned by the few words that it repeats most."""
         table = self._model.embedding
         rows = np.zeros((len(texts), table.shape[1]), dtype=np.float32)
-        encodings = self._model.tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        for row, encoding in zip(rows, encodings, strict=True):
+        for row, encoding in zip(rows, self._encodings(texts), strict=True):
             tokens, counts = np.unique(np.asarray(encoding.ids, dtype=np.int64), return_counts=True)
             row[:] = (np.sqrt(counts) if damped else counts) @ table[tokens]
         return rows
+
+    def _encodings(self, texts: Sequence[str]) -> Sequence[Any]:
+        tokenizer = self._model.tokenizer
+        if len(texts) > FEW_TEXTS:
+            return list(tokenizer.encode_batch(list(texts), add_special_tokens=False))
+        # A batch is spread over threads, which a busy machine takes long to wake.
+        return [tokenizer.encode(text, add_special_tokens=False) for text in texts]
 
 
 class _HeadEncoder(ABC):

@@ -111,3 +111,34 @@ def test_labelled_requests_calibrate_the_vector_stage(
     assert (fitted["vector"]["calibrated"], fitted["vector"]["outcomes"]) == (True, 25)
     result = json.loads(run("route", "rebase the branch", "--skills", str(skills), "--json").stdout)
     assert (result["calibrated"], result["evidence_count"]) == (True, 25)
+
+
+def test_what_is_trained_serves_the_commands_after_it(
+    run: Callable[..., Result], skills: Path, tmp_path: Path
+) -> None:
+    rows = [
+        {"request": f"{verb} the flux capacitor {n}", "skills": [skill]}
+        for n in range(24)
+        for verb, skill in (("polish", "git"), ("weigh", "testing"), ("paint", "writer"))
+    ]
+    source = lines(tmp_path / "labels.jsonl", *rows)
+    assert run("learn", "import", str(source), "--skills", str(skills)).exit_code == 0
+    done = run("learn", "train", "--skills", str(skills), "--json")
+    assert json.loads(done.stdout)["last_training"]["shipped"]
+    again = run("learn", "train", "--skills", str(skills))
+    assert "the kept model is up to date" in again.stdout
+    found = run("route", "weigh the flux capacitor 30", "--skills", str(skills), "--json")
+    assert json.loads(found.stdout)["selected_skills"] == ["testing"]
+
+
+def test_with_nothing_to_learn_from_training_says_so(
+    run: Callable[..., Result], tmp_path: Path
+) -> None:
+    folder = tmp_path / "bare" / "git"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(
+        "---\nname: git\ndescription: Version control.\n---\n\nUse it.\n"
+    )
+    done = run("learn", "train", "--skills", str(tmp_path / "bare"))
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "nothing to learn from" in done.stderr

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+from shutil import copytree, rmtree
 
 import pytest
 from cascade import SHIPPED, answer, router_over
 from servers.openai_server import OpenAIServer, completion
 
-from router import InvalidRequest, SemanticRouter
-from router.learning.evidence import EvidenceStore, Example, Source
+from router import ConfigurationError, InvalidRequest, SemanticRouter, StoreError
+from router.learning.evidence import EvidenceStore, Example, Source, evidence_file
 from router.learning.learner import Learner
 from router.request import Request
 from router.result import Decision, Outcome, Stage
@@ -110,7 +113,7 @@ async def test_learning_can_be_switched_off(tmp_path: Path, openai_server: OpenA
     off = {"enabled": False}
     async with router_over(SHIPPED, tmp_path, openai_server, learning=off) as router:
         await router.route("put my work away")
-        with pytest.raises(RuntimeError, match="switched off"):
+        with pytest.raises(ConfigurationError, match="switched off"):
             _ = router.learner
     assert not (tmp_path / "evidence.sqlite3").exists()
 
@@ -119,6 +122,8 @@ async def test_evidence_that_cannot_be_opened_stops_no_request(tmp_path: Path) -
     (tmp_path / "evidence.sqlite3").write_bytes(b"precious" * 1000)
     async with router_over(SHIPPED, tmp_path) as router:
         result = await router.route("Squash my last three commits into one")
+        with pytest.raises(StoreError, match=r"evidence\.sqlite3"):
+            _ = router.learner
     assert result.selected_skills == ("git",)
     assert (tmp_path / "evidence.sqlite3").read_bytes() == b"precious" * 1000
 
@@ -135,7 +140,7 @@ TEMPLATES = (
 )
 TOPICS = {
     "git": ["stash my edits", "push the branch", "rebase onto main", "undo the last commit"],
-    "docker": ["shrink the image", "restart the container", "write a compose file"],
+    "terminal": ["kill the process", "follow the log", "find who holds the port"],
     "testing": ["add a unit test", "raise the coverage", "fake the clock in the tests"],
     "": ["sing me a song", "tell me a joke", "order a pizza"],
 }
@@ -191,6 +196,117 @@ async def test_with_enough_evidence_the_llm_is_not_asked(
     assert result.calibrated
     assert result.evidence_count >= 150
     assert set(llm.evidence) >= {"risk", "error_bound", "outcomes", "bound"}
+
+
+def remember(state: Path, rows: list[tuple[str, tuple[str, ...]]]) -> None:
+    """What a router with its state in this folder finds when it is opened."""
+    store = EvidenceStore(evidence_file(state), clock=lambda: 0.0)
+    examples = [Example(text, skills, True, Source.FEEDBACK) for text, skills in rows]
+    store.add_many(examples, catalog={})
+    store.close()
+
+
+async def test_without_an_llm_the_examples_answer_what_they_cover(tmp_path: Path) -> None:
+    remember(tmp_path, labelled())
+    async with router_over(SHIPPED, tmp_path) as router:
+        await router.learned()
+        result = await router.route("would you stash my edits 7", use_semantic_cache=False)
+    assert (result.decision, result.selected_skills) == (Decision.ROUTE, ("git",))
+    assert result.calibrated
+    assert result.evidence_count > len(labelled())  # with what the skills' files say
+    assert set(result.trace[-1].evidence) == {"examples", "examples_of_answer", "coverage"}
+
+
+async def test_without_an_llm_examples_of_no_skill_refuse(tmp_path: Path) -> None:
+    remember(tmp_path, labelled())
+    async with router_over(SHIPPED, tmp_path) as router:
+        await router.learned()
+        result = await router.route("could you sing me a song 9", use_semantic_cache=False)
+    assert (result.decision, result.suggested_skills) == (Decision.ABSTAIN, ())
+    assert result.calibrated
+
+
+async def test_a_skill_without_examples_is_still_found(tmp_path: Path) -> None:
+    skills = tmp_path / "skills"
+    copytree(SHIPPED, skills)
+    (skills / "translation").mkdir()
+    (skills / "translation" / "SKILL.md").write_text(
+        "---\nname: translation\ndescription: Translates pages and manuals into French, German or"
+        " Polish. Use when the user wants a translation.\n---\n\nTranslate it.\n"
+    )
+    remember(tmp_path, labelled())
+    text = "translate this page of the manual into French"
+    async with router_over(skills, tmp_path / "plain") as router:
+        plain = await router.route(text)
+    async with router_over(skills, tmp_path) as router:
+        await router.learned()
+        result = await router.route(text)
+    assert plain.decision is Decision.ROUTE
+    assert result.selected_skills == plain.selected_skills
+    assert result.confidence <= plain.confidence
+
+
+async def test_what_nothing_is_sure_of_is_offered_from_both_sides(tmp_path: Path) -> None:
+    remember(tmp_path, labelled())
+    async with router_over(SHIPPED, tmp_path) as router:
+        await router.learned()
+        result = await router.route("quick check of the image and the branch of the novel")
+    assert result.selected_skills == ()
+    assert result.trace[-1].outcome is Outcome.DECLINED
+
+
+async def test_the_local_model_is_taken_up_at_the_next_start(tmp_path: Path) -> None:
+    remember(tmp_path, labelled())
+    async with router_over(SHIPPED, tmp_path) as router:
+        await router.learned()
+        before = await router.route("stash my edits 8", use_semantic_cache=False)
+    async with router_over(SHIPPED, tmp_path) as router:
+        model = router.learner.status()["model"]
+        again = await router.route("stash my edits 8", use_semantic_cache=False)
+        assert router.learner.status()["last_training"] is None
+    assert model["examples"] > len(labelled())
+    assert (again.selected_skills, again.confidence) == (before.selected_skills, before.confidence)
+
+
+async def test_a_model_of_other_skills_is_not_taken_up(tmp_path: Path) -> None:
+    skills = tmp_path / "skills"
+    copytree(SHIPPED, skills)
+    remember(tmp_path, labelled())
+    async with router_over(skills, tmp_path) as router:
+        await router.learned()
+    rmtree(skills / "git")
+    async with router_over(skills, tmp_path) as router:
+        assert router.learner.status()["model"] is None
+
+
+async def test_a_damaged_model_is_fitted_anew(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    remember(tmp_path, labelled())
+    async with router_over(SHIPPED, tmp_path) as router:
+        await router.learned()
+    with closing(sqlite3.connect(evidence_file(tmp_path))) as database, database:
+        database.execute("UPDATE models SET model = x'00'")
+    async with router_over(SHIPPED, tmp_path) as router:
+        await router.learned()
+        assert router.learner.status()["last_training"]["shipped"]
+    assert "a kept model is not taken up" in caplog.text
+
+
+async def test_what_was_learnt_serves_on_while_skills_change(tmp_path: Path) -> None:
+    skills = tmp_path / "skills"
+    copytree(SHIPPED, skills)
+    remember(tmp_path, labelled())
+    async with router_over(skills, tmp_path) as router:
+        await router.learned()
+        manifest = skills / "writer" / "SKILL.md"
+        text = manifest.read_text(encoding="utf-8")
+        manifest.write_text(text.replace("description: ", "description: Also pods. ", 1), "utf-8")
+        await router.reload()
+        assert router.learner.trainer.current is False
+        result = await router.route("stash my edits 8", use_semantic_cache=False)
+    assert result.selected_skills == ("git",)
+    assert result.calibrated
 
 
 async def test_evidence_outlives_the_router(tmp_path: Path, openai_server: OpenAIServer) -> None:

@@ -1,0 +1,134 @@
+"""How far examples reach: coverage, probabilities, and retrieval's part in both."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from router.learning.calibration import Calibrator
+from router.learning.head import Head
+from router.learning.reach import (
+    MIN_EXAMPLES,
+    Reach,
+    retrieved_for,
+    uncovered_share,
+)
+
+TOPICS = 20
+PER_TOPIC = 6
+
+
+def examples(seed: int = 0) -> tuple[list[str], list[str], NDArray[np.float32]]:
+    """Requests of topics that lie apart."""
+    draw = np.random.default_rng(seed)
+    centres = draw.normal(size=(TOPICS, 32))
+    vectors = np.repeat(centres, PER_TOPIC, axis=0)
+    vectors += 0.4 * draw.normal(size=vectors.shape)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    labels = [f"topic-{n}" for n in range(TOPICS) for _ in range(PER_TOPIC)]
+    texts = [f"word{n} more{m}" for n in range(TOPICS) for m in range(PER_TOPIC)]
+    return texts, labels, vectors.astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def reach() -> Reach:
+    found = Reach.fit(*examples())
+    assert found is not None
+    return found
+
+
+def test_a_request_of_a_topic_without_examples_is_covered_less(reach: Reach) -> None:
+    texts, labels, vectors = examples()
+    known = [n for n, label in enumerate(labels) if label not in ("topic-0", "topic-1")]
+    head = Head.fit([texts[n] for n in known], [labels[n] for n in known], vectors[known])
+
+    def mean_coverage(rows: list[int]) -> float:
+        scores = head.scores([texts[n] for n in rows], vectors[rows])
+        return float(np.mean([reach.coverage(row, uncovered=0.5) for row in scores]))
+
+    unknown = [n for n in range(len(labels)) if n not in known]
+    assert mean_coverage(unknown) < mean_coverage(known) - 0.2
+
+
+def test_too_few_examples_tell_nothing() -> None:
+    texts, labels, vectors = examples()
+    few = slice(0, MIN_EXAMPLES - 1)
+    assert Reach.fit(texts[few], labels[few], vectors[few]) is None
+
+
+def test_examples_that_cannot_be_held_out_tell_nothing() -> None:
+    texts, _, vectors = examples()
+    each_its_own = [f"answer-{n}" for n in range(len(texts))]
+    assert Reach.fit(texts, each_its_own, vectors) is None
+
+
+def test_retrieval_counts_less_the_more_examples_there_are() -> None:
+    texts, labels, vectors = examples()
+    few = Reach.fit(texts, labels, vectors)
+    many = Reach.fit(texts * 4, labels * 4, np.tile(vectors, (4, 1)))
+    assert few is not None and many is not None
+    assert many.weight == pytest.approx(few.weight / 2)
+
+
+@given(
+    st.lists(st.floats(-20, 20, width=32), min_size=2, max_size=8),
+    st.floats(0, 1),
+    st.floats(0, 1),
+)
+def test_coverage_is_a_probability_that_falls_with_what_is_expected_uncovered(
+    reach: Reach, scores: list[float], first: float, second: float
+) -> None:
+    row = np.array(scores, dtype=np.float32)
+    low, high = sorted((first, second))
+    fewer, more = (reach.coverage(row, uncovered=share) for share in (low, high))
+    assert 0 <= more <= fewer <= 1
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(-20, 20, width=32), st.floats(0, 2)),
+        min_size=2,
+        max_size=8,
+    )
+)
+def test_the_likeliest_answer_stays_the_likeliest_and_no_probability_passes_one(
+    reach: Reach, rows: list[tuple[float, float]]
+) -> None:
+    scores = np.array([score for score, _ in rows], dtype=np.float32)
+    found = np.array([score for _, score in rows])
+    right = reach.probabilities(scores, found)
+    assert right.argmax() == (scores + reach.weight * found).argmax()
+    assert right.min() >= 0 and right.max() <= 1
+
+
+def test_what_retrieval_finds_decides_between_equal_scores(reach: Reach) -> None:
+    right = reach.probabilities(np.zeros(3, dtype=np.float32), np.array([0.1, 0.9, 0.1]))
+    assert right.argmax() == 1
+
+
+def test_an_answer_of_several_skills_takes_the_mean_of_what_retrieval_says() -> None:
+    found = {"a": 1.0, "b": 0.5, "c": 0.2}
+    answers = [("a",), ("a", "b"), ("not-found",), ()]
+    assert retrieved_for(answers, found).tolist() == pytest.approx([1.0, 0.75, 0.2, 0.6])
+
+
+def test_where_retrieval_finds_nothing_it_says_nothing() -> None:
+    assert retrieved_for([("a",), ()], {}).tolist() == [0.0, 0.0]
+    assert uncovered_share({}, {"a"}) == 0
+
+
+def test_the_uncovered_share_is_the_part_of_what_was_found_without_examples() -> None:
+    assert uncovered_share({"a": 0.5, "b": 0.5}, {"a"}) == pytest.approx(0.5)
+    better = uncovered_share({"a": 0.2, "b": 0.9}, {"a"})
+    assert better == pytest.approx(1 / (1 + math.exp(-4 * 0.7)))
+
+
+def test_it_can_be_kept_as_plain_json(reach: Reach) -> None:
+    again = Reach.from_dict(reach.to_dict())
+    assert again == reach
+    assert isinstance(again.covered, Calibrator)
