@@ -192,8 +192,22 @@ class RoutingResult(_Copied):
     trace: tuple[StageTrace, ...]
     id: str
 
+    @property
+    def question(self) -> str:
+        """What to ask the user, naming the suggested skills; empty unless ``decision`` is
+        ``CLARIFY``."""
+        if self.decision is not Decision.CLARIFY or not self.suggested_skills:
+            return ""
+        *others, last = self.suggested_skills
+        return (
+            f"Which is it about: {', '.join(others)} or {last}?"
+            if others
+            else f"Is it about {last}?"
+        )
+
     def to_dict(self) -> dict[str, Any]:
-        """The result as plain JSON types, keys in the order of the attributes."""
+        """The result as plain JSON types, keys in the order of the attributes; then ``question``,
+        which follows from them."""
         return {
             "decision": self.decision.value,
             "selected_skills": list(self.selected_skills),
@@ -211,6 +225,7 @@ class RoutingResult(_Copied):
             "catalog_version": self.catalog_version,
             "trace": [_trace_to_dict(entry) for entry in self.trace],
             "id": self.id,
+            "question": self.question,
         }
 
     def to_json(self) -> str:
@@ -257,6 +272,7 @@ class RoutingResult(_Copied):
             trace=tuple(_trace_from(entry) for entry in read.children("trace")),
             id=read.string("id"),
         )
+        read.string("question")  # follows from the others
         read.done()
         return result
 

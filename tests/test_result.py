@@ -8,6 +8,7 @@ import json
 import pickle
 
 import pytest
+from cached import answer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -110,3 +111,24 @@ def test_a_confidence_that_is_not_finite_is_refused(result: RoutingResult) -> No
 def test_a_result_can_be_pickled_and_copied(result: RoutingResult) -> None:
     assert pickle.loads(pickle.dumps(result)) == result  # noqa: S301 - our own bytes
     assert copy.deepcopy(result) == result
+
+
+@pytest.mark.parametrize(
+    ("decision", "suggested", "question"),
+    [
+        (
+            Decision.CLARIFY,
+            ("git", "testing", "writer"),
+            "Is it about git, testing or writer?",
+        ),
+        (Decision.CLARIFY, ("git",), "Is it about git?"),
+        (Decision.CLARIFY, (), ""),
+        (Decision.ROUTE, ("git",), ""),
+        (Decision.ABSTAIN, ("git",), ""),
+    ],
+)
+def test_only_what_is_unclear_asks_and_names_what_it_may_be(
+    decision: Decision, suggested: tuple[str, ...], question: str
+) -> None:
+    result = answer("git").copy_with(decision=decision, suggested_skills=suggested)
+    assert result.question == question

@@ -193,6 +193,7 @@ def _print_result(result: RoutingResult) -> None:
         ("decision", result.decision.value),
         ("load", ", ".join(result.selected_skills)),
         ("perhaps", ", ".join(result.suggested_skills)),
+        ("ask", result.question),
         ("memory", ", ".join(f"{m.name} {m.weight:.2f}" for m in result.memory_layers)),
         ("brief", result.mission_brief),
         ("why", result.reasoning),
