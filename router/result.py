@@ -199,11 +199,8 @@ class RoutingResult(_Copied):
         if self.decision is not Decision.CLARIFY or not self.suggested_skills:
             return ""
         *others, last = self.suggested_skills
-        return (
-            f"Which is it about: {', '.join(others)} or {last}?"
-            if others
-            else f"Is it about {last}?"
-        )
+        named = f"{', '.join(others)} or {last}" if others else last
+        return f"Is it about {named}?"
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain JSON types, keys in the order of the attributes; then ``question``,
