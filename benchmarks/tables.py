@@ -80,6 +80,13 @@ TABLES: Final = (
         (*INTENTS, "metatool"),
         peers=True,
     ),
+    Table(
+        "learnt_routes",
+        "Routes without an LLM, before and after learning",
+        "learnt_routes.py",
+        (*INTENTS, "metatool", *SKILLS),
+        rows=True,
+    ),
     Table("llm_calls", "LLM calls saved inside an error bound", "llm_calls.py", INTENTS),
     Table(
         "llm_calls_noisy",
