@@ -46,6 +46,7 @@ from router.learning.metrics import (
     wilson,
 )
 from router.retrieval.encoders import Encoder
+from router.skills.registry import SkillRegistry
 
 SPLIT_SEED: Final = 0
 LEARNT_SHARE: Final = 0.7
@@ -167,7 +168,7 @@ async def answers(task: Task, encoder: Encoder, *, learning: bool) -> list[Answe
         if learning:
             store = EvidenceStore(evidence_file(settings.state_dir), clock=time.time)
             labels = [Example(row.text, row.skills, True, Source.FILE) for row in task.examples]
-            store.add_many(labels, catalog={})
+            store.add_many(labels, catalog=SkillRegistry([task.folder]).catalog.skills)
             store.close()
         router = SemanticRouter(settings, roots=[task.folder], encoder=encoder)
         async with router:

@@ -223,16 +223,18 @@ async def _without_llm(
     learnt = await learner.learnt(asked, index, scores)
     if learnt is None or not _offers(installed, learnt.skills):
         return by_retrieval
-    by_examples = _of_examples(asked, learnt, settings, llm, retrieved.microseconds)
     rest = 1 - learnt.coverage
     if learnt.confidence >= max(rest, EVEN):
-        return by_examples
+        return _of_examples(asked, learnt, settings, llm, retrieved.microseconds)
     other = await decide_by_retrieval(asked.text, index, among=learner.others())
     other = replace(other, confidence=rest * other.confidence)
-    if other.decision is Decision.ROUTE and other.confidence >= max(learnt.confidence, EVEN):
+    routes = other.decision is Decision.ROUTE
+    if routes and other.selected == learnt.skills:  # two ways to the same answer
+        learnt = replace(learnt, confidence=learnt.confidence + other.confidence)
+    elif routes and other.confidence >= learnt.confidence:
         return _of_vector(asked, installed, other, settings, llm)
     if learnt.confidence >= EVEN:
-        return by_examples
+        return _of_examples(asked, learnt, settings, llm, retrieved.microseconds)
     return _of_neither(asked, learnt, other, settings, llm)
 
 

@@ -24,7 +24,7 @@ from router.learning.calibration import Calibration, Confidence
 from router.learning.evidence import Answer, EvidenceStore, Example, Source, self_description
 from router.learning.examples import shipped_examples
 from router.learning.local import MAX_RANKED, LocalAnswer, LocalModel, answer_of, skills_of
-from router.learning.reach import retrieved_for, uncovered_share
+from router.learning.reach import COVERED, retrieved_for, uncovered_share
 from router.learning.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ class Learner:
             return None
         scores = model.scores(asked.text, await index.vector(asked.text))
         right = model.reach.probabilities(scores, retrieved_for(model.answers, retrieved))
-        share = uncovered_share(retrieved, model.covered)
+        share = uncovered_share(retrieved, model.examples_of)
         coverage = model.reach.coverage(scores, uncovered=share)
         best = np.argsort(-right, kind="stable")[:MAX_RANKED].tolist()
         return Learnt(
@@ -261,11 +261,11 @@ class Learner:
         )
 
     def others(self) -> tuple[str, ...]:
-        """The skills that the examples of the model do not cover, sorted."""
+        """The skills that the examples of the model do not wholly cover, sorted."""
         model = self.trainer.model
-        if self._others[0] is not model or model is None:
-            covered = frozenset() if model is None else model.covered
-            self._others = (model, tuple(sorted(self._skills.keys() - covered)))
+        if model is not None and self._others[0] is not model:
+            few = (name for name in self._skills if model.examples_of.get(name, 0) < COVERED)
+            self._others = (model, tuple(sorted(few)))
         return self._others[1]
 
     async def heard(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from router.learning.bound import LocalSignals
 from router.learning.evidence import Example
 from router.learning.head import Head
-from router.learning.reach import MIN_COVERED, Reach
+from router.learning.reach import Reach
 from router.text import tokens
 
 NEIGHBOURS: Final = 10
@@ -67,8 +67,8 @@ class LocalModel:
         reach: what its examples cover and how far its probabilities hold; None where nobody has
             found out.
         answers: the skills of each of the head's classes.
-        covered: the skills that enough examples name.
         examples: how many examples it was fitted on.
+        examples_of: how many name each skill alone.
     """
 
     def __init__(
@@ -86,11 +86,11 @@ class LocalModel:
         self._vectors = vectors
         self._labels = labels
         self._counts = np.bincount(labels, minlength=len(head.classes))
-        self.covered = frozenset(
-            skills[0]
+        self.examples_of = {
+            skills[0]: int(count)
             for skills, count in zip(self.answers, self._counts, strict=True)
-            if len(skills) == 1 and count >= MIN_COVERED
-        )
+            if len(skills) == 1
+        }
 
     @classmethod
     def fit(

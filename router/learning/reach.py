@@ -15,14 +15,14 @@ the energy of the scores, q one of the softmax. Both are fitted across folds in 
 seen neither the example nor, for a fifth of the answers, any example of its answer: to that
 model those are requests that no example speaks about, which is what most of the traffic may be.
 The odds are then moved from the folds' share of such requests to the one that retrieval expects
-here: the softmax, over COVERAGE_WEIGHT times r, of the skills that it found and no examples cover.
+here: the softmax, over COVERAGE_WEIGHT times r, of the skills that it found and few examples cover.
 What is not covered is left to retrieval among those skills.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -38,11 +38,12 @@ COVERAGE_WEIGHT: Final = 4.0
 """Likewise, over catalogs of which half the skills had examples."""
 UNSERVED: Final = 0.1
 """Share of the requests that no skill serves, before anything is known of them."""
-MIN_COVERED: Final = 2
-"""Examples of a skill from which on it counts as covered: one alone cannot be held out."""
+COVERED: Final = 5
+"""Examples of a skill from which on they say more of it than its own text. With fewer it is partly
+left to retrieval."""
 
 MIN_EXAMPLES: Final = 40
-MAX_EXAMPLES: Final = 2_000
+MAX_HELD_OUT: Final = 2_000
 FOLDS: Final = 5
 
 
@@ -77,7 +78,7 @@ class Reach:
         if len(texts) < MIN_EXAMPLES:
             return None
         fold_of = {name: n % FOLDS for n, name in enumerate(sorted(set(answers)))}
-        chosen = np.random.default_rng(0).permutation(len(texts))[:MAX_EXAMPLES]
+        chosen = np.random.default_rng(0).permutation(len(texts))[:MAX_HELD_OUT]
         known: list[float] = []
         covered: list[bool] = []
         shares: list[float] = []
@@ -179,17 +180,19 @@ def retrieved_for(
     )
 
 
-def uncovered_share(found: Mapping[str, float], covered: Collection[str]) -> float:
-    """P(the request is about a skill that no examples cover) as far as retrieval can tell.
+def uncovered_share(found: Mapping[str, float], examples: Mapping[str, int]) -> float:
+    """P(the request is about a skill that examples do not cover) as far as retrieval can tell.
 
     Args:
         found: fused scores of the best skills.
-        covered: the skills that examples cover.
+        examples: number of examples of each skill that has any; from 0 to ``COVERED`` of them
+            cover it in proportion.
     """
     if not found:
         return 0.0
     shares = _softmax(COVERAGE_WEIGHT * np.array(list(found.values())))
-    return float(sum(s for s, name in zip(shares, found, strict=True) if name not in covered))
+    open_ = [max(0.0, 1 - examples.get(name, 0) / COVERED) for name in found]
+    return float(shares @ np.array(open_))
 
 
 def _softmax(scores: NDArray[Any]) -> NDArray[np.float64]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from router.learning.calibration import Calibrator
 from router.learning.head import Head
 from router.learning.reach import (
+    COVERED,
     MIN_EXAMPLES,
     Reach,
     retrieved_for,
@@ -119,12 +120,13 @@ def test_an_answer_of_several_skills_takes_the_mean_of_what_retrieval_says() -> 
 
 def test_where_retrieval_finds_nothing_it_says_nothing() -> None:
     assert retrieved_for([("a",), ()], {}).tolist() == [0.0, 0.0]
-    assert uncovered_share({}, {"a"}) == 0
+    assert uncovered_share({}, {"a": 9}) == 0
 
 
 def test_the_uncovered_share_is_the_part_of_what_was_found_without_examples() -> None:
-    assert uncovered_share({"a": 0.5, "b": 0.5}, {"a"}) == pytest.approx(0.5)
-    better = uncovered_share({"a": 0.2, "b": 0.9}, {"a"})
+    assert uncovered_share({"a": 0.5, "b": 0.5}, {"a": COVERED}) == pytest.approx(0.5)
+    assert uncovered_share({"a": 0.5, "b": 0.5}, {"a": COVERED, "b": 2}) == pytest.approx(0.3)
+    better = uncovered_share({"a": 0.2, "b": 0.9}, {"a": 100})
     assert better == pytest.approx(1 / (1 + math.exp(-4 * 0.7)))
 
 
