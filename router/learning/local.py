@@ -1,12 +1,12 @@
 """What the examples say about one request: the local answer, and signals of how sure it is.
 
-A ``LocalModel`` is a snapshot: a head over text features, and the vectors of its examples for the
-look at the nearest. It never changes; a later one takes its place.
+A ``LocalModel`` is a snapshot: a head, and how many examples speak for each of its answers. It
+never changes; a later one takes its place.
 """
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Self
@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from router.learning.bound import LocalSignals
 from router.learning.calibration import Calibrator
 from router.learning.evidence import Example
-from router.learning.head import Head
+from router.learning.head import Head, energy
 from router.text import tokens
 
-NEIGHBOURS: Final = 10
 MAX_RANKED: Final = 5
 _JOINT: Final = " + "
 """Between the names of an answer of several skills. Names hold no spaces around a plus sign."""
@@ -57,28 +56,22 @@ class LocalAnswer:
 
 
 class LocalModel:
-    """A head with the examples that it was fitted on. Immutable once it serves.
+    """A head with what it was fitted on. Immutable once it serves.
 
     Attributes:
+        head: scores every answer.
         version: rises with every model of a router.
         calibrator: how far its probabilities hold; None where nobody has found out.
         examples: how many examples it was fitted on.
     """
 
-    def __init__(
-        self,
-        head: Head,
-        vectors: NDArray[np.float32],
-        labels: NDArray[np.intp],
-        version: int,
-    ) -> None:
+    def __init__(self, head: Head, counts: NDArray[np.intp], version: int) -> None:
+        """A model that serves ``head``; ``counts`` are the examples of each of its answers."""
         self.head = head
         self.version = version
         self.calibrator: Calibrator | None = None
-        self.examples = len(labels)
-        self._vectors = vectors
-        self._labels = labels
-        self._counts = np.bincount(labels, minlength=len(head.classes))
+        self.examples = int(counts.sum())
+        self._counts = counts
 
     @classmethod
     def fit(
@@ -105,40 +98,33 @@ class LocalModel:
             vectors[kept],
             weights=[examples[number].weight for number in kept],
         )
-        place = {name: number for number, name in enumerate(head.classes)}
-        labels = np.asarray([place[answer] for answer in answers], dtype=np.intp)
-        return cls(head, np.ascontiguousarray(vectors[kept]), labels, version)
+        counts = Counter(answers)
+        return cls(head, np.asarray([counts[answer] for answer in head.classes]), version)
 
     def answer(self, text: str, vector: NDArray[np.float32]) -> LocalAnswer:
-        """The likeliest answer to a request; some 0.2 ms with a thousand examples.
+        """The likeliest answer to a request; some 0.1 ms with a thousand examples.
 
         Args:
             text: the request.
             vector: of it, unit length.
         """
-        logits = self.head.scores([text], vector[np.newaxis], nearest=False)[0].astype(np.float64)
-        order = np.argsort(-logits)[:MAX_RANKED]
-        top = float(logits[order[0]])
-        shares = np.exp(logits - top)
-        total = float(shares.sum())
-        shares /= total
-        best = int(order[0])
-        similar = self._vectors @ vector
-        agrees = self._labels == best
-        near = np.argpartition(-similar, min(NEIGHBOURS, len(similar)) - 1)[:NEIGHBOURS]
-        closeness = np.maximum(similar[near], 0.0)
-        weight = float(closeness.sum())
+        scores, nearest = self.head.look(text, vector)
+        order = np.argsort(-scores)[:MAX_RANKED].tolist()
+        best, second = order[:2]
+        inside = float(energy(scores))
+        shares = np.exp(scores[order] - inside).tolist()
+        agreeing = float(nearest[best])
+        nearest[best] = -1.0
         signals = LocalSignals(
-            # How much of anything known there is in the request: 0.5 at a log-sum-exp of 0.
-            score=1 / (1 + math.exp(-min(max(top + math.log(total), -30.0), 30.0))),
-            margin=float(top - logits[order[1]]),
-            probability=float(shares[best]),
-            agreeing=float(similar[agrees].max(initial=-1.0)),
-            disagreeing=float(similar[~agrees].max(initial=-1.0)),
-            vote=float(closeness[agrees[near]].sum()) / weight if weight > 0 else 0.0,
+            score=inside,
+            margin=float(scores[best] - scores[second]),
+            probability=shares[0],
+            agreeing=agreeing,
+            disagreeing=float(nearest.max()),
             examples=int(self._counts[best]),
             evidence=self.examples,
             words=len(tokens(text)),
         )
-        ranked = tuple((self.head.classes[i], float(shares[i])) for i in order)
-        return LocalAnswer(self.head.classes[best], signals, ranked)
+        classes = self.head.classes
+        ranked = tuple((classes[i], share) for i, share in zip(order, shares, strict=True))
+        return LocalAnswer(classes[best], signals, ranked)
