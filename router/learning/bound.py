@@ -13,14 +13,17 @@ and S of all bands, the number of errors among them stays, at the stated confide
     U = S + z sqrt(S + sum_b S_b^2 / (k_b + a))
 
 The first term under the root is the spread of a sum of rare events, the second what is not known
-about the corrections; a is how much the model's own word counts, in errors. z is the two-sided
-quantile, so half of what the confidence leaves open remains for what the model does not know of
-its own shape. A request is answered locally when both hold:
+about the corrections; a is how much the model's own word counts, in errors. A request is answered
+locally when both hold:
 
 * its risk is at most the threshold: the highest with which traffic like the most recent would
   bring U to the allowance ``HORIZON`` requests from now. So what is left over is spent evenly, on
   the requests where an error is least probable, and not on the first that come;
 * U with this answer stays within the allowance so far.
+
+For the second, z is the quantile of the confidence; for the first it is the two-sided one, which
+leaves half as much open. The estimates move with every refit, and a plan that uses the allowance up
+would have to ask about everything until there is enough of it again, whenever they move up.
 
 What decides is never measured on what it was fitted on, but the outcomes that come for free are
 those of risky requests. So a random share of the local answers is audited: asked anyway, behind the
@@ -72,19 +75,21 @@ RISK_CAP: Final = 10.0
 BANDS: Final = (0.5, 2.0, 5.0, RISK_CAP)
 """Upper edges of the bands of risk, in units of ``max_error``."""
 
-PRIOR_ERRORS: Final = 4.0
+PRIOR_ERRORS: Final = 8.0
 
 AUDIT_START: Final = 0.10
 AUDIT_FLOOR: Final = 0.02
 AUDIT_DECAY: Final = 300.0
 """Local answers after which the audited share begins to fall, as 1 / sqrt."""
 
-DRIFT_ALARMS: Final = {3.0: 14.0, 30.0: 10.0}
+DRIFT_ALARMS: Final = {3.0: 11.0, 30.0: 8.0}
 """Odds ratio of the drift: alarm level of its sum. Were the risks exact, a level h would bring a
 false alarm at most every e^h outcomes."""
 
 _PLACES: Final = 5
 """Decimal places of stored signals."""
+_STATE: Final = 2
+"""Version of the stored state; another one where the signals have another meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +97,11 @@ class LocalSignals:
     """What the local decision knows about its best answer before anybody tells it the truth.
 
     Attributes:
-        score: of the best answer by the head, in [0, 1].
+        score: how much of anything known there is in the request; the energy of the head.
         margin: lead over the second best.
         probability: of the best answer among all, softmax, in [0, 1].
         agreeing: cosine to the nearest example of that answer, in [-1, 1].
         disagreeing: cosine to the nearest example of any other.
-        vote: share of the nearest examples that are of that answer, weighted by similarity.
         examples: number of examples of that answer.
         evidence: number of all examples.
         words: number of words of the request.
@@ -108,33 +112,23 @@ class LocalSignals:
     probability: float
     agreeing: float
     disagreeing: float
-    vote: float
     examples: int
     evidence: int
     words: int
 
     def vector(self) -> Vector:
-        """As the risk model takes them, shape (12,).
-
-        What a margin, a probability or a lead in cosine is worth changes as the examples grow:
-        the products let one model speak for all sizes.
-        """
-        size = math.log1p(self.evidence)
-        lead = self.agreeing - self.disagreeing
+        """As the risk model takes them, shape (8,). That other heads, votes of more neighbours, or
+        products of these agree or not told nothing more in cross-validation."""
         return np.asarray(
             (
                 self.score,
                 self.margin,
                 self.probability,
                 self.agreeing,
-                lead,
-                self.vote,
+                self.agreeing - self.disagreeing,
                 math.log1p(self.examples),
-                size,
+                math.log1p(self.evidence),
                 math.log1p(self.words),
-                self.margin * size,
-                self.probability * size,
-                lead * size,
             )
         )
 
@@ -270,7 +264,8 @@ class ErrorBound:
         self.max_error = max_error
         self.confidence = confidence
         self.seed = seed
-        self._z = NormalDist().inv_cdf((1 + confidence) / 2)
+        self._limit_z = NormalDist().inv_cdf(confidence)
+        self._plan_z = NormalDist().inv_cdf((1 + confidence) / 2)
         self._request = 0
         self._outcomes: deque[_Outcome] = deque(maxlen=MAX_OUTCOMES)
         self._account: deque[_Spent] = deque()
@@ -327,7 +322,7 @@ class ErrorBound:
             reason = f"A risk of {risk:.2%} is above the threshold of {self._threshold:.2%}."
             return self._ask(reason, risk, answer, signals)
         self._spend(risk)
-        if self._limit(self._spent) > self._allowance(0):
+        if self._limit(self._spent, self._limit_z) > self._allowance(0):
             self._spend(risk, sign=-1)
             return self._ask("The error allowance is used up for now.", risk, answer, signals)
         return self._local(risk, answer, signals)
@@ -385,18 +380,20 @@ class ErrorBound:
     def _spend(self, risk: float, *, sign: int = 1) -> None:
         self._spent += sign * self._costs(np.asarray([risk]))[:, 0]
 
-    def _limit(self, spent: Vector) -> Vector:
+    def _limit(self, spent: Vector, z: float) -> Vector:
         """U of the module's docstring, for amounts of shape (bands, ...)."""
         total = np.maximum(spent.sum(axis=0), 0.0)
         unknown = (spent.T**2 / (self._wrong + PRIOR_ERRORS)).T.sum(axis=0)
-        return np.asarray(total + self._z * np.sqrt(total + unknown))
+        return np.asarray(total + z * np.sqrt(total + unknown))
 
     def _allowance(self, ahead: int) -> float:
         return self.max_error * min(self._request + ahead, WINDOW)
 
     def _error_limit(self) -> float:
         requests = min(self._request, WINDOW)
-        return min(1.0, float(self._limit(self._spent)) / requests) if requests else 0.0
+        return (
+            min(1.0, float(self._limit(self._spent, self._limit_z)) / requests) if requests else 0.0
+        )
 
     def _retune(self) -> None:
         """Sets the threshold by what the recent requests would cost at each."""
@@ -407,7 +404,8 @@ class ErrorBound:
         staying = self._spent - self._costs(np.asarray(leaving)).sum(axis=1)
         risks = np.sort(np.fromiter(self._recent_risks, float))
         costs = np.cumsum(self._costs(risks), axis=1) * (HORIZON / len(self._recent))
-        affordable = self._limit(staying[:, None] + costs) <= self._allowance(HORIZON)
+        planned = self._limit(staying[:, None] + costs, self._plan_z)
+        affordable = planned <= self._allowance(HORIZON)
         best = float(risks[affordable][-1]) if affordable.any() else 0.0
         self._threshold = min(best, RISK_CAP * self.max_error)
 
@@ -536,6 +534,7 @@ class ErrorBound:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; ``restore`` reads them back. At most some 3 MB as text."""
         return {
+            "version": _STATE,
             "request": self._request,
             "outcomes": [
                 [some.request, some.answer, some.wrong, some.propensity, _plain(some.signals)]
@@ -563,6 +562,8 @@ class ErrorBound:
         Raises KeyError, TypeError or ValueError when ``state`` is not of ``to_dict``; then this
         bound must not be used.
         """
+        if state["version"] != _STATE:
+            raise ValueError(f"a state of version {state['version']}")
         self._request = int(state["request"])
         self._outcomes.clear()
         for request, answer, wrong, propensity, signals in state["outcomes"]:

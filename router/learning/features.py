@@ -18,7 +18,7 @@ import time
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 import numpy as np
@@ -48,28 +48,35 @@ _TEXTS_BETWEEN_PAUSES: Final = 16
 def hashed(text: str) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
     """The hashed part of a text's row: buckets, which may repeat, and what to add to each."""
     words = tokens(text)[:MAX_WORDS]
+    if not words:
+        return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.float32)
     roots = [stem(word) for word in words]
-    stems = {root: FUNCTION_WORD_WEIGHT if root in _FUNCTION_STEMS else 1.0 for root in roots}
-    pairs = dict.fromkeys((f"{a} {b}" for a, b in pairwise(["", *roots, ""])), 1.0)
-    letters = dict.fromkeys((part for word in words for part in _parts(word)), 1.0)
-    buckets: list[int] = []
-    values: list[float] = []
-    for share, terms in ((STEM_SHARE, stems), (PAIR_SHARE, pairs), (LETTER_SHARE, letters)):
-        if not words:
-            break
-        scale = (share / _TOTAL / sum(weight * weight for weight in terms.values())) ** 0.5
-        for term, weight in terms.items():
-            code = zlib.crc32(term.encode("utf-8", "replace"))
-            buckets.append(code % BUCKETS)
-            values.append(weight * scale if code >> 31 else -weight * scale)
-    return np.array(buckets, dtype=np.intp), np.array(values, dtype=np.float32)
+    stems = {
+        _code(root): FUNCTION_WORD_WEIGHT if root in _FUNCTION_STEMS else 1.0 for root in roots
+    }
+    pairs = set(map(_code, map(" ".join, pairwise(("", *roots, "")))))
+    letters = set(chain.from_iterable(map(_letters, words)))
+    length = sum(weight * weight for weight in stems.values())
+    stem_scale = (STEM_SHARE / _TOTAL / length) ** 0.5
+    weights = [weight * stem_scale for weight in stems.values()]
+    weights += [(PAIR_SHARE / _TOTAL / len(pairs)) ** 0.5] * len(pairs)
+    weights += [(LETTER_SHARE / _TOTAL / len(letters)) ** 0.5] * len(letters)
+    codes = np.array([*stems, *pairs, *letters])
+    values = np.array(weights, dtype=np.float32)
+    return codes % BUCKETS, np.where(codes >> 31, values, -values)
+
+
+@lru_cache(maxsize=65_536)
+def _code(term: str) -> int:
+    return zlib.crc32(term.encode("utf-8", "replace"))
 
 
 @lru_cache(maxsize=16_384)
-def _parts(word: str) -> tuple[str, ...]:
-    """The letter sequences of a word with its ends marked; a short word is one sequence."""
+def _letters(word: str) -> tuple[int, ...]:
+    """Of the letter sequences of a word with its ends marked; a short word is one sequence."""
     marked = f"^{word}$"
-    return tuple(marked[i : i + LETTERS] for i in range(max(len(marked) - LETTERS + 1, 1)))
+    parts = (marked[i : i + LETTERS] for i in range(max(len(marked) - LETTERS + 1, 1)))
+    return tuple(zlib.crc32(part.encode("utf-8", "replace")) for part in parts)
 
 
 def scaled(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -4,9 +4,14 @@ Two parts add up. Softmax regression over the encoder's vector and the hashed wo
 few examples of each of many answers it was better than ridge regression, one-against-rest losses,
 discriminant analysis and class means. The nearest example of each answer remembers: it helps where
 an answer is many things (a tool with a thousand uses), and tells requests that nothing known is
-like. The score of answer c for a request with features x and vector v is
+like. Answers with few examples are lifted, for what the regression learns of a rare one is mostly
+that it is rare: logit adjustment, Menon et al. (ICLR 2021). From FEW examples on, how often an
+answer came counts as knowledge. The score of answer c, which n_c examples name, for a request with
+features x and vector v is
 
-    x W_c + b_c + NEAREST_WEIGHT * max over examples e of c of cosine(v, e)
+    x W_c + b_c + NEAREST_WEIGHT * (max over examples e of c of cosine(v, e) - 1) + log(r_c),
+
+with the rarities r_c proportional to 1 / min(n_c, FEW), and 1 on average.
 
 The regression is fitted by stochastic gradient descent, for a number of steps that hardly grows
 with the examples: about a second for 8,000 of them, and no solver. That it stops early is also most
@@ -33,11 +38,12 @@ from numpy.typing import NDArray
 
 from router.learning.features import hashed, rows, scaled
 
-NEAREST_WEIGHT: Final = 4.0
+NEAREST_WEIGHT: Final = 3.0
 MAX_NEAREST: Final = 4_096
-"""Examples kept for the look at the nearest (unless there are more answers); some 0.2 ms."""
+"""Examples kept for the look at the nearest (unless there are more answers); some 0.1 ms."""
+FEW: Final = 30
 
-STEPS: Final = 300
+STEPS: Final = 500
 PASSES: Final = 5
 """Over the examples at least, where that is more than ``STEPS``."""
 BATCH: Final = 128
@@ -57,7 +63,7 @@ class Head:
     Attributes:
         classes: the answers, sorted.
         weights: shape (dimension of the vectors + ``features.BUCKETS``, classes).
-        bias: shape (classes,).
+        bias: shape (classes,); with the logarithms of the rarities.
         examples: vectors of examples, those of one answer together, in the order of ``classes``;
             at least one of each.
         starts: where the examples of each answer start, shape (classes,).
@@ -87,17 +93,20 @@ class Head:
             texts: the requests, oldest first, at least one.
             labels: the answer to each.
             vectors: of the texts, shape (len(texts), dimension), unit length.
-            weights: how much each example counts in the regression, in (0, 1]; None means 1.
+            weights: how much each example counts in the regression beside the others, above 0;
+                None means that all count the same.
         """
         classes = tuple(sorted(set(labels)))
         place = {name: number for number, name in enumerate(classes)}
         answers = np.array([place[label] for label in labels], dtype=np.intp)
         counts = np.ones(len(answers)) if weights is None else np.asarray(weights)
+        counts = counts / counts.mean()  # evidence that has aged as a whole teaches no less
         features = rows(texts, vectors)
         mean = features.mean(axis=0)
         features -= mean
         matrix, bias = _descended(features, answers, counts.astype(np.float32), len(classes))
-        bias -= mean @ matrix
+        rarity = 1 / np.minimum(np.bincount(answers), FEW)
+        bias += np.log(rarity / rarity.mean()) - mean @ matrix
         kept = _newest(answers, max(MAX_NEAREST, len(classes)))
         kept = kept[np.argsort(answers[kept], kind="stable")]
         starts = np.searchsorted(answers[kept], np.arange(len(classes)))
@@ -106,38 +115,45 @@ class Head:
             array.flags.writeable = False
         return cls(classes, matrix, bias, examples, starts)
 
-    def scores(
-        self,
-        texts: Sequence[str],
-        vectors: NDArray[np.float32],
-        *,
-        nearest: bool = True,
-    ) -> NDArray[np.float32]:
-        """The scores of every answer for each request, shape (len(texts), classes); logits, as far
-        as a softmax over them gives probabilities.
+    def look(
+        self, text: str, vector: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """What there is to know about one request.
+
+        Args:
+            text: the request.
+            vector: of it, unit length.
+
+        Returns:
+            The score of every answer, shape (classes,): logits, as far as a softmax over them
+            gives probabilities. And the cosine to the nearest example of each, likewise.
+        """
+        dimension = len(vector)
+        buckets, values = hashed(text)
+        nearest = np.maximum.reduceat(self.examples @ vector, self.starts)
+        scores = scaled(vector) @ self.weights[:dimension] + self.bias
+        # A request has some dozens of hashed terms, far fewer than there are buckets.
+        scores += values @ self.weights[dimension + buckets]
+        scores += NEAREST_WEIGHT * (nearest - 1)
+        return scores, nearest
+
+    def scores(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The scores of many requests; see ``look``. Shape (len(texts), classes).
 
         Args:
             texts: the requests.
             vectors: of them, shape (len(texts), dimension), unit length.
-            nearest: whether the nearest examples count. Who judges them apart leaves them out.
         """
-        dimension = vectors.shape[1]
-        by_bucket = self.weights[dimension:]
-        table = scaled(vectors) @ self.weights[:dimension] + self.bias
+        table = np.empty((len(texts), len(self.classes)), dtype=np.float32)
         for row, text, vector in zip(table, texts, vectors, strict=True):
-            # A request has some dozens of hashed terms, far fewer than there are buckets.
-            buckets, values = hashed(text)
-            row += values @ by_bucket[buckets]
-            if nearest:
-                row += NEAREST_WEIGHT * np.maximum.reduceat(self.examples @ vector, self.starts)
+            row[:], _ = self.look(text, vector)
         return table
 
 
 def energy(scores: NDArray[np.float32]) -> NDArray[np.float32]:
-    """How much of what the examples are about is in each request: log sum exp of its scores, shape
-    (requests,). Low for a request that is out of scope. Liu et al. (NeurIPS 2020)."""
-    top = scores.max(axis=1)
-    return np.asarray(top + np.log(np.exp(scores - top[:, None]).sum(axis=1)))
+    """How much of what the examples are about is in a request: log sum exp of its scores, of shape
+    (..., classes). Low for a request that is out of scope. Liu et al. (NeurIPS 2020)."""
+    return np.asarray(np.logaddexp.reduce(scores, axis=-1))
 
 
 def _newest(answers: NDArray[np.intp], limit: int) -> NDArray[np.intp]:

@@ -91,7 +91,7 @@ class Reach:
             if len({answers[i] for i in seen}) < 2:
                 continue
             head = Head.fit([texts[i] for i in seen], [answers[i] for i in seen], vectors[seen])
-            scores = head.scores([texts[i] for i in asked], vectors[asked], nearest=False)
+            scores = head.scores([texts[i] for i in asked], vectors[asked])
             known += _logistic(energy(scores)).tolist()
             named = set(head.classes)
             for i, row in zip(asked, scores, strict=True):
@@ -121,7 +121,7 @@ class Reach:
             scores: by the head, shape (answers,).
             uncovered: the share that retrieval expects; see ``uncovered_share``.
         """
-        raw = self.covered(float(_logistic(energy(scores[np.newaxis]))[0]))
+        raw = self.covered(float(_logistic(energy(scores))))
         prior = UNSERVED + (1 - UNSERVED) * uncovered
         return 1 / (1 + math.exp(-_logit(raw) + _logit(prior) - _logit(self.uncovered)))
 

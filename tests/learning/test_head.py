@@ -114,8 +114,10 @@ def test_scores_are_the_formula_of_the_module() -> None:
             for v in others
         ]
     )
-    expected = rows(unseen, others) @ head.weights + head.bias + NEAREST_WEIGHT * nearest
+    expected = rows(unseen, others) @ head.weights + head.bias + NEAREST_WEIGHT * (nearest - 1)
     assert head.scores(unseen, others) == pytest.approx(expected, abs=1e-3)
+    for text, vector, closest in zip(unseen, others, nearest, strict=True):
+        assert head.look(text, vector)[1] == pytest.approx(closest, abs=1e-5)
 
 
 def test_a_request_scores_the_same_alone_and_among_others() -> None:

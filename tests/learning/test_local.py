@@ -1,0 +1,87 @@
+"""The local answer: what the head and its nearest examples say, and the signals for its risk."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from router.learning.evidence import Example, Source
+from router.learning.head import energy
+from router.learning.local import MAX_RANKED, LocalModel, answer_of, skills_of
+
+TEXTS = ("play a song", "play loud music", "rain today", "will it rain", "hello there")
+SKILLS = (("music",), ("music",), ("weather",), ("weather",), ())
+
+
+def vectors(*places: int) -> NDArray[np.float32]:
+    return np.eye(8, dtype=np.float32)[list(places)]
+
+
+def examples(texts: tuple[str, ...] = TEXTS) -> list[Example]:
+    return [
+        Example(text, skills, True, Source.LLM) for text, skills in zip(texts, SKILLS, strict=True)
+    ]
+
+
+def model() -> LocalModel:
+    fitted = LocalModel.fit(examples(), vectors(0, 1, 2, 3, 4), version=3)
+    assert fitted is not None
+    return fitted
+
+
+def test_the_answer_is_the_likeliest_by_head_and_nearest_example() -> None:
+    local = model()
+    scores, _ = local.head.look("play rain", vectors(1)[0])
+    found = local.answer("play rain", vectors(1)[0])
+    assert found.answer == local.head.classes[int(scores.argmax())]
+    assert found.skills == ("music",)
+
+
+def test_none_is_an_answer() -> None:
+    found = model().answer("hello there", vectors(4)[0])
+    assert (found.answer, found.skills) == ("", ())
+
+
+def test_the_signals_are_what_they_are_named_after() -> None:
+    local = model()
+    scores, nearest = local.head.look("will it rain today", vectors(3)[0])
+    signals = local.answer("will it rain today", vectors(3)[0]).signals
+    _, music, weather = scores.tolist()
+    shares = np.exp(scores) / np.exp(scores).sum()
+    assert local.head.classes == ("", "music", "weather")
+    assert signals.score == pytest.approx(float(energy(scores)))
+    assert signals.margin == pytest.approx(weather - max(scores[:2]))
+    assert weather > music
+    assert signals.probability == pytest.approx(shares[2])
+    assert signals.agreeing == pytest.approx(nearest[2])
+    assert signals.disagreeing == pytest.approx(nearest[:2].max())
+    assert (signals.examples, signals.evidence, signals.words) == (2, 5, 4)
+
+
+def test_the_ranking_is_by_probability_and_short() -> None:
+    texts = tuple(f"word{n}" for n in range(8))
+    labels = [Example(text, (text,), True, Source.LLM) for text in texts]
+    fitted = LocalModel.fit(labels, np.eye(8, dtype=np.float32), version=1)
+    assert fitted is not None
+    ranked = fitted.answer("word3", np.eye(8, dtype=np.float32)[3]).ranked
+    assert len(ranked) == MAX_RANKED
+    assert ranked[0][0] == "word3"
+    assert [share for _, share in ranked] == sorted((share for _, share in ranked), reverse=True)
+    assert sum(share for _, share in ranked) <= 1 + 1e-6
+
+
+def test_labels_that_say_what_is_wrong_are_passed_over() -> None:
+    wrong = Example("play a game", ("games",), False, Source.FEEDBACK)
+    fitted = LocalModel.fit([*examples(), wrong], vectors(0, 1, 2, 3, 4, 5), version=1)
+    assert fitted is not None
+    assert (fitted.examples, fitted.head.classes) == (5, ("", "music", "weather"))
+
+
+def test_one_answer_alone_makes_no_model() -> None:
+    assert LocalModel.fit(examples()[:2], vectors(0, 1), version=1) is None
+
+
+@pytest.mark.parametrize("skills", [(), ("git",), ("git", "docker")])
+def test_an_answer_names_its_skills(skills: tuple[str, ...]) -> None:
+    assert skills_of(answer_of(skills)) == tuple(sorted(skills))
