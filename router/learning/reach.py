@@ -15,7 +15,7 @@ the energy of the scores, q one of the softmax. Both are fitted across folds in 
 seen neither the example nor, for a fifth of the answers, any example of its answer: to that
 model those are requests that no example speaks about, which is what most of the traffic may be.
 The odds are then moved from the folds' share of such requests to the one that retrieval expects
-here: the softmax, over COVERAGE_WEIGHT times r, of the skills that it found and few examples cover.
+here: the softmax, over RETRIEVAL_WEIGHT r, of the skills that it found and few examples cover.
 What is not covered is left to retrieval among those skills.
 """
 
@@ -32,10 +32,9 @@ from numpy.typing import NDArray
 from router.learning.calibration import MIN_PAIRS, Calibrator
 from router.learning.head import Head, energy
 
-RETRIEVAL_WEIGHT: Final = 6.0
-"""Cross-validated over 2 to 60 examples an answer; from 5 to 8 nothing changes by a point."""
-COVERAGE_WEIGHT: Final = 4.0
-"""Likewise, over catalogs of which half the skills had examples."""
+RETRIEVAL_WEIGHT: Final = 4.0
+"""Cross-validated over 2 to 60 examples an answer, and over catalogs of which half the skills had
+some; from 3 to 6 little changes."""
 UNSERVED: Final = 0.1
 """Share of the requests that no skill serves, before anything is known of them."""
 COVERED: Final = 5
@@ -190,7 +189,7 @@ def uncovered_share(found: Mapping[str, float], examples: Mapping[str, int]) -> 
     """
     if not found:
         return 0.0
-    shares = _softmax(COVERAGE_WEIGHT * np.array(list(found.values())))
+    shares = _softmax(RETRIEVAL_WEIGHT * np.array(list(found.values())))
     open_ = [max(0.0, 1 - examples.get(name, 0) / COVERED) for name in found]
     return float(shares @ np.array(open_))
 
