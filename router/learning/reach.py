@@ -84,8 +84,9 @@ class Reach:
         right: list[bool] = []
         for fold in range(FOLDS):
             asked = chosen[fold::FOLDS]
+            unseen = set(asked.tolist())
             seen = [
-                i for n, i in enumerate(chosen) if n % FOLDS != fold and fold_of[answers[i]] != fold
+                i for i, answer in enumerate(answers) if i not in unseen and fold_of[answer] != fold
             ]
             if len({answers[i] for i in seen}) < 2:
                 continue
