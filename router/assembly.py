@@ -68,6 +68,10 @@ class Installed:
             self, catalog=catalog, index=self.index if same else self.index.updated(catalog)
         )
 
+    def settled(self) -> Installed:
+        """The same with the index that is made from nothing."""
+        return replace(self, index=self.index.settled())
+
 
 @dataclass(frozen=True, slots=True)
 class Assembly:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -139,7 +140,9 @@ class SkillIndex:
         self._lexical: LexicalIndex = LexicalIndex(
             ordered, previous=None if previous is None else previous._lexical
         )
-        self._latent = LatentIndex(self._lexical)
+        self._latent = LatentIndex(
+            self._lexical, space=None if previous is None else previous._latent.space
+        )
         self._spelling: SpellingIndex = SpellingIndex(
             ordered, previous=None if previous is None else previous._spelling
         )
@@ -187,6 +190,18 @@ class SkillIndex:
         """The index of a later catalog, sharing this one's store and unchanged documents. Its new
         vectors are in memory only before ``save``."""
         return self.build(catalog, encoder=self._encoder, store=self._store, previous=self)
+
+    @property
+    def folded(self) -> frozenset[str]:
+        """Names of the skills that the latent space was not computed from, or still knows. When
+        there is none, the index is the one made from nothing."""
+        return self._latent.folded
+
+    def settled(self) -> Self:
+        """The same index with a latent space of its own."""
+        index = copy(self)
+        index._latent = LatentIndex(self._lexical)
+        return index
 
     def save(self) -> None:
         """Write new vectors to the store's files.

@@ -53,6 +53,7 @@ class LexicalIndex:
 
     Attributes:
         size: number of documents.
+        documents: the documents by name, in their order.
         vocabulary: stem to term number, of the stems that some document has; numbers have gaps.
         idf: for each term, its IDF divided by the largest possible one, in (0, 1).
         frequency: for each posting, the weighted, length-normalised term frequency over all fields.
@@ -66,6 +67,7 @@ class LexicalIndex:
         """Index documents; those that are also in ``previous`` are not read again."""
         size = len(documents)
         self.size = size
+        self.documents = {document.name: document for document in documents}
         self._numbers: dict[str, int] = {} if previous is None else previous._numbers
         known: dict[str, _Counts] = {} if previous is None else previous._counts
         counts = [
@@ -76,7 +78,10 @@ class LexicalIndex:
         ]
         self._counts: dict[str, _Counts] = {held.document.name: held for held in counts}
         table = np.concatenate([_NOTHING, *(held.table for held in counts)], axis=1)
-        terms = np.concatenate([_NOTHING[0], *(held.terms for held in counts)]).astype(np.int64)
+        # numpy sorts 16-bit numbers by radix, in a tenth of the time.
+        terms = np.concatenate([_NO_TERMS, *(held.terms for held in counts)]).astype(
+            np.min_scalar_type(len(self._numbers))
+        )
         holders = np.repeat(np.arange(size), [len(held.terms) for held in counts])
         frequency = np.zeros(len(terms))
         lengths = np.array([held.lengths for held in counts]).reshape(size, len(FIELDS))
@@ -84,7 +89,7 @@ class LexicalIndex:
             scale = FIELD_WEIGHT[field] / _length_norms(lengths[:, number], FIELD_B[field])
             frequency += table[number] * scale[holders]
         order = np.argsort(terms, kind="stable")
-        self.term = terms[order]
+        self.term = terms[order].astype(np.int64)
         self.document = holders[order].astype(np.int32)
         self.frequency = frequency[order]
         self.document_frequency = np.bincount(self.term, minlength=len(self._numbers))
@@ -150,6 +155,7 @@ class _Counts:
         return cls(document, terms, table, tuple(sum(bag.values()) for bag in document.fields))
 
 
+_NO_TERMS: Final = np.zeros(0, dtype=np.int32)
 _NOTHING: Final = np.zeros((len(FIELDS), 0), dtype=np.float32)
 """What an empty catalog's arrays are made from."""
 
