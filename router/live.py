@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from router.skills.changes import CatalogChange
     from router.skills.manager import SkillManager
     from router.skills.observers import CatalogObserver
+    from router.stages.invalidation import SkillChanges
 
 SETTLE_SECONDS: Final = 5.0
 """Without a change, before what changes left for later is done: their vectors written, and the

@@ -140,7 +140,7 @@ class SkillIndex:
         self._lexical: LexicalIndex = LexicalIndex(
             ordered, previous=None if previous is None else previous._lexical
         )
-        self._latent = LatentIndex(
+        self._latent: LatentIndex = LatentIndex(
             self._lexical, space=None if previous is None else previous._latent.space
         )
         self._spelling: SpellingIndex = SpellingIndex(

@@ -118,9 +118,7 @@ class LatentIndex:
     ) -> NDArray[np.float64]:
         """Cosine of some documents to a query, shape (documents,); zeros for an empty query.
         Several queries, shape (n, dimensions), give (n, documents)."""
-        # In one precision: else the documents would be converted for every query.
-        unit = _unit(query).astype(np.float32)
-        return (unit @ self.documents[among].T).astype(np.float64)
+        return (_unit(query) @ self.documents[among].T).astype(np.float64)
 
 
 class _Rows:
@@ -172,7 +170,6 @@ def _blocks(size: int, limit: int) -> list[NDArray[np.intp]]:
     return [np.arange(at, min(at + limit, size)) for at in range(0, size, limit)]
 
 
-def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+def _unit(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    scaled: NDArray[np.float64] = vectors / np.maximum(lengths, 1e-9)
-    return scaled
+    return np.asarray(vectors / np.maximum(lengths, 1e-9), dtype=np.float32)

@@ -192,4 +192,4 @@ def _warning(path: Path, code: str, message: str) -> Diagnostic:
 
 
 def _in_order(files: list[str]) -> tuple[Path, ...]:
-    return tuple(map(Path, sorted(files, key=lambda file: file.split(os.sep))))
+    return tuple(map(Path, sorted(files, key=lambda file: file.split(os.sep))))  # noqa: PTH206
