@@ -9,6 +9,8 @@ c. The storm: every skill replaced by a branch switch, there and back, during ro
    without a kill in the middle (``tests/test_storm.py`` at full size).
 d. Memory over many reloads: the slope of the resident size, and of what Python has allocated.
 
+The process is set up as ``router mcp`` sets up its own (``router/cli/process.py``).
+
     python benchmarks/hot_reload.py --data FOLDER [--only a b] [--json]   (or ROUTER_BENCH_DATA)
 """
 
@@ -35,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router import SemanticRouter, Settings
+from router.cli.process import ready_to_serve
 from router.retrieval.encoders import WordLlamaEncoder
 from router.skills.changes import CatalogChange
 
@@ -183,6 +186,7 @@ async def over_real_skills(data: Path, place: Path, options: argparse.Namespace)
         settings, roots=[skills], encoder=encoder, observers=[watch]
     ) as router:
         await router.route_many(requests)
+        ready_to_serve()
         say(f"{len(router.catalog.skills)} skills, {len(router.exact)} cached answers")
         async with router.manager.watch():
             if "a" in options.only:

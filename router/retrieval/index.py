@@ -18,6 +18,7 @@ import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
+from router.flight import give_way
 from router.retrieval.candidates import (
     BY_WORDS,
     EVERYTHING,
@@ -50,8 +51,6 @@ suggestions still shows it."""
 REMEMBERED_VECTORS: Final = 1_024
 SCORED_AT_ONCE: Final = 8
 """Requests, in ``scores``, between two looks at what else there is to do."""
-TURNS_OF_A_ROUTE: Final = 4
-"""Turns of the event loop that a route takes: so many are left to it, so that it waits once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,8 +327,7 @@ class SkillIndex:
             encoded = await self._encoded(batch)
             dense = np.stack([encoded[request] for request in batch]) @ vectors.T
             table[start : start + len(batch), known] = self._fused(batch, positions, dense)
-            for _ in range(TURNS_OF_A_ROUTE):
-                await asyncio.sleep(0)
+            await give_way()
         return table
 
     def _fused(
