@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 from router import SemanticRouter, Settings
 from router.cli.process import ready_to_serve
 from router.retrieval.encoders import WordLlamaEncoder
+from router.router import RECENT_ANSWERS
 from router.skills.changes import CatalogChange
 
 PAUSE = 0.01
@@ -232,6 +233,9 @@ async def memory(data: Path, place: Path, reloads: int) -> dict[str, Any]:
             await router.reload()
             await router.route(requests[number % len(requests)])
 
+        # The router remembers so many answers; from now on it forgets one for each that it gives.
+        for number in range(RECENT_ANSWERS):
+            await router.route(requests[number % len(requests)])
         for number in range(reloads):
             await reload(number)
             if number % 20 == 19:
