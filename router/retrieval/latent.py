@@ -130,27 +130,28 @@ class _Rows:
 
     def __init__(self, lexical: LexicalIndex, terms: Sequence[str]) -> None:
         """Rows with a column for each of ``terms``, whether the index has that term or not."""
-        values = lexical.saturated(K1)
-        lengths = np.sqrt(np.bincount(lexical.document, values**2, minlength=lexical.size))
-        values = values / np.maximum(lengths[lexical.document], 1e-9)
         numbers = np.array([lexical.vocabulary.get(term, -1) for term in terms], dtype=np.intp)
         held = np.flatnonzero(numbers >= 0)
         self.of_term = np.full(len(lexical.idf), -1)
         self.of_term[numbers[held]] = held
-        inside = self.of_term[lexical.term] >= 0
-        self._document = lexical.document[inside]
-        self._column = self.of_term[lexical.term[inside]]
-        self._value = values[inside]
-        self._shape = (lexical.size, len(terms))
+        self._width = len(terms)
+        self._lexical = lexical
 
     def of(self, documents: NDArray[np.intp]) -> NDArray[np.float32]:
         """The rows of some documents, shape (documents, terms)."""
-        size, width = self._shape
-        place = np.full(size, -1)
+        lexical = self._lexical
+        place = np.full(lexical.size, -1)
         place[documents] = np.arange(len(documents))
-        some = place[self._document] >= 0
-        rows = np.zeros((len(documents), width), dtype=np.float32)
-        rows[place[self._document[some]], self._column[some]] = self._value[some]
+        holder = place[lexical.document]
+        postings = np.flatnonzero(holder >= 0)
+        holder = holder[postings]
+        values = lexical.saturated(K1, postings)
+        lengths = np.sqrt(np.bincount(holder, values**2, minlength=len(documents)))
+        values /= np.maximum(lengths[holder], 1e-9)
+        column = self.of_term[lexical.term[postings]]
+        inside = column >= 0
+        rows = np.zeros((len(documents), self._width), dtype=np.float32)
+        rows[holder[inside], column[inside]] = values[inside]
         return rows
 
 

@@ -22,6 +22,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from router.retrieval.candidates import EVERYTHING
 from router.retrieval.documents import FIELDS, SkillDocument
 
 FIELD_WEIGHT: Final = {
@@ -103,10 +104,13 @@ class LexicalIndex:
         self.idf = np.log1p((size - df + 0.5) / (df + 0.5)) / math.log(2 * size + 2)
         self._value = self.saturated(K1)
 
-    def saturated(self, k1: float) -> NDArray[np.float64]:
-        """For each posting, damped IDF times saturated frequency, in (0, 1)."""
-        weight: NDArray[np.float64] = (self.idf**IDF_POWER)[self.term]
-        return weight * self.frequency / (self.frequency + k1)
+    def saturated(
+        self, k1: float, postings: slice | NDArray[np.intp] = EVERYTHING
+    ) -> NDArray[np.float64]:
+        """For some postings, damped IDF times saturated frequency, in (0, 1)."""
+        weight: NDArray[np.float64] = (self.idf**IDF_POWER)[self.term[postings]]
+        frequency = self.frequency[postings]
+        return weight * frequency / (frequency + k1)
 
     def scores(self, terms: Sequence[int]) -> NDArray[np.float64]:
         """BM25F of every document, shape (size,), for different terms."""
