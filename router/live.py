@@ -184,7 +184,7 @@ class LiveSkills:
         wrong = await outdated(answers, after.index, changes)
         # Nothing below waits, so no request sees a half of it. What was learnt since ``answers``
         # was learnt on the old snapshot.
-        gone = cached.discard(wrong | (cached.all().keys() - answers.keys()))
+        gone = cached.discard(wrong | cached.learnt_since(answers))
         self.installed = after
         if self.parts.learner is not None:
             self.parts.learner.catalog_changed(after.catalog)

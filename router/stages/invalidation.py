@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -73,8 +73,18 @@ class CachedAnswers:
 
     def all(self) -> dict[Key, RoutingResult]:
         """Every answer; one that both caches hold is here once."""
-        answers = (*self._fuzzy.answers(self._base), *self._exact.answers(self._base))
-        return {(request, context, result.id): result for request, context, result in answers}
+        return {(request, context, result.id): result for request, context, result in self._held()}
+
+    def learnt_since(self, answers: Container[Key]) -> set[Key]:
+        """The answers that are none of these."""
+        return {
+            key
+            for request, context, result in self._held()
+            if (key := (request, context, result.id)) not in answers
+        }
+
+    def _held(self) -> list[tuple[str, str, RoutingResult]]:
+        return [*self._fuzzy.answers(self._base), *self._exact.answers(self._base)]
 
     def discard(self, keys: Iterable[Key]) -> bool:
         """Drop answers; whether they are gone from the file too, which may be busy or shut."""
