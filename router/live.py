@@ -203,7 +203,7 @@ class LiveSkills:
                     await self._fit()
                     await in_thread(self.current.index.save, executor=self._builder)
             except Exception as error:  # noqa: BLE001 - Chroma has no error type for a full disk.
-                # Routing goes on from memory; the next change, or the end, tries again.
+                # Routing goes on with what there is; the next change tries again.
                 _log.error("the index is not settled: %s: %s", type(error).__name__, error)
 
     async def _fit(self) -> None:

@@ -100,6 +100,9 @@ class LatentIndex:
         self.folded = folded
         self._row = rows.of_term
         self._weight = lexical.idf**IDF_POWER
+        self.documents = space.vectors
+        if space.documents is lexical.documents:
+            return
         place = {name: number for number, name in enumerate(space.documents)}
         self.documents = space.vectors[[place.get(name, 0) for name in names]]
         new = np.array([n for n, name in enumerate(names) if name in folded], dtype=np.intp)
