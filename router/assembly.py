@@ -78,8 +78,8 @@ class Assembly:
     """The parts of an open router.
 
     Attributes:
-        installed: the first snapshot.
         registry: holds the catalog, and reads it again.
+        store: the vectors that every snapshot's index is made from.
         llm: stage 3.
         record: which skills the caches were last made right for.
         catalogues: finds skills that are not installed; opens nothing before it is asked.
@@ -87,8 +87,8 @@ class Assembly:
         classifier: says which memory layers a request needs.
     """
 
-    installed: Installed
     registry: SkillRegistry
+    store: VectorStore
     llm: LLMStage
     record: CatalogRecord
     catalogues: CatalogueIndex
@@ -103,8 +103,9 @@ def assemble(
     encoder: Encoder | None = None,
     models: Sequence[ChatModel] | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Assembly:
-    """Read the skills, load the encoder, bring the index up to date. Takes seconds.
+) -> tuple[Assembly, Installed]:
+    """Read the skills, load the encoder, bring the index up to date: the parts, and the first
+    snapshot. Takes seconds.
 
     Raises:
         ConfigurationError: a root does not exist, or a setting cannot be met.
@@ -135,9 +136,9 @@ def assemble(
             settings.pinned_skills,
         ]
     )
-    return Assembly(
-        Installed(registry.catalog, index, base),
+    parts = Assembly(
         registry,
+        store,
         LLMStage(models, settings=settings.llm),
         # One a base: routers over the same roots mend only their own answers.
         CatalogRecord(folder / f"catalog-{base}.json"),
@@ -145,6 +146,7 @@ def assemble(
         _learner(settings, encoder, has_llm=bool(models)),
         QueryClassifier(encoder=encoder),
     )
+    return parts, Installed(registry.catalog, index, base)
 
 
 def _learner(settings: Settings, encoder: Encoder, *, has_llm: bool) -> Learner | None:

@@ -70,6 +70,7 @@ class LiveSkills:
         self._observers = observers
         self._progress = progress
         self._parts: Assembly | None = None
+        self._first: Installed | None = None  # until it is ``installed``
         self._manager: SkillManager | None = None
         self._turn = asyncio.Lock()
         self._background: set[asyncio.Task[None]] = set()
@@ -118,6 +119,7 @@ class LiveSkills:
             self.check_not_closed()
             if self.installed is None:
                 self.installed = await self._open()
+                self._first = None  # it would be kept beside the later ones
             return self.installed
 
     async def _open(self) -> Installed:
@@ -126,7 +128,7 @@ class LiveSkills:
 
         def build() -> None:
             # Kept by the thread itself: when the caller is cancelled, the next one goes on with it.
-            self._parts = assemble(
+            self._parts, self._first = assemble(
                 self._settings,
                 roots=self._roots,
                 encoder=self._encoder,
@@ -136,10 +138,10 @@ class LiveSkills:
 
         if self._parts is None:
             await in_thread(build, executor=self._builder)
-        parts = self.parts
-        await self._mend_caches(parts)
+        parts, first = self.parts, _opened(self._first)
+        await self._mend_caches(parts, first)
         if parts.learner is not None:
-            await parts.learner.begin(parts.installed.catalog)
+            await parts.learner.begin(first.catalog)
         self._manager = SkillManager(
             parts.registry,
             install=self._apply,
@@ -147,13 +149,12 @@ class LiveSkills:
             debounce_seconds=self._settings.watch.debounce_seconds,
             polling=self._settings.watch.polling,
         )
-        return parts.installed
+        return first
 
-    async def _mend_caches(self, parts: Assembly) -> None:
+    async def _mend_caches(self, parts: Assembly, installed: Installed) -> None:
         """Drop what the changes since the last run made wrong; without a record, everything."""
         from router.stages.invalidation import CachedAnswers, outdated
 
-        installed = parts.installed
         cached = CachedAnswers(self._exact, self._fuzzy, installed.base)
         answers = cached.all()
         changes = parts.record.changes_to(installed.catalog)
@@ -241,11 +242,12 @@ class LiveSkills:
                 task.cancel()
             if self._background:
                 await asyncio.wait(self._background)
-            parts, self._parts, self.installed, self._manager = self._parts, None, None, None
+            parts, self._parts, self._manager = self._parts, None, None
+            self._first = self.installed = None
             if parts is not None:
                 if parts.learner is not None:
                     await parts.learner.aclose()
-                await in_thread(parts.installed.index.close)
+                await in_thread(parts.store.close)
                 await parts.catalogues.aclose()
                 await parts.llm.aclose()
             self._builder.shutdown()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import shutil
+import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -317,6 +319,18 @@ async def test_the_vectors_of_a_change_are_written_after_it_has_become_effective
         await router.reload()
         await router._live._settling
         assert rows_on_disk(router) == {"git", "testing", "quilting"}
+
+
+async def test_no_snapshot_is_kept_beside_the_current_one(skills: Path, tmp_path: Path) -> None:
+    async with router_over(skills, tmp_path / "state") as router:
+        await router.route(SQUASH)
+        indexes = []
+        for number in range(2):
+            indexes.append(weakref.ref(router._live.current.index))
+            write_skill(skills, "testing", f"Tastes soup number {number}.")
+            await router.reload()
+        gc.collect()
+        assert [index() for index in indexes] == [None, None]
 
 
 async def test_once_it_is_quiet_the_index_is_the_one_made_from_nothing(
