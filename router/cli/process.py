@@ -1,6 +1,6 @@
 """What the router sets for a process of its own, and a library must not set for its host's.
 
-All of it is about reloads while requests are answered.
+All of it is about reloads while requests are answered (``benchmarks/hot_reload.py``).
 """
 
 from __future__ import annotations

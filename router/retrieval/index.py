@@ -1,8 +1,8 @@
 """The index over one catalog snapshot: the documents, three ways to find them, and their fusion.
 
-All of it is immutable and belongs to the snapshot. The lexical, latent and spelling parts are
-computed from the documents whenever the catalog changes; the vectors come out of Chroma, where only
-what changed is encoded again.
+All of it is immutable and belongs to the snapshot. The lexical and spelling parts are computed from
+the documents whenever the catalog changes, and the latent part when enough of it has changed or
+``settled`` asks for it; the vectors come out of Chroma, where only what changed is encoded again.
 """
 
 from __future__ import annotations
