@@ -7,7 +7,10 @@ b. Latency of a steady stream of local routes (no cache) during edits, as a rati
    blocked event loop shows.
 c. The storm: every skill replaced by a branch switch, there and back, during routing, with and
    without a kill in the middle (``tests/test_storm.py`` at full size).
-d. Memory over many reloads: the slope of the resident size, and of what Python has allocated.
+d. Memory over many reloads: the slope of the resident size, and of what Python has allocated, when
+   all that is bounded is full: the caches, and the answers remembered for feedback.
+
+The process is set up as ``router mcp`` sets up its own (``router/cli/process.py``).
 
     python benchmarks/hot_reload.py --data FOLDER [--only a b] [--json]   (or ROUTER_BENCH_DATA)
 """
@@ -35,7 +38,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router import SemanticRouter, Settings
+from router.cli.process import ready_to_serve
 from router.retrieval.encoders import WordLlamaEncoder
+from router.router import RECENT_ANSWERS
 from router.skills.changes import CatalogChange
 
 PAUSE = 0.01
@@ -91,7 +96,9 @@ def edit(router: SemanticRouter, number: int) -> None:
     skills = list(router.catalog.routable)
     path = skills[number * 7 % len(skills)].path
     text = path.read_text(encoding="utf-8").split("\n<!-- edit")[0]
-    path.write_text(f"{text}\n<!-- edit --> Paragraph {number} on gizmo{number}.\n", "utf-8")
+    # The words come again, because the stems of very many are remembered.
+    word = f"gizmo{number % 100}"
+    path.write_text(f"{text}\n<!-- edit --> Paragraph {number} on {word}.\n", "utf-8")
 
 
 def milliseconds(seconds: Sequence[float]) -> dict[str, float]:
@@ -183,6 +190,7 @@ async def over_real_skills(data: Path, place: Path, options: argparse.Namespace)
         settings, roots=[skills], encoder=encoder, observers=[watch]
     ) as router:
         await router.route_many(requests)
+        ready_to_serve()
         say(f"{len(router.catalog.skills)} skills, {len(router.exact)} cached answers")
         async with router.manager.watch():
             if "a" in options.only:
@@ -228,6 +236,11 @@ async def memory(data: Path, place: Path, reloads: int) -> dict[str, Any]:
             await router.reload()
             await router.route(requests[number % len(requests)])
 
+        async def fill() -> None:
+            for number in range(RECENT_ANSWERS):
+                await router.route(requests[number % len(requests)], scope=str(number))
+
+        await fill()
         for number in range(reloads):
             await reload(number)
             if number % 20 == 19:
@@ -236,6 +249,7 @@ async def memory(data: Path, place: Path, reloads: int) -> dict[str, Any]:
             if number % 200 == 199:
                 say(f"d: {number + 1} reloads, {resident[-1] / 1024:.0f} MiB")
         tracemalloc.start()
+        await fill()
         for number in range(TRACED_RELOADS):
             await reload(number)
             gc.collect()

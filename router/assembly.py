@@ -70,14 +70,18 @@ class Installed:
             self, catalog=catalog, index=self.index if same else self.index.updated(catalog)
         )
 
+    def settled(self) -> Installed:
+        """The same with the index that is made from nothing."""
+        return replace(self, index=self.index.settled())
+
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
     """The parts of an open router.
 
     Attributes:
-        installed: the first snapshot.
         registry: holds the catalog, and reads it again.
+        store: the vectors that every snapshot's index is made from.
         llm: stage 3.
         record: which skills the caches were last made right for.
         catalogues: finds skills that are not installed; opens nothing before it is asked.
@@ -85,8 +89,8 @@ class Assembly:
         classifier: says which memory layers a request needs.
     """
 
-    installed: Installed
     registry: SkillRegistry
+    store: VectorStore
     llm: LLMStage
     record: CatalogRecord
     catalogues: CatalogueIndex
@@ -101,8 +105,9 @@ def assemble(
     encoder: Encoder | None = None,
     models: Sequence[ChatModel] | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Assembly:
-    """Read the skills, load the encoder, bring the index up to date. Takes seconds.
+) -> tuple[Assembly, Installed]:
+    """Read the skills, load the encoder, bring the index up to date: the parts, and the first
+    snapshot. Takes seconds.
 
     Raises:
         ConfigurationError: a root does not exist, or a setting cannot be met.
@@ -133,9 +138,9 @@ def assemble(
             settings.pinned_skills,
         ]
     )
-    return Assembly(
-        Installed(registry.catalog, index, encoder.identity, base),
+    parts = Assembly(
         registry,
+        store,
         LLMStage(models, settings=settings.llm),
         # One a base: routers over the same roots mend only their own answers.
         CatalogRecord(folder / f"catalog-{base}.json"),
@@ -143,6 +148,7 @@ def assemble(
         _learner(settings, encoder, has_llm=bool(models)),
         QueryClassifier(encoder=encoder),
     )
+    return parts, Installed(registry.catalog, index, encoder.identity, base)
 
 
 def _learner(settings: Settings, encoder: Encoder, *, has_llm: bool) -> Learner | None:

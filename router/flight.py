@@ -1,4 +1,4 @@
-"""Work that several callers wait for, and work that a thread does for one of them."""
+"""Work that several callers wait for, that a thread does for one of them, or that steps aside."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
+
+TURNS_OF_A_ROUTE: Final = 4
+"""Turns of the event loop that a route takes: so many are left to it, so that it waits once."""
 
 T = TypeVar("T")
 
@@ -71,3 +74,9 @@ async def in_thread(work: Callable[[], T], *, executor: Executor | None = None) 
     except asyncio.CancelledError:
         await asyncio.wait([task])
         raise
+
+
+async def give_way() -> None:
+    """Let the requests that wait for the event loop be answered first."""
+    for _ in range(TURNS_OF_A_ROUTE):
+        await asyncio.sleep(0)

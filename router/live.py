@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from router.skills.changes import CatalogChange
     from router.skills.manager import SkillManager
     from router.skills.observers import CatalogObserver
+    from router.stages.invalidation import SkillChanges
 
-SAVE_SECONDS: Final = 5.0
-"""From a change to its vectors on disk. Writing them stops every thread for some 10 ms, so one
-write serves all the saves of somebody who edits; a crash costs no more than encoding them again."""
+SETTLE_SECONDS: Final = 5.0
+"""Without a change, before what changes left for later is done: their vectors written, and the
+latent space fitted to them. Writing stops every thread for some 10 ms, so one write serves all the
+saves of somebody who edits; a crash costs no more than encoding them again."""
 
 T = TypeVar("T")
 
@@ -68,13 +70,15 @@ class LiveSkills:
         self._observers = observers
         self._progress = progress
         self._parts: Assembly | None = None
+        self._first: Installed | None = None  # until it is ``installed``
         self._manager: SkillManager | None = None
         self._turn = asyncio.Lock()
         self._background: set[asyncio.Task[None]] = set()
         # One thread, because the C library keeps the freed memory of each for that thread alone.
         self._builder = ThreadPoolExecutor(1, thread_name_prefix="skills-builder")
-        self._unsaved = False
-        self._saving: asyncio.Task[None] | None = None
+        self._exchanging = asyncio.Lock()
+        self._unsettled = False
+        self._settling: asyncio.Task[None] | None = None
 
     @property
     def current(self) -> Installed:
@@ -115,6 +119,7 @@ class LiveSkills:
             self.check_not_closed()
             if self.installed is None:
                 self.installed = await self._open()
+                self._first = None  # it would be kept beside the later ones
             return self.installed
 
     async def _open(self) -> Installed:
@@ -123,7 +128,7 @@ class LiveSkills:
 
         def build() -> None:
             # Kept by the thread itself: when the caller is cancelled, the next one goes on with it.
-            self._parts = assemble(
+            self._parts, self._first = assemble(
                 self._settings,
                 roots=self._roots,
                 encoder=self._encoder,
@@ -133,10 +138,10 @@ class LiveSkills:
 
         if self._parts is None:
             await in_thread(build, executor=self._builder)
-        parts = self.parts
-        await self._mend_caches(parts)
+        parts, first = self.parts, _opened(self._first)
+        await self._mend_caches(parts, first)
         if parts.learner is not None:
-            await parts.learner.begin(parts.installed.catalog)
+            await parts.learner.begin(first.catalog)
         self._manager = SkillManager(
             parts.registry,
             install=self._apply,
@@ -144,13 +149,12 @@ class LiveSkills:
             debounce_seconds=self._settings.watch.debounce_seconds,
             polling=self._settings.watch.polling,
         )
-        return parts.installed
+        return first
 
-    async def _mend_caches(self, parts: Assembly) -> None:
+    async def _mend_caches(self, parts: Assembly, installed: Installed) -> None:
         """Drop what the changes since the last run made wrong; without a record, everything."""
         from router.stages.invalidation import CachedAnswers, outdated
 
-        installed = parts.installed
         cached = CachedAnswers(self._exact, self._fuzzy, installed.base)
         answers = cached.all()
         changes = parts.record.changes_to(installed.catalog)
@@ -161,39 +165,57 @@ class LiveSkills:
             parts.record.write(installed.catalog)
 
     async def _apply(self, change: CatalogChange) -> None:
-        """Build the next snapshot aside, and exchange it together with what the caches hold."""
-        from router.stages.invalidation import CachedAnswers, SkillChanges, outdated
+        """Build the next snapshot aside, and put it in place."""
+        from router.stages.invalidation import SkillChanges
 
-        before = self.current
-        after = await in_thread(lambda: before.updated(change.after), executor=self._builder)
-        cached = CachedAnswers(self._exact, self._fuzzy, before.base)
+        async with self._exchanging:
+            before = self.current
+            after = await in_thread(lambda: before.updated(change.after), executor=self._builder)
+            await self._exchange(after, SkillChanges.between(before.catalog, change.after))
+        self._unsettled = True
+        if self._settling is None or self._settling.done():
+            self._settling = asyncio.create_task(self._settle(), name="index-settler")
+
+    async def _exchange(self, after: Installed, changes: SkillChanges) -> None:
+        """Exchange the snapshot together with what the caches hold."""
+        from router.stages.invalidation import CachedAnswers, outdated
+
+        cached = CachedAnswers(self._exact, self._fuzzy, after.base)
         answers = cached.all()
-        changes = SkillChanges.between(before.catalog, change.after)
         wrong = await outdated(answers, after.index, changes)
         # Nothing below waits, so no request sees a half of it. What was learnt since ``answers``
         # was learnt on the old snapshot.
-        gone = cached.discard(wrong | (cached.all().keys() - answers.keys()))
+        gone = cached.discard(wrong | cached.learnt_since(answers))
         self.installed = after
         if self.parts.learner is not None:
-            self.parts.learner.catalog_changed(change.after)
+            self.parts.learner.catalog_changed(after.catalog)
         if gone:
-            self.parts.record.write(change.after)
-        self._save_soon()
+            self.parts.record.write(after.catalog)
 
-    def _save_soon(self) -> None:
-        self._unsaved = True
-        if self._saving is None or self._saving.done():
-            self._saving = asyncio.create_task(self._save(), name="index-saver")
-
-    async def _save(self) -> None:
-        while self._unsaved:
-            await asyncio.sleep(SAVE_SECONDS)
-            self._unsaved = False
+    async def _settle(self) -> None:
+        """Do once it is quiet what changes have left for later."""
+        while self._unsettled:
+            self._unsettled = False
+            await asyncio.sleep(SETTLE_SECONDS)
+            if self._unsettled:
+                continue
             try:
-                await in_thread(self.current.index.save, executor=self._builder)
+                async with self._exchanging:
+                    await self._fit()
+                    await in_thread(self.current.index.save, executor=self._builder)
             except Exception as error:  # noqa: BLE001 - Chroma has no error type for a full disk.
-                # Routing goes on from memory; the next change, or the end, tries again.
-                _log.error("the vector index is not saved: %s: %s", type(error).__name__, error)
+                # Routing goes on with what there is; the next change tries again.
+                _log.error("the index is not settled: %s: %s", type(error).__name__, error)
+
+    async def _fit(self) -> None:
+        """Put in place the index that is made from nothing, unless it is there."""
+        from router.stages.invalidation import SkillChanges
+
+        before = self.current
+        if folded := before.index.folded:
+            after = await in_thread(before.settled, executor=self._builder)
+            # What these skills win was found before in the space that they were folded into.
+            await self._exchange(after, SkillChanges(added=folded, changed=(), removed=()))
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something that no request waits for; closing ends it."""
@@ -213,18 +235,19 @@ class LiveSkills:
             await after()
             if self._manager is not None:
                 await self._manager.aclose()
-            if self._saving is not None:
-                self._saving.cancel()
-                await asyncio.wait([self._saving])
+            if self._settling is not None:
+                self._settling.cancel()
+                await asyncio.wait([self._settling])
             for task in self._background:
                 task.cancel()
             if self._background:
                 await asyncio.wait(self._background)
-            parts, self._parts, self.installed, self._manager = self._parts, None, None, None
+            parts, self._parts, self._manager = self._parts, None, None
+            self._first = self.installed = None
             if parts is not None:
                 if parts.learner is not None:
                     await parts.learner.aclose()
-                await in_thread(parts.installed.index.close)
+                await in_thread(parts.store.close)
                 await parts.catalogues.aclose()
                 await parts.llm.aclose()
             self._builder.shutdown()

@@ -370,9 +370,10 @@ class SemanticRouter:
         )
         result = self._with_memory(asked.text, result)
         if decided.strong and installed is live.installed:  # else it is learnt too late
-            self.exact.set(asked.text, result, context)
+            kept = result.copy_with(trace=())  # ``_replay`` makes a new one
+            self.exact.set(asked.text, kept, context)
             if teach_fuzzy:
-                await self.fuzzy.learn(asked.text, result, context)
+                await self.fuzzy.learn(asked.text, kept, context)
         if decided.audit is not None:
             live.in_background(self._audit(asked, installed, context, decided.audit))
         return result
@@ -471,7 +472,11 @@ class SemanticRouter:
 
     def _noted(self, asked: Request, context: str, result: RoutingResult) -> RoutingResult:
         """The result, kept in mind for feedback."""
-        self._given.append((result, asked, context))
+        given = result
+        if not result.from_cache:  # nobody asks any more what else was considered
+            trace = tuple(entry.copy_with(candidates=()) for entry in result.trace)
+            given = result.copy_with(trace=trace)
+        self._given.append((given, asked, context))
         return result
 
     def _replay(

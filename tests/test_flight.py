@@ -1,4 +1,4 @@
-"""Single flight: one piece of work for all who ask the same thing at the same time."""
+"""Single flight: one piece of work for all who ask for it at the same time; and stepping aside."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from router.flight import SingleFlight
+from router.flight import TURNS_OF_A_ROUTE, SingleFlight, give_way
 
 
 class Work:
@@ -109,3 +109,17 @@ async def test_an_error_reaches_every_caller_and_is_not_kept() -> None:
         return 7
 
     assert await flights.do("key", succeed) == 7
+
+
+async def test_who_gives_way_lets_others_take_as_many_turns_as_a_route_does() -> None:
+    turns = []
+
+    async def other() -> None:
+        for turn in range(TURNS_OF_A_ROUTE):
+            turns.append(turn)
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    await give_way()
+    assert turns == list(range(TURNS_OF_A_ROUTE))
+    await task

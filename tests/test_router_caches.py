@@ -252,3 +252,16 @@ async def test_what_a_caller_does_to_a_result_does_not_reach_the_caches(tmp_path
         close = await router.route(SQUASH_PARAPHRASED)
     assert (again.stage, close.stage) == (Stage.EXACT, Stage.FUZZY)
     assert again.selected_skills == close.selected_skills == ("git",)
+
+
+async def test_what_is_kept_of_an_answer_is_not_what_else_was_considered(tmp_path: Path) -> None:
+    async with shipped_router(tmp_path) as router:
+        first = await router.route(SQUASH)
+        assert first.trace[-1].candidates
+        kept = [*router.exact.answers(""), *router.fuzzy.answers("")]
+        assert [result.trace for _, _, result in kept] == [(), ()]
+        again = await router.route(SQUASH)
+        close = await router.route(SQUASH_PARAPHRASED)
+        for result in (first, again, close):
+            assert len(result.trace) == 4
+            await router.feedback(result.id, ["git"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import shutil
+import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -297,7 +299,7 @@ def rows_on_disk(router: SemanticRouter) -> set[str]:
 async def test_the_vectors_of_a_change_are_written_after_it_has_become_effective(
     skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("router.live.SAVE_SECONDS", 0)
+    monkeypatch.setattr("router.live.SETTLE_SECONDS", 0)
     state = tmp_path / "state"
     async with router_over(skills, state) as router:
         write_quilting(skills)
@@ -309,11 +311,45 @@ async def test_the_vectors_of_a_change_are_written_after_it_has_become_effective
             patch.setattr(VectorStore, "save", full)
             await router.reload()
             assert (await router.route(QUILTS)).selected_skills == ("quilting",)
-            assert router._live._saving is not None
-            await router._live._saving
-        assert "the vector index is not saved: OSError: the disk is full" in caplog.text
+            assert router._live._settling is not None
+            await router._live._settling
+        assert "the index is not settled: OSError: the disk is full" in caplog.text
         assert "quilting" not in rows_on_disk(router)
         shutil.rmtree(skills / "debugging")
         await router.reload()
-        await router._live._saving
+        await router._live._settling
         assert rows_on_disk(router) == {"git", "testing", "quilting"}
+
+
+async def test_no_snapshot_is_kept_beside_the_current_one(skills: Path, tmp_path: Path) -> None:
+    async with router_over(skills, tmp_path / "state") as router:
+        await router.route(SQUASH)
+        indexes = []
+        for number in range(2):
+            indexes.append(weakref.ref(router._live.current.index))
+            write_skill(skills, "testing", f"Tastes soup number {number}.")
+            await router.reload()
+        gc.collect()
+        assert [index() for index in indexes] == [None, None]
+
+
+async def test_once_it_is_quiet_the_index_is_the_one_made_from_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("router.live.SETTLE_SECONDS", 0)
+    skills = tmp_path / "skills"
+    for number in range(30):
+        write_skill(skills, f"topic{number}", f"Knows t{number % 7} and t{number % 11}.")
+    async with router_over(skills, tmp_path / "state") as router:
+        await router.route("who knows t3 and t4")
+        write_quilting(skills)
+        change = await router.reload()
+        folded = router._live.current
+        assert folded.index.folded == {"quilting"}
+        assert router._live._settling is not None
+        await router._live._settling
+        settled = router._live.current
+        assert settled.index.folded == frozenset()
+        assert settled.catalog is folded.catalog is change.after
+        assert (await router.route(QUILTS)).selected_skills == ("quilting",)
+        assert (await router.route("who knows t3 and t4")).stage is Stage.EXACT

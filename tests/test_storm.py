@@ -238,8 +238,9 @@ def assert_learnt_from_the_same_skills(router: SemanticRouter, snapshots: Snapsh
 
 
 async def test_every_route_is_of_one_snapshot_and_afterwards_all_is_as_if_new(
-    branches: Branches, tmp_path: Path
+    branches: Branches, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("router.live.SETTLE_SECONDS", 0)
     snapshots = Snapshots()
     seen: dict[str, set[str]] = {}
     async with router_over(branches.skills, tmp_path / "state") as router:
@@ -264,6 +265,8 @@ async def test_every_route_is_of_one_snapshot_and_afterwards_all_is_as_if_new(
             with pytest.raises(asyncio.CancelledError):
                 await router_task
         await router.manager.observers.drain()
+        assert router._live._settling is not None
+        await router._live._settling
         assert len(seen) > 1
         for version, names in seen.items():
             assert names <= snapshots.by_version[version].skills.keys()

@@ -8,15 +8,14 @@ shell completion answer at once.
 from __future__ import annotations
 
 import io
-import os
 import sys
 
 
 def main() -> None:
     """The console script's entry point."""
-    # Before numpy is imported. The matrices are small, and threads of a BLAS that share the cores
-    # with other programs wait for each other: a reload of 574 skills takes ten times as long then.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from router.cli.process import before_numpy
+
+    before_numpy()
 
     from router.cli.app import app
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from router.cli.options import NoLLM, SkillFolders, open_router, read_settings
+from router.cli.process import ready_to_serve
 from router.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ async def _watching(opened: SemanticRouter, settings: Settings) -> AsyncIterator
         server = SkillServer(opened, memory=memory)
         opened.manager.observers.add(server)
         async with opened.manager.watch():
+            ready_to_serve()
             yield server
 
 

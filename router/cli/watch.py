@@ -10,6 +10,7 @@ import typer
 
 from router.cli import output
 from router.cli.options import AsJson, NoLLM, SkillFolders, read_settings
+from router.cli.process import ready_to_serve
 
 if TYPE_CHECKING:
     from router.result import RoutingResult
@@ -59,6 +60,7 @@ async def _watch(
         _tell(_start(router, manager), as_json=as_json)
         if request is not None:
             _tell(await _standing(router, request), as_json=as_json)
+        ready_to_serve()
         while True:
             cached = len(router.fuzzy) + len(router.exact)
             change = await changes.arrived.get()

@@ -1,8 +1,8 @@
 """The index over one catalog snapshot: the documents, three ways to find them, and their fusion.
 
-All of it is immutable and belongs to the snapshot. The lexical, latent and spelling parts are
-computed from the documents whenever the catalog changes; the vectors come out of Chroma, where only
-what changed is encoded again.
+All of it is immutable and belongs to the snapshot. The lexical and spelling parts are computed from
+the documents whenever the catalog changes, and the latent part when enough of it has changed or
+``settled`` asks for it; the vectors come out of Chroma, where only what changed is encoded again.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -17,6 +18,7 @@ import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
+from router.flight import give_way
 from router.retrieval.candidates import (
     BY_WORDS,
     EVERYTHING,
@@ -49,8 +51,6 @@ suggestions still shows it."""
 REMEMBERED_VECTORS: Final = 1_024
 SCORED_AT_ONCE: Final = 8
 """Requests, in ``scores``, between two looks at what else there is to do."""
-TURNS_OF_A_ROUTE: Final = 4
-"""Turns of the event loop that a route takes: so many are left to it, so that it waits once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,9 @@ class SkillIndex:
         self._lexical: LexicalIndex = LexicalIndex(
             ordered, previous=None if previous is None else previous._lexical
         )
-        self._latent = LatentIndex(self._lexical)
+        self._latent: LatentIndex = LatentIndex(
+            self._lexical, space=None if previous is None else previous._latent.space
+        )
         self._spelling: SpellingIndex = SpellingIndex(
             ordered, previous=None if previous is None else previous._spelling
         )
@@ -187,6 +189,18 @@ class SkillIndex:
         """The index of a later catalog, sharing this one's store and unchanged documents. Its new
         vectors are in memory only before ``save``."""
         return self.build(catalog, encoder=self._encoder, store=self._store, previous=self)
+
+    @property
+    def folded(self) -> frozenset[str]:
+        """Names of the skills that the latent space was not computed from, or still knows. When
+        there is none, the index is the one made from nothing."""
+        return self._latent.folded
+
+    def settled(self) -> Self:
+        """The same index with a latent space of its own."""
+        index = copy(self)
+        index._latent = LatentIndex(self._lexical)
+        return index
 
     def save(self) -> None:
         """Write new vectors to the store's files.
@@ -313,8 +327,7 @@ class SkillIndex:
             encoded = await self._encoded(batch)
             dense = np.stack([encoded[request] for request in batch]) @ vectors.T
             table[start : start + len(batch), known] = self._fused(batch, positions, dense)
-            for _ in range(TURNS_OF_A_ROUTE):
-                await asyncio.sleep(0)
+            await give_way()
         return table
 
     def _fused(

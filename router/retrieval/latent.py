@@ -5,17 +5,24 @@ finds a skill whose text says the same in other words, in the catalog's own jarg
 encoder knows. Truncated SVD of the documents' BM25 rows: Deerwester et al., "Indexing by latent
 semantic analysis" (1990). It is computed from the Gram matrix of the documents, or of an even
 sample of very many, and costs a second or two; the others are then projected, block by block.
+
+Computing the axes is most of the work of a reload, and one skill of many hardly moves them. So a
+space is kept while few skills differ from those that it was computed from, and these few are folded
+in: projected onto the axes as they are. What an index finds depends on its skills and on the space,
+and on no edit in between; ``SkillIndex.settled`` computes the space anew once it is quiet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from router.retrieval.candidates import EVERYTHING, Positions
+from router.retrieval.documents import SkillDocument
 from router.retrieval.lexical import IDF_POWER, LexicalIndex
 
 DIMENSIONS: Final = 80
@@ -24,19 +31,30 @@ MAX_BASIS: Final = 1_500
 """Documents that the axes are computed from; the eigenvalue problem is cubic in it."""
 SMALL_CATALOG: Final = 20
 """Up to this many skills, terms of a single skill are kept: most terms are such terms there."""
+FOLDED_SHARE: Final = 0.04
+"""Of the skills, at most so many are folded in. It is none of a small catalog, where one skill
+counts for much and a new space costs little."""
 
 
-class LatentIndex:
-    """The documents and the terms of a lexical index in a space of few dimensions. Immutable.
+@dataclass(frozen=True, slots=True, eq=False)
+class LatentSpace:
+    """Axes, and what they were computed from.
 
     Attributes:
-        documents: unit vectors, shape (size, dimensions).
+        terms: the stem of each row of ``axes``.
+        axes: a column each, orthonormal, shape (terms, dimensions).
+        documents: what the axes were computed from, by name.
+        vectors: the unit vectors of ``documents``, in their order, shape (documents, dimensions).
     """
 
-    def __init__(self, lexical: LexicalIndex) -> None:
-        values = lexical.saturated(K1)
-        lengths = np.sqrt(np.bincount(lexical.document, values**2, minlength=lexical.size))
-        values = values / np.maximum(lengths[lexical.document], 1e-9)
+    terms: tuple[str, ...]
+    axes: NDArray[np.float32]
+    documents: Mapping[str, SkillDocument]
+    vectors: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, lexical: LexicalIndex) -> Self:
+        """The space of an index's documents."""
         basis = _spread(lexical.size, MAX_BASIS)
         in_basis = np.isin(lexical.document, basis)
         occurs = np.bincount(lexical.term[in_basis], minlength=len(lexical.document_frequency)) > 0
@@ -45,43 +63,57 @@ class LatentIndex:
         least = 2 if lexical.size > SMALL_CATALOG else 1
         linking = (occurs & (lexical.document_frequency >= least)).tolist()
         # By stem, so that the space does not depend on how the terms came to be numbered.
-        terms = sorted(term for term, number in lexical.vocabulary.items() if linking[number])
-        kept = np.array([lexical.vocabulary[term] for term in terms], dtype=np.intp)
-        self._row = np.full(len(linking), -1)
-        self._row[kept] = np.arange(len(kept))
-        inside = self._row[lexical.term] >= 0
-        document, row = lexical.document[inside], self._row[lexical.term[inside]]
-        values = values[inside]
-
-        def matrix(documents: NDArray[np.intp]) -> NDArray[np.float32]:
-            """The rows of some documents, shape (documents, kept terms)."""
-            place = np.full(lexical.size, -1)
-            place[documents] = np.arange(len(documents))
-            some = place[document] >= 0
-            rows = np.zeros((len(documents), len(kept)), dtype=np.float32)
-            rows[place[document[some]], row[some]] = values[some]
-            return rows
-
-        sample = matrix(basis)
+        terms = tuple(sorted(term for term, n in lexical.vocabulary.items() if linking[n]))
+        rows = _Rows(lexical, terms)
+        sample = rows.of(basis)
         # The product of an array with itself takes half the time of one with its copy.
         eigenvalues, vectors = np.linalg.eigh(sample @ sample.T)
         count = max(1, min(DIMENSIONS, len(sample) - 1))
         singular = np.sqrt(np.maximum(eigenvalues[::-1][:count], 1e-6))
-        axes = (sample.T @ vectors[:, ::-1][:, :count]) / singular  # (terms, count), orthonormal
+        axes = (sample.T @ vectors[:, ::-1][:, :count]) / singular
         projected = (
             [sample @ axes]
             if lexical.size <= MAX_BASIS
             # The rows of a hundred thousand documents at once would take gigabytes.
-            else [matrix(block) @ axes for block in _blocks(lexical.size, MAX_BASIS)]
+            else [rows.of(block) @ axes for block in _blocks(lexical.size, MAX_BASIS)]
         )
-        self.documents = _unit(np.concatenate(projected))
-        self._terms = axes * (lexical.idf[kept] ** IDF_POWER)[:, np.newaxis]
+        return cls(terms, axes, lexical.documents, _unit(np.concatenate(projected)))
+
+
+class LatentIndex:
+    """The documents and the terms of a lexical index in a space of few dimensions. Immutable.
+
+    Attributes:
+        documents: unit vectors, shape (size, dimensions).
+        space: what they are vectors of.
+        folded: names of the skills by which the documents differ from those of the space.
+    """
+
+    def __init__(self, lexical: LexicalIndex, *, space: LatentSpace | None = None) -> None:
+        """Take the documents into a space; into their own when it is None or too far from them."""
+        names = list(lexical.documents)
+        folded = frozenset(names) if space is None else _differing(lexical, space)
+        if space is None or len(folded) > FOLDED_SHARE * lexical.size:
+            space, folded = LatentSpace.of(lexical), frozenset()
+        rows = _Rows(lexical, space.terms)
+        self.space = space
+        self.folded = folded
+        self._row = rows.of_term
+        self._weight = lexical.idf**IDF_POWER
+        self.documents = space.vectors
+        if space.documents is lexical.documents:
+            return
+        place = {name: number for number, name in enumerate(space.documents)}
+        self.documents = space.vectors[[place.get(name, 0) for name in names]]
+        new = np.array([n for n, name in enumerate(names) if name in folded], dtype=np.intp)
+        self.documents[new] = _unit(rows.of(new) @ space.axes)
 
     def query(self, terms: Sequence[int]) -> NDArray[np.float64]:
         """The sum of some terms' vectors, shape (dimensions,); its length says how much of them
         the space can express."""
-        rows = [row for row in self._row[list(terms)] if row >= 0]
-        total: NDArray[np.float64] = self._terms[rows].sum(axis=0)
+        known = [term for term in terms if self._row[term] >= 0]
+        vectors = self.space.axes[self._row[known]] * self._weight[known, np.newaxis]
+        total: NDArray[np.float64] = vectors.sum(axis=0)
         return total
 
     def similarities(
@@ -89,9 +121,47 @@ class LatentIndex:
     ) -> NDArray[np.float64]:
         """Cosine of some documents to a query, shape (documents,); zeros for an empty query.
         Several queries, shape (n, dimensions), give (n, documents)."""
-        # In one precision: else the documents would be converted for every query.
-        unit = _unit(query).astype(np.float32)
-        return (unit @ self.documents[among].T).astype(np.float64)
+        return (_unit(query) @ self.documents[among].T).astype(np.float64)
+
+
+class _Rows:
+    """The documents of a lexical index as rows of what their terms weigh.
+
+    Attributes:
+        of_term: the column of each term of the index, -1 for a term that has none.
+    """
+
+    def __init__(self, lexical: LexicalIndex, terms: Sequence[str]) -> None:
+        """Rows with a column for each of ``terms``, whether the index has that term or not."""
+        numbers = np.array([lexical.vocabulary.get(term, -1) for term in terms], dtype=np.intp)
+        held = np.flatnonzero(numbers >= 0)
+        self.of_term = np.full(len(lexical.idf), -1)
+        self.of_term[numbers[held]] = held
+        self._width = len(terms)
+        self._lexical = lexical
+
+    def of(self, documents: NDArray[np.intp]) -> NDArray[np.float32]:
+        """The rows of some documents, shape (documents, terms)."""
+        lexical = self._lexical
+        place = np.full(lexical.size, -1)
+        place[documents] = np.arange(len(documents))
+        holder = place[lexical.document]
+        postings = np.flatnonzero(holder >= 0)
+        holder = holder[postings]
+        values = lexical.saturated(K1, postings)
+        lengths = np.sqrt(np.bincount(holder, values**2, minlength=len(documents)))
+        values /= np.maximum(lengths[holder], 1e-9)
+        column = self.of_term[lexical.term[postings]]
+        inside = column >= 0
+        rows = np.zeros((len(documents), self._width), dtype=np.float32)
+        rows[holder[inside], column[inside]] = values[inside]
+        return rows
+
+
+def _differing(lexical: LexicalIndex, space: LatentSpace) -> frozenset[str]:
+    """Names that do not stand for the same document on both sides."""
+    new, old = lexical.documents, space.documents
+    return frozenset(name for name in new.keys() | old.keys() if new.get(name) is not old.get(name))
 
 
 def _spread(size: int, limit: int) -> NDArray[np.intp]:
@@ -104,7 +174,6 @@ def _blocks(size: int, limit: int) -> list[NDArray[np.intp]]:
     return [np.arange(at, min(at + limit, size)) for at in range(0, size, limit)]
 
 
-def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+def _unit(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    scaled: NDArray[np.float64] = vectors / np.maximum(lengths, 1e-9)
-    return scaled
+    return np.asarray(vectors / np.maximum(lengths, 1e-9), dtype=np.float32)

@@ -22,6 +22,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from router.retrieval.candidates import EVERYTHING
 from router.retrieval.documents import FIELDS, SkillDocument
 
 FIELD_WEIGHT: Final = {
@@ -53,6 +54,7 @@ class LexicalIndex:
 
     Attributes:
         size: number of documents.
+        documents: the documents by name, in their order.
         vocabulary: stem to term number, of the stems that some document has; numbers have gaps.
         idf: for each term, its IDF divided by the largest possible one, in (0, 1).
         frequency: for each posting, the weighted, length-normalised term frequency over all fields.
@@ -66,6 +68,7 @@ class LexicalIndex:
         """Index documents; those that are also in ``previous`` are not read again."""
         size = len(documents)
         self.size = size
+        self.documents = {document.name: document for document in documents}
         self._numbers: dict[str, int] = {} if previous is None else previous._numbers
         known: dict[str, _Counts] = {} if previous is None else previous._counts
         counts = [
@@ -76,7 +79,10 @@ class LexicalIndex:
         ]
         self._counts: dict[str, _Counts] = {held.document.name: held for held in counts}
         table = np.concatenate([_NOTHING, *(held.table for held in counts)], axis=1)
-        terms = np.concatenate([_NOTHING[0], *(held.terms for held in counts)]).astype(np.int64)
+        # numpy sorts 16-bit numbers by radix, in a tenth of the time.
+        terms = np.concatenate([_NO_TERMS, *(held.terms for held in counts)]).astype(
+            np.min_scalar_type(len(self._numbers))
+        )
         holders = np.repeat(np.arange(size), [len(held.terms) for held in counts])
         frequency = np.zeros(len(terms))
         lengths = np.array([held.lengths for held in counts]).reshape(size, len(FIELDS))
@@ -84,7 +90,7 @@ class LexicalIndex:
             scale = FIELD_WEIGHT[field] / _length_norms(lengths[:, number], FIELD_B[field])
             frequency += table[number] * scale[holders]
         order = np.argsort(terms, kind="stable")
-        self.term = terms[order]
+        self.term = terms[order].astype(np.int64)
         self.document = holders[order].astype(np.int32)
         self.frequency = frequency[order]
         self.document_frequency = np.bincount(self.term, minlength=len(self._numbers))
@@ -98,10 +104,13 @@ class LexicalIndex:
         self.idf = np.log1p((size - df + 0.5) / (df + 0.5)) / math.log(2 * size + 2)
         self._value = self.saturated(K1)
 
-    def saturated(self, k1: float) -> NDArray[np.float64]:
-        """For each posting, damped IDF times saturated frequency, in (0, 1)."""
-        weight: NDArray[np.float64] = (self.idf**IDF_POWER)[self.term]
-        return weight * self.frequency / (self.frequency + k1)
+    def saturated(
+        self, k1: float, postings: slice | NDArray[np.intp] = EVERYTHING
+    ) -> NDArray[np.float64]:
+        """For some postings, damped IDF times saturated frequency, in (0, 1)."""
+        weight: NDArray[np.float64] = (self.idf**IDF_POWER)[self.term[postings]]
+        frequency = self.frequency[postings]
+        return weight * frequency / (frequency + k1)
 
     def scores(self, terms: Sequence[int]) -> NDArray[np.float64]:
         """BM25F of every document, shape (size,), for different terms."""
@@ -150,6 +159,7 @@ class _Counts:
         return cls(document, terms, table, tuple(sum(bag.values()) for bag in document.fields))
 
 
+_NO_TERMS: Final = np.zeros(0, dtype=np.int32)
 _NOTHING: Final = np.zeros((len(FIELDS), 0), dtype=np.float32)
 """What an empty catalog's arrays are made from."""
 

@@ -37,7 +37,7 @@ class Partner:
 
 
 def likeliest_partner(
-    contributions: NDArray[np.float64], latent: NDArray[np.float64]
+    contributions: NDArray[np.float64], latent: NDArray[np.floating]
 ) -> Partner | None:
     """Compare the best match with the others; None when there are no others.
 

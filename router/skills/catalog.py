@@ -69,7 +69,8 @@ class Catalog:
         stale: skills offered in their last good version, and why the file cannot be loaded now.
         roots: the folders that were searched, strongest first.
         hidden: names that are left out on request.
-        states: what vouches for a file's content without reading it; see ``load_catalog``.
+        states: what vouches for the content of the file at a path without reading it; see
+            ``load_catalog``.
         version: 16 hex digits; equal for equal names and contents.
         routable: the skills that may be offered for routing, in the order of their names.
     """
@@ -81,7 +82,7 @@ class Catalog:
     stale: Mapping[str, Diagnostic] = field(default_factory=dict)
     roots: tuple[Path, ...] = ()
     hidden: frozenset[str] = frozenset()
-    states: Mapping[Path, FileState] = field(default_factory=dict, repr=False)
+    states: Mapping[str, FileState] = field(default_factory=dict, repr=False)
     version: str = field(init=False)
     routable: tuple[SkillManifest, ...] = field(init=False, repr=False)
 
@@ -182,7 +183,8 @@ def load_catalog(
             # Roots may overlap; a file under two of them belongs to the stronger one. The search
             # follows no folder links, so the real place of a file is a matter of its root. Texts,
             # because paths would cost as much as all the rest.
-            place = real_root + str(path)[within:]
+            text = str(path)
+            place = real_root + text[within:]
             if place in seen:
                 continue
             seen.add(place)
@@ -191,7 +193,7 @@ def load_catalog(
             except ManifestError as error:
                 if not os.path.lexists(path):  # deleted since the search
                     continue
-                last_good = reader.known.get(path)
+                last_good = reader.known.get(text)
                 failures[path] = _failure(error, last_good)
                 if last_good is None:
                     continue
@@ -217,34 +219,36 @@ class _Reader:
     """Reads manifests, and takes those of the previous snapshot where it can.
 
     Attributes:
-        known: the manifests of the previous snapshot.
-        states: of the files read or vouched for, where they can be believed later.
+        known: the manifests of the previous snapshot, by path.
+        states: of the files read or vouched for, where they can be believed later, by path.
     """
 
     def __init__(self, previous: Catalog, *, quick: bool, clock: Callable[[], int]) -> None:
-        self.known = {lost.manifest.path: lost.manifest for lost in previous.shadowed}
-        self.known |= {manifest.path: manifest for manifest in previous.skills.values()}
-        self.states: dict[Path, FileState] = {}
+        self.known = {str(lost.manifest.path): lost.manifest for lost in previous.shadowed}
+        self.known |= {str(manifest.path): manifest for manifest in previous.skills.values()}
+        self.states: dict[str, FileState] = {}
         self._vouched = previous.states if quick else {}
         self._old = clock() - OLD_NS
 
     def read(self, path: Path) -> SkillManifest:
-        known = self.known.get(path)
-        state = self._state(path)
-        if known is None or state is None or self._vouched.get(path) != state:
+        text = str(path)
+        known = self.known.get(text)
+        state = _state(text)
+        if known is None or state is None or self._vouched.get(text) != state:
             data = read_manifest_bytes(path)
             if known is None or known.digest != manifest_digest(data):
                 known = parse_manifest(data, path=path)
-        if state is not None and max(state[2:]) < self._old:
-            self.states[path] = state
+        if state is not None and max(state[2], state[3]) < self._old:
+            self.states[text] = state
         return known
 
-    def _state(self, path: Path) -> FileState | None:
-        try:
-            status = os.stat(path)  # noqa: PTH116 - half the price of Path.stat
-        except OSError:  # reading it will say why
-            return None
-        return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+def _state(path: str) -> FileState | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116 - half the price of Path.stat
+    except OSError:  # reading it will say why
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _failure(error: ManifestError, last_good: SkillManifest | None) -> Diagnostic:

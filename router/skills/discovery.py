@@ -101,14 +101,15 @@ def scan_root(root: Path) -> RootScan:
         ConfigurationError: the root is not a folder; the message names the way out.
     """
     top = existing_root(root)
-    files: list[Path] = []
+    files: list[str] = []
     diagnostics: list[Diagnostic] = []
     real_top = top.resolve()
-    level = [top]
+    level = [str(top)]
     folders = 0
-    # Level by level, so that what the folder bound cuts off is the deepest part.
+    # Level by level, so that what the folder bound cuts off is the deepest part. In texts, because
+    # paths would cost as much as all the rest.
     for _ in range(MAX_DEPTH + 1):
-        below: list[Path] = []
+        below: list[str] = []
         for position, folder in enumerate(level):
             if folders == MAX_FOLDERS:
                 left = len(level) - position + len(below)
@@ -120,7 +121,7 @@ def scan_root(root: Path) -> RootScan:
         level = below
     if level:
         message = f"deeper than {MAX_DEPTH} folders, like {len(level):,} in all; not searched"
-        diagnostics.append(_warning(level[0], "too-deep", message))
+        diagnostics.append(_warning(Path(level[0]), "too-deep", message))
     return RootScan(top, _in_order(files), tuple(diagnostics))
 
 
@@ -144,32 +145,31 @@ def existing_root(root: Path) -> Path:
 
 
 def _search(
-    folder: Path, real_top: Path, files: list[Path], diagnostics: list[Diagnostic]
-) -> Iterator[Path]:
+    folder: str, real_top: Path, files: list[str], diagnostics: list[Diagnostic]
+) -> Iterator[str]:
     """Take the folder's skill, report what is odd in it, and give the folders to search next."""
     try:
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)
     except OSError as error:
         message = f"cannot be searched: {error.strerror or error}"
-        diagnostics.append(_warning(folder, "unreadable-folder", message))
+        diagnostics.append(_warning(Path(folder), "unreadable-folder", message))
         return
     is_skill = any(entry.name == SKILL_FILE for entry in entries)
     for entry in entries:
-        path = folder / entry.name
         if entry.name in SKIPPED or (is_skill and entry.name in _OWN_MATERIAL):
             continue
-        if entry.is_symlink() and (fault := _link_fault(path, real_top)) is not None:
+        if entry.is_symlink() and (fault := _link_fault(Path(entry.path), real_top)) is not None:
             # Links to other files are none of our business.
-            if entry.name == SKILL_FILE or fault.code == "broken-link" or _is_folder(path):
+            if entry.name == SKILL_FILE or fault.code == "broken-link" or _is_folder(entry.path):
                 diagnostics.append(fault)
         elif entry.name == SKILL_FILE:
-            files.append(path)
+            files.append(entry.path)
         elif entry.is_dir(follow_symlinks=False):
-            yield path
+            yield entry.path
         elif entry.name.lower() == SKILL_FILE.lower():
             message = f"not read: the file's name must be exactly {SKILL_FILE}"
-            diagnostics.append(_warning(path, "misnamed-file", message))
+            diagnostics.append(_warning(Path(entry.path), "misnamed-file", message))
 
 
 def _link_fault(link: Path, real_top: Path) -> Diagnostic | None:
@@ -183,7 +183,7 @@ def _link_fault(link: Path, real_top: Path) -> Diagnostic | None:
     return _warning(link, "link-leaves-root", "the link leaves its root; not followed")
 
 
-def _is_folder(path: Path) -> bool:
+def _is_folder(path: str | Path) -> bool:
     return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises below an unreadable folder
 
 
@@ -191,5 +191,5 @@ def _warning(path: Path, code: str, message: str) -> Diagnostic:
     return Diagnostic(path, 0, Severity.WARNING, code, message)
 
 
-def _in_order(files: list[Path]) -> tuple[Path, ...]:
-    return tuple(sorted(files, key=lambda file: file.parts))
+def _in_order(files: list[str]) -> tuple[Path, ...]:
+    return tuple(map(Path, sorted(files, key=lambda file: file.split(os.sep))))  # noqa: PTH206

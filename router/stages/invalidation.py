@@ -15,14 +15,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 import numpy as np
 
+from router.flight import give_way
 from router.request import Request
 from router.result import RoutingResult
 from router.stages.exact import ExactCache
@@ -31,6 +33,9 @@ from router.stages.fuzzy import FuzzyCache
 if TYPE_CHECKING:
     from router.retrieval.index import SkillIndex
     from router.skills.catalog import Catalog
+
+LOOKED_AT_AT_ONCE: Final = 500
+"""Answers, in ``outdated``, between two looks at what else there is to do."""
 
 Key: TypeAlias = tuple[str, str, str]
 """A normalised request, its context, and the id of the answer: another answer is another key."""
@@ -68,8 +73,18 @@ class CachedAnswers:
 
     def all(self) -> dict[Key, RoutingResult]:
         """Every answer; one that both caches hold is here once."""
-        answers = (*self._fuzzy.answers(self._base), *self._exact.answers(self._base))
-        return {(request, context, result.id): result for request, context, result in answers}
+        return {(request, context, result.id): result for request, context, result in self._held()}
+
+    def learnt_since(self, answers: Container[Key]) -> set[Key]:
+        """The answers that are none of these."""
+        return {
+            key
+            for request, context, result in self._held()
+            if (key := (request, context, result.id)) not in answers
+        }
+
+    def _held(self) -> list[tuple[str, str, RoutingResult]]:
+        return [*self._fuzzy.answers(self._base), *self._exact.answers(self._base)]
 
     def discard(self, keys: Iterable[Key]) -> bool:
         """Drop answers; whether they are gone from the file too, which may be busy or shut."""
@@ -82,11 +97,12 @@ class CachedAnswers:
 async def outdated(
     answers: Mapping[Key, RoutingResult], index: SkillIndex, changes: SkillChanges
 ) -> set[Key]:
-    """The answers that are wrong over the catalog of ``index``.
+    """The answers that are wrong over the catalog of ``index``. Requests are let in between.
 
     Raises:
         EncoderError: a request cannot be encoded.
     """
+    await give_way()
     offered = {skill.name for skill in index.catalog.routable}
     changed = frozenset(changes.changed)
     wrong = {
@@ -105,7 +121,9 @@ async def outdated(
     place_of = {request: row for row, request in enumerate(requests)}
     scores = await index.scores(requests, names)
     best_rivals = scores[:, [place[name] for name in rivals]].max(axis=1)
-    for key in kept:
+    for number, key in enumerate(kept):
+        if number % LOOKED_AT_AT_ONCE == 0:
+            await give_way()
         request, context, _ = key
         row, allowed = place_of[request], _allowed(context)
         if allowed is None:
@@ -116,6 +134,7 @@ async def outdated(
         held = (scores[row, place[name]] for name in answers[key].selected_skills)
         if best > max(held, default=-np.inf):
             wrong.add(key)
+    await give_way()
     return wrong
 
 
@@ -136,7 +155,12 @@ def _allowed(context: str) -> frozenset[str] | None:
     """The names that may be chosen in a context; None means every one."""
     if ":" not in context:
         return None
-    names = json.loads(context.split(":", 2)[2])
+    return _names(context.split(":", 2)[2])
+
+
+@lru_cache(maxsize=64)  # most requests of a program may choose among the same skills
+def _names(json_list: str) -> frozenset[str] | None:
+    names = json.loads(json_list)
     return None if names is None else frozenset(names)
 
 

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import inspect
 import json
-import warnings
 from collections.abc import AsyncIterator
 
 import httpx
 import ollama
 import pytest
-from servers.loopback import HANG, Reply
+from llm.asked import ANSWER, PROMPT, SKILL, complete
+from servers.loopback import Reply
 from servers.ollama_server import OllamaServer, chat, error
 
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
 from router.llm.ollama import OllamaModel, as_llm_error
 from router.llm.prompt import build_prompt
-from router.llm.protocol import Completion, OfferedSkill, OutputMode
+from router.llm.protocol import OfferedSkill, OutputMode
 from router.request import Request
-
-ANSWER = json.dumps(
-    {
-        "skills": ["git"],
-        "memory_layers": [],
-        "mission_brief": "Commit.",
-        "reasoning": "Commits.",
-        "confidence": 0.9,
-    }
-)
-SKILL = OfferedSkill("git", "Version control.")
-PROMPT = build_prompt(Request.parse("commit it"), [SKILL])
 
 
 @pytest.fixture
@@ -39,10 +25,6 @@ async def model(ollama_server: OllamaServer) -> AsyncIterator[OllamaModel]:
     model = OllamaModel("test-model", host=ollama_server.url)
     yield model
     await model.aclose()
-
-
-async def complete(model: OllamaModel) -> Completion:
-    return await model.complete(PROMPT, timeout_seconds=30)
 
 
 async def test_an_answer_comes_with_its_tokens_and_usage(
@@ -115,42 +97,6 @@ async def test_a_passing_fault_is_unavailability(
     assert caught.value.retry_after is None
 
 
-async def test_a_connection_cut_mid_body_is_unavailability(
-    ollama_server: OllamaServer, model: OllamaModel
-) -> None:
-    ollama_server.queue(Reply(chat(ANSWER).body, cut=True))
-    with pytest.raises(LLMUnavailable, match="ollama: peer closed connection"):
-        await complete(model)
-
-
-async def test_a_server_that_is_not_there_is_unavailability(ollama_server: OllamaServer) -> None:
-    ollama_server.close()
-    model = OllamaModel("test-model", host=ollama_server.url)
-    with pytest.raises(LLMUnavailable, match="ollama: Failed to connect"):
-        await complete(model)
-    await model.aclose()
-
-
-async def test_a_hanging_server_is_unavailability_after_the_timeout(
-    ollama_server: OllamaServer, model: OllamaModel
-) -> None:
-    ollama_server.queue(HANG)
-    with pytest.raises(LLMUnavailable, match=r"ollama: no answer within 0\.2 s"):
-        await model.complete(PROMPT, timeout_seconds=0.2)
-
-
-async def test_cancelling_the_caller_cancels_the_call(
-    ollama_server: OllamaServer, model: OllamaModel
-) -> None:
-    ollama_server.queue(HANG, chat(ANSWER))
-    call = asyncio.create_task(complete(model))
-    await asyncio.to_thread(ollama_server.arrived.wait)
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-    assert (await complete(model)).text == ANSWER
-
-
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
@@ -176,27 +122,6 @@ async def test_a_response_without_a_usable_answer_is_an_answer_error(
 async def test_an_address_that_is_none_is_rejected() -> None:
     with pytest.raises(LLMRejected, match="ollama: the host cannot be used"):
         await complete(OllamaModel("test-model", host="http://[bad"))
-
-
-async def test_a_closed_model_can_be_used_again(
-    ollama_server: OllamaServer, model: OllamaModel
-) -> None:
-    ollama_server.always = chat(ANSWER)
-    await complete(model)
-    await model.aclose()
-    await model.aclose()
-    assert (await complete(model)).text == ANSWER
-
-
-def test_a_model_can_be_used_on_one_event_loop_after_another(ollama_server: OllamaServer) -> None:
-    ollama_server.always = Reply(chat(ANSWER).body, headers={"Connection": "keep-alive"})
-    model = OllamaModel("test-model", host=ollama_server.url)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # the first loop leaves its connection
-        for _ in range(2):
-            assert asyncio.run(complete(model)).text == ANSWER
-        asyncio.run(model.aclose())
-        gc.collect()
 
 
 # --- every public exception of the SDK, and those of the HTTP library that it lets through

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import inspect
-import json
-import warnings
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
 import openai
 import pytest
-from servers.loopback import HANG, Reply
+from llm.asked import ANSWER, PROMPT, complete
+from servers.loopback import Reply
 from servers.openai_server import OpenAIServer, completion, error
 
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
 from router.llm.openai import OpenAIModel, as_llm_error
-from router.llm.prompt import build_prompt
-from router.llm.protocol import Completion, OfferedSkill, OutputMode
-from router.request import Request
+from router.llm.protocol import OutputMode
 
-ANSWER = json.dumps(
-    {
-        "skills": ["git"],
-        "memory_layers": [],
-        "mission_brief": "Commit.",
-        "reasoning": "Commits.",
-        "confidence": 0.9,
-    }
-)
-PROMPT = build_prompt(Request.parse("commit it"), [OfferedSkill("git", "Version control.")])
 KEY = "sk-test-0123456789"
 
 
@@ -40,10 +25,6 @@ async def model(openai_server: OpenAIServer) -> AsyncIterator[OpenAIModel]:
     model = OpenAIModel("test-model", base_url=openai_server.url, api_key=KEY)
     yield model
     await model.aclose()
-
-
-async def complete(model: OpenAIModel) -> Completion:
-    return await model.complete(PROMPT, timeout_seconds=30)
 
 
 async def test_an_answer_comes_with_its_tokens_mode_and_usage(
@@ -266,43 +247,6 @@ async def test_the_wait_that_a_server_asks_for_is_passed_on(
     assert caught.value.retry_after == seconds
 
 
-async def test_a_connection_cut_mid_body_is_unavailability(
-    openai_server: OpenAIServer, model: OpenAIModel
-) -> None:
-    whole = completion(ANSWER)
-    openai_server.queue(Reply(whole.body, cut=True))
-    with pytest.raises(LLMUnavailable, match=r"openai: 127\.0\.0\.1:\d+: Connection error"):
-        await complete(model)
-
-
-async def test_a_server_that_is_not_there_is_unavailability(openai_server: OpenAIServer) -> None:
-    openai_server.close()
-    model = OpenAIModel("test-model", base_url=openai_server.url)
-    with pytest.raises(LLMUnavailable, match=r"openai: 127\.0\.0\.1:\d+: Connection error"):
-        await complete(model)
-    await model.aclose()
-
-
-async def test_a_hanging_server_is_unavailability_after_the_timeout(
-    openai_server: OpenAIServer, model: OpenAIModel
-) -> None:
-    openai_server.queue(HANG)
-    with pytest.raises(LLMUnavailable, match=r"openai: no answer within 0\.2 s"):
-        await model.complete(PROMPT, timeout_seconds=0.2)
-
-
-async def test_cancelling_the_caller_cancels_the_call(
-    openai_server: OpenAIServer, model: OpenAIModel
-) -> None:
-    openai_server.queue(HANG, completion(ANSWER))
-    call = asyncio.create_task(complete(model))
-    await asyncio.to_thread(openai_server.arrived.wait)
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-    assert (await complete(model)).text == ANSWER
-
-
 def message(**fields: Any) -> Reply:
     return Reply.json({"choices": [{"message": fields, "finish_reason": "stop"}]})
 
@@ -373,27 +317,6 @@ async def test_a_key_that_no_header_can_hold_is_rejected(openai_server: OpenAISe
     with pytest.raises(LLMRejected, match="openai: 'ascii' codec"):
         await complete(model)
     await model.aclose()
-
-
-async def test_a_closed_model_can_be_used_again(
-    openai_server: OpenAIServer, model: OpenAIModel
-) -> None:
-    openai_server.always = completion(ANSWER)
-    await complete(model)
-    await model.aclose()
-    await model.aclose()
-    assert (await complete(model)).text == ANSWER
-
-
-def test_a_model_can_be_used_on_one_event_loop_after_another(openai_server: OpenAIServer) -> None:
-    openai_server.always = Reply(completion(ANSWER).body, headers={"Connection": "keep-alive"})
-    model = OpenAIModel("test-model", base_url=openai_server.url)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # the first loop leaves its connection
-        for _ in range(2):
-            assert asyncio.run(complete(model)).text == ANSWER
-        asyncio.run(model.aclose())
-        gc.collect()
 
 
 # --- every public exception of the SDK

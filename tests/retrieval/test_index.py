@@ -288,6 +288,21 @@ def test_a_change_that_retrieval_does_not_read_encodes_nothing(
     assert encoder.documents == []
 
 
+async def test_an_index_is_settled_to_the_one_made_from_nothing(
+    encoder: CountingEncoder, store: VectorStore
+) -> None:
+    topics = [skill(f"s{n}", f"Knows t{n % 7} and t{n % 11} and t{n % 5}.") for n in range(60)]
+    index = SkillIndex.build(catalog_of(*topics), encoder=encoder, store=store)
+    later = index.updated(catalog_of(*topics[1:], TAX))
+    assert later.folded == {"s0", "tax"}
+    settled = later.settled()
+    anew = SkillIndex.build(later.catalog, encoder=encoder, store=store)
+    assert settled.folded == anew.folded == frozenset()
+    for request in ("who knows t3 and t4", "the tax return", "t1"):
+        assert await settled.rank(request) == await anew.rank(request)
+    assert later.folded == {"s0", "tax"}  # requests under way go on with what they began with
+
+
 async def test_a_request_under_way_is_answered_from_its_own_catalog(
     encoder: CountingEncoder, store: VectorStore
 ) -> None:

@@ -9,26 +9,25 @@ import numpy as np
 import pytest
 
 from router.retrieval.documents import SkillDocument
-from router.retrieval.latent import DIMENSIONS, MAX_BASIS, SMALL_CATALOG, LatentIndex
+from router.retrieval.latent import (
+    DIMENSIONS,
+    FOLDED_SHARE,
+    MAX_BASIS,
+    SMALL_CATALOG,
+    LatentIndex,
+)
 from router.retrieval.lexical import LexicalIndex
 
 
-def lexical_of(*texts: str) -> LexicalIndex:
-    """An index of documents whose only field is prose."""
+def document(name: str, text: str) -> SkillDocument:
+    """One whose only field is prose."""
     empty = Counter[str]()
-    return LexicalIndex(
-        [
-            SkillDocument(
-                str(number),
-                (empty, empty, empty, Counter(text.split()), empty, empty),
-                frozenset(),
-                "",
-                "",
-                "",
-            )
-            for number, text in enumerate(texts)
-        ]
-    )
+    bags = (empty, empty, empty, Counter(text.split()), empty, empty)
+    return SkillDocument(name, bags, frozenset(), "", "", "")
+
+
+def lexical_of(*texts: str) -> LexicalIndex:
+    return LexicalIndex([document(str(number), text) for number, text in enumerate(texts)])
 
 
 def many(size: int) -> list[str]:
@@ -111,3 +110,81 @@ def test_axes_of_a_large_catalog_come_from_a_part_of_it() -> None:
     query = index.query([lexical.vocabulary["a3"], lexical.vocabulary["b3"]])
     nearest = np.argsort(-index.similarities(query))[:100]
     assert {int(number) % 7 for number in nearest} == {3}
+
+
+# --- from one catalog to the next
+
+CATALOG = {f"{number:03}": document(f"{number:03}", text) for number, text in enumerate(many(100))}
+FEW = int(FOLDED_SHARE * len(CATALOG))
+
+
+def index_of(
+    documents: dict[str, SkillDocument], *, before: LatentIndex | None = None
+) -> LatentIndex:
+    lexical = LexicalIndex([documents[name] for name in sorted(documents)])
+    return LatentIndex(lexical, space=None if before is None else before.space)
+
+
+def edited(*names: str) -> dict[str, SkillDocument]:
+    """The catalog in which these documents say something else."""
+    return CATALOG | {name: document(name, "t7 t8 t9 unheard") for name in names}
+
+
+def test_a_few_documents_that_differ_are_folded_into_the_axes_of_the_others() -> None:
+    before = index_of(CATALOG)
+    after = index_of(edited("003", "050"), before=before)
+    assert after.space is before.space
+    assert after.folded == {"003", "050"}
+    others = [number for number in range(100) if number not in (3, 50)]
+    assert np.array_equal(after.documents[others], before.documents[others])
+    assert after.documents[3] == pytest.approx(after.documents[50])
+    lexical = LexicalIndex(list(edited("003", "050").values()))
+    query = after.query([lexical.vocabulary[term] for term in ("t7", "t8", "t9")])
+    assert set(np.argsort(-after.similarities(query))[:2].tolist()) == {3, 50}
+
+
+def test_a_document_that_is_folded_in_lies_where_it_lay_when_the_axes_were_made() -> None:
+    before = index_of(CATALOG)
+    same = document("003", many(100)[3])
+    after = index_of(CATALOG | {"003": same}, before=before)
+    assert after.folded == {"003"}
+    assert after.documents == pytest.approx(before.documents, abs=1e-5)
+
+
+def test_documents_that_come_and_go_shift_the_others_and_move_none() -> None:
+    before = index_of(CATALOG)
+    later = {name: held for name, held in CATALOG.items() if name != "000"}
+    after = index_of(later | {"0005": document("0005", "t1 t2")}, before=before)
+    assert after.folded == {"000", "0005"}
+    assert np.array_equal(after.documents[1:], before.documents[1:])
+
+
+def test_what_is_folded_in_does_not_depend_on_the_edits_in_between() -> None:
+    before = index_of(CATALOG)
+    by_way_of = index_of(edited("001", "002"), before=before)
+    last = edited("003")
+    direct, indirect = index_of(last, before=before), index_of(last, before=by_way_of)
+    assert direct.folded == indirect.folded == {"003"}
+    assert np.array_equal(direct.documents, indirect.documents)
+
+
+def test_an_edit_that_is_taken_back_leaves_nothing_folded_in() -> None:
+    before = index_of(CATALOG)
+    after = index_of(CATALOG, before=index_of(edited("003"), before=before))
+    assert after.folded == frozenset()
+    assert np.array_equal(after.documents, before.documents)
+
+
+def test_more_than_a_few_that_differ_have_axes_of_their_own() -> None:
+    before = index_of(CATALOG)
+    few, more = (edited(*sorted(CATALOG)[:count]) for count in (FEW, FEW + 1))
+    assert len(index_of(few, before=before).folded) == FEW
+    after, anew = index_of(more, before=before), index_of(more)
+    assert after.folded == frozenset()
+    assert np.array_equal(after.documents, anew.documents)
+
+
+def test_in_a_small_catalog_nothing_is_folded_in() -> None:
+    small = {name: CATALOG[name] for name in sorted(CATALOG)[:SMALL_CATALOG]}
+    after = index_of(small | {"003": document("003", "t1 t2")}, before=index_of(small))
+    assert after.folded == frozenset()
