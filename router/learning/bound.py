@@ -75,7 +75,7 @@ RISK_CAP: Final = 10.0
 BANDS: Final = (0.5, 2.0, 5.0, RISK_CAP)
 """Upper edges of the bands of risk, in units of ``max_error``."""
 
-PRIOR_ERRORS: Final = 16.0
+PRIOR_ERRORS: Final = 8.0
 
 PROVING: Final = 10
 """Outcomes of a changed skill's answers before one of them is local again."""
