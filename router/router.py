@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final, Self
 
 from router.errors import ConfigurationError, InvalidRequest, StoreError
 from router.flight import SingleFlight
-from router.learning.evidence import evidence_file
 from router.live import LiveSkills
 from router.memory.model import MAX_QUERY_CHARACTERS
 from router.request import Request, Turn
@@ -467,6 +466,8 @@ class SemanticRouter:
             return learner
         if not self.settings.learning.enabled:
             raise ConfigurationError("setting learning.enabled: learning is switched off")
+        from router.learning.evidence import evidence_file
+
         file = evidence_file(self.settings.state_dir)
         raise StoreError(f"{file} cannot be opened (the log says why); move it away to begin anew")
 

@@ -45,7 +45,7 @@ _BLOCK_PRIOR: Final = 5.0
 _RISK_PRECISION: Final = 2.0
 """Of a risk model's weights around 0, in units of one standard deviation of the signal."""
 
-_FLOOR_PRIOR: Final = (0.3, 100.0)
+_FLOOR_PRIOR: Final = (1.0, 100.0)
 """Imagined errors and non-errors of the floor."""
 
 _MARGIN: Final = 1e-4

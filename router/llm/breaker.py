@@ -49,7 +49,7 @@ class CircuitBreaker:
         """The state now."""
         if self._opened_at is None:
             return BreakerState.CLOSED
-        if self._clock() - self._opened_at < self._reset_seconds:
+        if self._clock() < self._opened_at + self._reset_seconds:
             return BreakerState.OPEN
         return BreakerState.HALF_OPEN
 

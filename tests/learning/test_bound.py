@@ -19,6 +19,7 @@ from router.learning.bound import (
     AUDIT_START,
     MAX_OUTCOMES,
     MIN_EVIDENCE,
+    PROVING,
     RECENT,
     WINDOW,
     BoundDecision,
@@ -218,6 +219,20 @@ def test_a_changed_catalog_drops_what_was_known_of_its_skills() -> None:
     assert bound.status().error_limit > limit
 
 
+def test_an_answer_of_a_changed_skill_is_asked_until_it_has_proved_itself() -> None:
+    bound = ErrorBound(MAX_ERROR)
+    serve(bound, stream(np.random.default_rng(8)))
+    bound.catalog_changed({"0"})
+    served = serve(bound, stream(np.random.default_rng(13), length=1_000))
+    of_changed = [decision for event, decision in served if event.answer == "0"]
+    assert {decision.reason for decision in of_changed[:PROVING]} == {
+        "Too few outcomes since its skill has changed."
+    }
+    assert any(decision.local for decision in of_changed[PROVING:])
+    early = [row for row in served[:PROVING] if row[0].answer != "0"]
+    assert local_share(early) > 0
+
+
 def test_a_model_fitted_on_dropped_evidence_is_not_adopted() -> None:
     bound = ErrorBound(MAX_ERROR)
     serve(bound, stream(np.random.default_rng(9)))
@@ -288,8 +303,14 @@ def test_the_signals_become_numbers_of_a_fixed_meaning() -> None:
         evidence=100,
         words=7,
     )
-    plain = [5.5, 2.0, 0.8, 0.7, 0.3, math.log(4), math.log(101), math.log(8)]
+    size, odds = math.log(101), math.log(4)
+    plain = [5.5, 2.0, odds, 0.7, 0.3, math.log(4), size, math.log(8), 2.0 * size, odds * size]
     assert signals.vector() == pytest.approx(plain)
+
+
+def test_a_probability_of_one_is_a_finite_signal() -> None:
+    sure = LocalSignals(9.0, 9.0, 1.0, 1.0, 0.0, 1, 2, 1)
+    assert np.isfinite(sure.vector()).all()
 
 
 @pytest.mark.parametrize(("max_error", "confidence"), [(-0.1, 0.95), (1.0, 0.95), (0.01, 0.5)])

@@ -131,6 +131,16 @@ def test_a_late_success_of_an_older_call_does_not_end_the_pause(breaker: Circuit
     assert state_of(breaker) is BreakerState.OPEN
 
 
+def test_the_pause_is_over_on_time_where_the_clock_s_sums_are_rounded(
+    breaker: CircuitBreaker, clock: Clock
+) -> None:
+    clock.now = 37.54
+    open_it(breaker)
+    clock.now += 30
+    assert clock.now - 37.54 < 30
+    assert breaker.try_call() is not None
+
+
 STEPS = st.lists(
     st.one_of(
         st.sampled_from(["begin", "succeed", "fail", "cancel"]),
