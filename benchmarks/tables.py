@@ -106,6 +106,7 @@ TABLES: Final = (
     Table("memory_queries", "Which memory", "memory_queries.py", ("memory_queries",)),
     Table("locomo", "Memory of long conversations", "locomo.py", ("locomo",)),
     Table("memory_gather", "Gathering from layers that fail", "memory_gather.py"),
+    Table("retraining", "Routes while the router learns", "retraining.py", ("clinc150",)),
     Table("fuzzy_cache", "The fuzzy cache", "fuzzy_cache.py", INTENTS),
     Table("cache_speed", "Speed of the caches", "cache_speed.py"),
     Table("route_speed", "Speed of a route", "route_speed.py", SKILLS, peers=True),

@@ -15,8 +15,8 @@ question has its own few functions, none of which is right for the irrelevant on
 says that the names and descriptions of a function's parameters are read too, as a skill's body.
 "retrieval, fits" is the product's own estimate of whether anything fits, "retrieval, score" the
 index' score of the best tool, and "words expressed" how much of a tool's wording the request
-expresses (``baselines.expressed``). That one was found among some thirty on one half of BFCL, so
-all figures of BFCL are of the other half; the halves are by a hash of the question's id.
+expresses (``baselines.expressed``). That one was found among more than fifty on one half of BFCL,
+so all figures of BFCL are of the other half; the halves are by a hash of the question's id.
 
     python benchmarks/tool_selection.py --data FOLDER [--rows FILE] [--json]
         [--encoder sentence-transformers --model FOLDER]         (or ROUTER_BENCH_DATA=FOLDER)

@@ -141,6 +141,7 @@ class Learner:
         self._store = store
         self._settings = settings
         self._skills: Mapping[str, SkillManifest] = {}
+        self._described: dict[str, str] = {}
         self.trainer = Trainer(
             encoder, store, self._examples, about=self._about, calibrates=not has_llm
         )
@@ -157,7 +158,7 @@ class Learner:
 
     def _about(self) -> str:
         """In a thread: a digest of what the skills say of themselves."""
-        return hashlib.sha256(json.dumps(_descriptions(self._skills)).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(self._described).encode()).hexdigest()
 
     async def begin(self, catalog: Catalog) -> None:
         """Take up what earlier runs learnt, and train on it in the background.
@@ -165,7 +166,7 @@ class Learner:
         Raises:
             StoreError: the evidence cannot be read.
         """
-        self._skills = _offered(catalog)
+        self._take(catalog)
         described = await in_thread(lambda: self._store.state("skills"))
         bound = await in_thread(lambda: self._store.state("bound"))
         calibrations = await in_thread(lambda: self._store.state("calibrations"))
@@ -180,21 +181,30 @@ class Learner:
             _log.warning("beginning anew, with all examples: the state is not readable: %s", error)
             self.bound = ErrorBound(self._settings.max_error, seed=self._settings.seed)
             self._calibrations = {}
-        now = _descriptions(self._skills)
         if isinstance(described, dict):
-            self._changed(described, now)
+            self._changed(described, self._described)
         await self.trainer.begin()
 
     def catalog_changed(self, catalog: Catalog) -> None:
         """The skills are others now. Evidence about those that changed counts less, and nothing is
         answered locally until a model of the new skills is there."""
-        before = _descriptions(self._skills)
-        self._skills = _offered(catalog)
-        after = _descriptions(self._skills)
-        if before != after:
-            self._changed(before, after)
+        before = self._described
+        self._take(catalog)
+        if before != self._described:
+            self._changed(before, self._described)
             self.trainer.restart()
         self._others = (None, ())
+
+    def _take(self, catalog: Catalog) -> None:
+        """The skills that are offered now, and what they say of themselves."""
+        offered = {skill.name: skill for skill in catalog.routable}
+        self._described = {
+            name: self._described[name]
+            if self._skills.get(name) is skill
+            else self_description(skill)
+            for name, skill in offered.items()
+        }
+        self._skills = offered
 
     def _changed(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
         changed = {
@@ -434,7 +444,7 @@ class Learner:
             "calibrations": {
                 stage: calibration.to_dict() for stage, calibration in self._calibrations.items()
             },
-            "skills": _descriptions(self._skills),
+            "skills": self._described,
         }
         await in_thread(lambda: self._store.keep_states(states))
 
@@ -467,14 +477,6 @@ def _stands_alone(asked: Request) -> bool:
     """Whether the answer depends on the request's text alone: not on earlier turns, nor on which
     skills were allowed."""
     return asked.is_plain or (asked.available is None and not asked.history)
-
-
-def _offered(catalog: Catalog) -> dict[str, SkillManifest]:
-    return {skill.name: skill for skill in catalog.routable}
-
-
-def _descriptions(skills: Mapping[str, SkillManifest]) -> dict[str, str]:
-    return {name: self_description(skill) for name, skill in skills.items()}
 
 
 def _shown(calibration: Calibration) -> dict[str, Any]:
