@@ -220,6 +220,8 @@ def _read_row(number: int, line: bytes) -> LabelledRequest:
         raw = json.loads(line.decode("utf-8-sig"))
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 at byte {error.start + 1}") from error
     if not isinstance(raw, dict):
         raise ValueError(f"expected an object, not {type(raw).__name__}")
     extra = dict(raw)

@@ -182,9 +182,9 @@ class MemorySettings(_Section):
     """Regular expressions; a memory file whose whole name matches one is never written."""
     ignored_patterns: Names = ()
     """Regular expressions; a memory file whose whole name matches one is not there at all."""
-    user: str | None = None
-    project: str | None = None
-    session: str | None = None
+    user: str | None = Field(None, min_length=1)
+    project: str | None = Field(None, min_length=1)
+    session: str | None = Field(None, min_length=1)
     """Whose memories they are where a call does not say."""
     layer_deadline_seconds: float = Field(0.05, gt=0)
     """What one layer may take; what it has not found by then is not waited for ..."""

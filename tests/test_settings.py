@@ -218,6 +218,13 @@ def test_the_state_folder_is_expanded_and_never_empty(monkeypatch: pytest.Monkey
         Settings()
 
 
+@pytest.mark.parametrize("name", ["user", "project", "session"])
+def test_whose_memories_they_are_is_never_empty(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(f"ROUTER_MEMORY__{name.upper()}", "")
+    with pytest.raises(ConfigurationError, match=rf"memory\.{name}"):
+        Settings()
+
+
 def test_a_key_is_read_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROUTER_LLM__OPENAI__API_KEY", SECRET)
     settings = Settings()

@@ -15,11 +15,6 @@ from typing import Final
 
 DEFAULT_BINS: Final = 15
 
-_FRACTION_STEPS: Final = 500
-_TINY: Final = 1e-300
-_BISECTIONS: Final = 60
-"""Halvings of [0, 1]: more than a float can tell apart."""
-
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
@@ -132,61 +127,6 @@ def wilson(successes: float, trials: int, *, confidence: float = 0.95) -> tuple[
     half = z / scale * math.sqrt(share * (1 - share) / trials + (z / (2 * trials)) ** 2)
     # At 0 and 1 the interval ends there exactly; min and max take off the rounding error.
     return max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
-
-
-def clopper_pearson(
-    successes: int, trials: int, *, confidence: float = 0.95
-) -> tuple[float, float]:
-    """Two-sided exact interval of a proportion; never covers less than it says.
-
-    Clopper and Pearson (Biometrika, 1934). For a one-sided 95% limit ask for 90% and take one end.
-    """
-    tail = (1 - confidence) / 2
-    low = 0.0
-    high = 1.0
-    if successes > 0:
-        low = _beta_quantile(tail, successes, trials - successes + 1)
-    if successes < trials:
-        high = _beta_quantile(1 - tail, successes + 1, trials - successes)
-    return low, high
-
-
-def _beta_quantile(probability: float, a: float, b: float) -> float:
-    low, high = 0.0, 1.0
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        if _beta_cdf(middle, a, b) < probability:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
-
-
-def _beta_cdf(x: float, a: float, b: float) -> float:
-    """Regularised incomplete beta function by Lentz's continued fraction (DLMF 8.17.22)."""
-    if x <= 0 or x >= 1:
-        return float(x >= 1)
-    if x > (a + 1) / (a + b + 2):  # the fraction converges fast only below the mean
-        return 1 - _beta_cdf(1 - x, b, a)
-    front = a * math.log(x) + b * math.log1p(-x)
-    front += math.lgamma(a + b) - math.lgamma(a + 1) - math.lgamma(b)
-    c = 1.0
-    d = 1 / _away_from_zero(1 - (a + b) * x / (a + 1))
-    value = d
-    for m in range(1, _FRACTION_STEPS):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        for term in (even, odd):
-            d = 1 / _away_from_zero(1 + term * d)
-            c = _away_from_zero(1 + term / c)
-            value *= c * d
-        if abs(c * d - 1) < 1e-14:
-            break
-    return math.exp(front) * value
-
-
-def _away_from_zero(value: float) -> float:
-    return value if abs(value) > _TINY else _TINY
 
 
 def _check(confidences: Sequence[float], right: Sequence[bool]) -> None:

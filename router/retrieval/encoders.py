@@ -198,6 +198,9 @@ class OpenAIEncoder(_HeadEncoder):
                     model=self._name, input=batch, encoding_format="float"
                 )
                 rows.extend(item.embedding for item in sorted(reply.data, key=lambda d: d.index))
+        except openai.APIConnectionError as error:
+            where = error.request.url.netloc.decode()  # without what else is in the URL
+            raise EncoderError(f"openai embeddings: {where}: {error}") from error
         except openai.OpenAIError as error:
             raise EncoderError(f"openai embeddings: {error}") from error
         except _MALFORMED as error:

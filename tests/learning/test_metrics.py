@@ -10,39 +10,11 @@ from hypothesis import strategies as st
 
 from router.learning.metrics import (
     aurc,
-    clopper_pearson,
     expected_calibration_error,
     reliability_bins,
     risk_coverage,
     wilson,
 )
-
-
-def binomial_tail(at_least: int, trials: int, share: float) -> float:
-    return math.fsum(
-        math.comb(trials, k) * share**k * (1 - share) ** (trials - k)
-        for k in range(at_least, trials + 1)
-    )
-
-
-@given(st.integers(1, 60), st.data())
-def test_clopper_pearson_ends_where_the_binomial_tails_are_a_fortieth(
-    trials: int, data: st.DataObject
-) -> None:
-    successes = data.draw(st.integers(1, trials))
-    low, _ = clopper_pearson(successes, trials)
-    _, high = clopper_pearson(trials - successes, trials)
-    assert binomial_tail(successes, trials, low) == pytest.approx(0.025, abs=1e-9)
-    assert high == pytest.approx(1 - low, abs=1e-9)
-
-
-def test_without_a_single_success_the_exact_limit_is_a_root() -> None:
-    limits = clopper_pearson(0, 300, confidence=0.9)
-    assert limits == pytest.approx((0.0, 1 - 0.05 ** (1 / 300)), abs=1e-12)
-
-
-def test_clopper_pearson_holds_for_large_counts() -> None:
-    assert clopper_pearson(1_000, 100_000) == pytest.approx((0.00939, 0.01064), abs=1e-5)
 
 
 @given(st.integers(0, 500), st.integers(0, 500))
