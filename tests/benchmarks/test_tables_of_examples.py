@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import baselines, bfcl, classifiers, intents, tool_selection
+from benchmarks import (
+    baselines,
+    bfcl,
+    classifiers,
+    intents,
+    learnt_routes,
+    retraining,
+    tool_selection,
+)
 from benchmarks.classifiers import NONE, Examples
 from benchmarks.inputs import read, write
 from router.learning.metrics import wilson
@@ -256,3 +264,27 @@ def test_a_request_of_function_words_is_taken_by_those() -> None:
         WordLlamaEncoder(), ["to be or not"], ["not to be or", "..."], [[0], [0]]
     )
     assert found == pytest.approx(np.array([1, 0]))
+
+
+async def test_routes_before_and_after_learning_have_a_row_each(data: Path) -> None:
+    rows, series, found = await learnt_routes.measure(data, WordLlamaEncoder())
+    assert [(row["data"], row["learnt"]) for row in rows] == [
+        ("clinc150", "nothing"),
+        ("clinc150", learnt_routes.FROM_MANIFESTS),
+        ("banking77", "nothing"),
+        ("banking77", learnt_routes.FROM_MANIFESTS),
+        ("metatool", "nothing"),
+        ("metatool", "all"),
+        ("metatool", "nothing"),
+        ("metatool", "every second tool"),
+    ]
+    assert "accepted" in rows[0] and "accepted" not in rows[2]
+    assert set(series) == {"risk_coverage", "reliability"}
+    assert len(found) == sum(row["requests"] for row in rows) + 2 * len(NAMES[4:])
+    assert "text" not in found[0]
+
+
+async def test_the_stream_with_feedback_is_measured_against_the_one_without(data: Path) -> None:
+    alone, beside = await retraining.measure(data, WordLlamaEncoder())
+    assert alone["p99_times"] == 1.0
+    assert beside["routes"] == alone["routes"]
