@@ -21,9 +21,8 @@ locally when both hold:
   the requests where an error is least probable, and not on the first that come;
 * U with this answer stays within the allowance so far.
 
-For the second, z is the quantile of the confidence; for the first it is the two-sided one, which
-leaves half as much open. The estimates move with every refit, and a plan that uses the allowance up
-would mean to ask about everything until there is enough of it again, whenever they move up.
+z is the two-sided quantile of the confidence, so half of what it leaves open remains for what the
+model does not know of its own shape.
 
 What decides is never measured on what it was fitted on, but the outcomes that come for free are
 those of risky requests. So a random share of the local answers is audited: asked anyway, behind the
@@ -278,8 +277,7 @@ class ErrorBound:
         self.max_error = max_error
         self.confidence = confidence
         self.seed = seed
-        self._limit_z = NormalDist().inv_cdf(confidence)
-        self._plan_z = NormalDist().inv_cdf((1 + confidence) / 2)
+        self._z = NormalDist().inv_cdf((1 + confidence) / 2)
         self._request = 0
         self._outcomes: deque[_Outcome] = deque(maxlen=MAX_OUTCOMES)
         self._account: deque[_Spent] = deque()
@@ -340,7 +338,7 @@ class ErrorBound:
             reason = f"A risk of {risk:.2%} is above the threshold of {self._threshold:.2%}."
             return self._ask(reason, risk, answer, signals)
         self._spend(risk)
-        if self._limit(self._spent, self._limit_z) > self._allowance(0):
+        if self._limit(self._spent) > self._allowance(0):
             self._spend(risk, sign=-1)
             return self._ask("The error allowance is used up for now.", risk, answer, signals)
         return self._local(risk, answer, signals)
@@ -398,11 +396,11 @@ class ErrorBound:
     def _spend(self, risk: float, *, sign: int = 1) -> None:
         self._spent += sign * self._costs(np.asarray([risk]))[:, 0]
 
-    def _limit(self, spent: Vector, z: float) -> Vector:
+    def _limit(self, spent: Vector) -> Vector:
         """U of the module's docstring, for amounts of shape (bands, ...)."""
         total = np.maximum(spent.sum(axis=0), 0.0)
         unknown = (spent.T**2 / (self._wrong + PRIOR_ERRORS)).T.sum(axis=0)
-        return np.asarray(total + z * np.sqrt(total + unknown))
+        return np.asarray(total + self._z * np.sqrt(total + unknown))
 
     def _allowance(self, ahead: int) -> float:
         return self.max_error * min(self._request + ahead, WINDOW)
@@ -410,7 +408,7 @@ class ErrorBound:
     def _error_limit(self) -> float:
         if not self._request:
             return 0.0
-        errors = float(self._limit(self._spent, self._limit_z))
+        errors = float(self._limit(self._spent))
         return min(1.0, errors / min(self._request, WINDOW))
 
     def _retune(self) -> None:
@@ -422,7 +420,7 @@ class ErrorBound:
         staying = self._spent - self._costs(np.asarray(leaving)).sum(axis=1)
         risks = np.sort(np.fromiter(self._recent_risks, float))
         costs = np.cumsum(self._costs(risks), axis=1) * (HORIZON / len(self._recent))
-        planned = self._limit(staying[:, None] + costs, self._plan_z)
+        planned = self._limit(staying[:, None] + costs)
         affordable = planned <= self._allowance(HORIZON)
         best = float(risks[affordable][-1]) if affordable.any() else 0.0
         self._threshold = min(best, RISK_CAP * self.max_error)
