@@ -113,9 +113,7 @@ async def decide(
     judgement = learnt = None
     if learner is not None:
         judgement = await learner.judge(asked, installed.index)
-        learnt = None if judgement is None else judgement.learnt()
-        if learnt is not None and not _offers(installed, learnt.skills):
-            learnt = None
+        learnt = _offered(installed, None if judgement is None else judgement.learnt())
         if judgement is not None and learnt is not None and judgement.may_answer:
             return _inside_bound(asked, judgement, learnt, settings)
     answer = await _ask(asked, installed, parts, settings)
@@ -189,10 +187,17 @@ def _explained(entry: StageTrace, judgement: Judgement | None) -> StageTrace:
     return entry.copy_with(evidence=MappingProxyType({**entry.evidence, **judgement.evidence()}))
 
 
-def _offers(installed: Installed, names: Sequence[str]) -> bool:
-    """Whether the snapshot of this request has the skills; the model may be of another one."""
+def _offered(installed: Installed, learnt: Learnt | None) -> Learnt | None:
+    """What was learnt of skills that the snapshot of this request offers; the model may be of
+    another one. None when its answer is not among them."""
     skills = installed.catalog.skills
-    return all(name in skills and not skills[name].disable_model_invocation for name in names)
+
+    def offers(names: Sequence[str]) -> bool:
+        return all(name in skills and not skills[name].disable_model_invocation for name in names)
+
+    if learnt is None or not offers(learnt.skills):
+        return None
+    return replace(learnt, ranked=tuple(row for row in learnt.ranked if offers(row[0])))
 
 
 def _inside_bound(
@@ -220,8 +225,8 @@ async def _without_llm(
     if learner is None or retrieved.fits is None:
         return by_retrieval
     scores = {candidate.name: candidate.score for candidate in retrieved.candidates}
-    learnt = await learner.learnt(asked, index, scores)
-    if learnt is None or not _offers(installed, learnt.skills):
+    learnt = _offered(installed, await learner.learnt(asked, index, scores))
+    if learnt is None:
         return by_retrieval
     rest = 1 - learnt.coverage
     if learnt.confidence >= max(rest, EVEN):

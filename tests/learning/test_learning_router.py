@@ -309,6 +309,26 @@ async def test_what_was_learnt_serves_on_while_skills_change(tmp_path: Path) -> 
     assert result.calibrated
 
 
+async def test_a_skill_that_is_gone_is_not_offered_by_what_was_learnt_of_it(
+    tmp_path: Path,
+) -> None:
+    skills = tmp_path / "skills"
+    copytree(SHIPPED, skills)
+    remember(tmp_path, labelled())
+    text = "stash my edits and kill the process"
+    async with router_over(skills, tmp_path) as router:
+        await router.learned()
+        before = await router.route(text, use_semantic_cache=False)
+        rmtree(skills / "terminal")
+        await router.reload()
+        after = await router.route(text, use_semantic_cache=False)
+        named = {*after.selected_skills, *after.suggested_skills}
+        named |= {one.name for entry in after.trace for one in entry.candidates} - {"none"}
+        assert named <= router.catalog.skills.keys()
+    assert "terminal" in {one.name for entry in before.trace for one in entry.candidates}
+    assert after.calibrated
+
+
 async def test_evidence_outlives_the_router(tmp_path: Path, openai_server: OpenAIServer) -> None:
     openai_server.queue(completion(answer("git")))
     async with router_over(SHIPPED, tmp_path, openai_server) as router:
