@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Final
 from router.errors import StoreError
 from router.learning.calibration import Confidence
 from router.learning.evidence import Source
-from router.learning.learner import OWN_CONFIDENCE, Judgement, Learner, Learnt
+from router.learning.learner import (
+    COVERAGE,
+    LOCAL,
+    OWN_CONFIDENCE,
+    Judgement,
+    Learner,
+    Learnt,
+)
 from router.request import Request
 from router.result import (
     Candidate,
@@ -30,7 +37,7 @@ from router.result import (
 )
 from router.stages.llm import LLMAnswer, LLMChoice
 from router.stages.shortlist import shortlist
-from router.stages.vector import CLARIFY, LocalDecision
+from router.stages.vector import LocalDecision
 from router.stages.vector import decide as decide_by_retrieval
 from router.stages.verdict import Verdict, brief, is_generic, of_llm, of_retrieval, weakness, weigh
 
@@ -39,9 +46,6 @@ if TYPE_CHECKING:
     from router.settings import Settings
 
 _log: Final = logging.getLogger(__name__)
-
-LOCAL: Final = "local"
-"""What answers from evidence are filed under, as a stage has its name for calibration."""
 
 EVEN: Final = 0.5
 """Least probability at which the evidence's answer is given: rather right than wrong."""
@@ -225,7 +229,7 @@ async def _without_llm(
     if learner is None or retrieved.fits is None:
         return by_retrieval
     scores = {candidate.name: candidate.score for candidate in retrieved.candidates}
-    learnt = _offered(installed, await learner.learnt(asked, index, scores))
+    learnt = _offered(installed, await learner.learnt(asked, index, scores, fits=retrieved.fits))
     if learnt is None:
         return by_retrieval
     rest = 1 - learnt.coverage
@@ -279,13 +283,13 @@ def _of_neither(
 ) -> Decided:
     """Whatever would be loaded is rather wrong than right: offer it, or refuse when it is likely
     that nothing fits."""
-    nothing = (1 - learnt.coverage) * (1 - (other.fits or 0.0))
+    nothing = learnt.nothing + (1 - learnt.coverage) * (1 - (other.fits or 0.0))
     known = [name for skills, _ in learnt.ranked for name in skills]
     if other.confidence > learnt.confidence:
         offered = [*other.ranked[:1], *known[:1], *other.ranked, *known]
     else:
         offered = [*known[:1], *other.ranked[:1], *known, *other.ranked]
-    refused = 1 - nothing < CLARIFY
+    refused = nothing >= EVEN
     vector = _learnt_trace(learnt, Outcome.DECLINED, other.microseconds)
     verdict = Verdict(
         decision=Decision.ABSTAIN if refused else Decision.CLARIFY,
@@ -293,7 +297,7 @@ def _of_neither(
         suggested_skills=() if refused else _besides((), offered, settings),
         memory_layers=(),
         mission_brief=brief(asked.text, ()),
-        reasoning=f"{vector.reason}, and for the other skills {other.reason}",
+        reasoning=vector.reason + (f"; of the others, {other.reason}" if other.ranked else ""),
         confidence=nothing,
         stage=Stage.VECTOR,
     )
@@ -337,7 +341,7 @@ def _learnt_trace(learnt: Learnt, outcome: Outcome, microseconds: float) -> Stag
         {
             "examples": learnt.examples,
             "examples_of_answer": learnt.examples_of_answer,
-            "coverage": learnt.coverage,
+            COVERAGE: learnt.coverage,
         },
         tuple(Candidate(" + ".join(skills) or "none", share) for skills, share in learnt.ranked),
     )
@@ -346,7 +350,7 @@ def _learnt_trace(learnt: Learnt, outcome: Outcome, microseconds: float) -> Stag
 def of_feedback(text: str, skills: Sequence[str]) -> Verdict:
     """What a person said is right for a request."""
     return Verdict(
-        decision=Decision.ROUTE,
+        decision=Decision.ROUTE if skills else Decision.ABSTAIN,
         selected_skills=tuple(skills),
         suggested_skills=(),
         memory_layers=(),

@@ -28,7 +28,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from router.errors import ConfigurationError
-from router.learning.learner import own_confidence
+from router.learning.learner import own_confidence, said_by
 from router.learning.metrics import (
     ReliabilityBin,
     expected_calibration_error,
@@ -85,7 +85,7 @@ class Judgement:
         ranking: its best ``NDCG_DEPTH`` skills, see ``ranking``.
         confidence: the result's confidence in [0, 1].
         own_confidence: the same before calibration.
-        stage: name of the stage that answered.
+        stage: name of the stage that answered; ``local`` where examples did.
         milliseconds: wall-clock time of ``route``.
     """
 
@@ -277,7 +277,7 @@ def judge(row: LabelledRequest, result: RoutingResult, *, milliseconds: float) -
         ranking=ranking(result)[:NDCG_DEPTH],
         confidence=result.confidence,
         own_confidence=own_confidence(result),
-        stage=result.stage.value,
+        stage=said_by(result),
         milliseconds=milliseconds,
     )
 

@@ -408,8 +408,8 @@ class SemanticRouter:
         *,
         right: bool | None = None,
     ) -> None:
-        """Say what an earlier answer should have been. It is evidence at once, and the answer is
-        not given again if it was wrong.
+        """Say what an earlier answer should have been. It is evidence at once. A corrected request
+        is answered as corrected from then on; a wrong answer leaves the caches.
 
         Args:
             result_id: the ``id`` of one of the latest 2,000 answers of this router, or of the
@@ -426,11 +426,13 @@ class SemanticRouter:
         """
         await self.open()
         learner = self.learner
+        if isinstance(skills, str):
+            raise InvalidRequest("feedback: skills: expected a list of names, not one string")
         named = None if skills is None else list(skills)
         answer = await learner.feedback(result_id, named, right=right, given=self._given)
         if right is False or (named is not None and set(named) != set(answer.skills)):
             self._forget(answer.text, answer.context)
-        if named:
+        if named is not None:
             await self._correct(answer, named)
 
     async def _correct(self, answer: Answer, skills: Sequence[str]) -> None:
@@ -516,7 +518,6 @@ _FUZZY_LEFT_OUT: Final = StageTrace(
 _UNKNOWN_SKILLS: Final = "the answer to a close request names unknown skills"
 _EXACT_HIT: Final = StageTrace(Stage.EXACT, Outcome.ANSWERED, "an identical request")
 _EXACT_MISS: Final = StageTrace(Stage.EXACT, Outcome.DECLINED, "no identical request is stored")
-_NOT_WEAK: Final = StageTrace(Stage.VECTOR, Outcome.SKIPPED, "the LLM's route is strong")
 _NOT_NEEDED: Final = (
     StageTrace(Stage.LLM, Outcome.SKIPPED, "a cache answered"),
     StageTrace(Stage.VECTOR, Outcome.SKIPPED, "a cache answered"),

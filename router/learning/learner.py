@@ -24,7 +24,7 @@ from router.learning.calibration import Calibration, Confidence
 from router.learning.evidence import Answer, EvidenceStore, Example, Source, self_description
 from router.learning.examples import shipped_examples
 from router.learning.local import MAX_RANKED, LocalAnswer, LocalModel, answer_of, skills_of
-from router.learning.reach import COVERED, retrieved_for, uncovered_share
+from router.learning.reach import COVERED, uncovered_share
 from router.learning.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ Given: TypeAlias = "tuple[RoutingResult, Request, str]"
 SAVE_EVERY: Final = 50
 """Outcomes between two saves of the bound's account; a crash loses the account of the rest, and
 never an example."""
+LOCAL: Final = "local"
+"""What answers from evidence are filed under, as a stage has its name for calibration."""
 CALIBRATED: Final = ("llm", "vector")
 """Stages whose confidence is calibrated. A cache repeats what one of them said."""
 MANY_CHANGED: Final = 0.1
@@ -58,6 +60,7 @@ class Learnt:
         confidence: P(it is right), in [0, 1].
         coverage: P(the request is one that the examples speak about); 1 where ``confidence`` has
             been judged as a whole.
+        nothing: P(it is that no skill is right) by the examples.
         ranked: the likeliest answers with their probability, best first.
         examples: all that there are.
         examples_of_answer: those of the likeliest.
@@ -67,6 +70,7 @@ class Learnt:
     skills: tuple[str, ...]
     confidence: float
     coverage: float
+    nothing: float
     ranked: tuple[tuple[tuple[str, ...], float], ...]
     examples: int
     examples_of_answer: int
@@ -98,6 +102,7 @@ class Judgement:
             skills=self.local.skills,
             confidence=1 - self.decision.risk,
             coverage=1.0,
+            nothing=0.0 if self.local.skills else 1 - self.decision.risk,
             ranked=tuple((skills_of(name), share) for name, share in self.local.ranked),
             examples=self.local.signals.evidence,
             examples_of_answer=self.local.signals.examples,
@@ -239,7 +244,7 @@ class Learner:
         return Judgement(local, decision)
 
     async def learnt(
-        self, asked: Request, index: SkillIndex, retrieved: Mapping[str, float]
+        self, asked: Request, index: SkillIndex, retrieved: Mapping[str, float], *, fits: float
     ) -> Learnt | None:
         """What the evidence says where no LLM can be asked; None where it says nothing that its
         own held-out examples bear out.
@@ -248,6 +253,7 @@ class Learner:
             asked: the request.
             index: that encodes it.
             retrieved: fused scores of the skills that retrieval ranks highest.
+            fits: its estimate that any of them fits, in [0, 1].
 
         Raises:
             EncoderError: the request cannot be encoded.
@@ -256,14 +262,17 @@ class Learner:
         if model is None or model.reach is None or not _stands_alone(asked):
             return None
         scores = model.scores(asked.text, await index.vector(asked.text))
-        right = model.reach.probabilities(scores, retrieved_for(model.answers, retrieved))
+        support = model.reach.support(model.answers, retrieved, fits=fits)
+        right = model.reach.probabilities(scores, support)
         share = uncovered_share(retrieved, model.examples_of)
-        coverage = model.reach.coverage(scores, uncovered=share)
+        coverage = model.reach.coverage(scores, uncovered=share, fits=fits)
         best = np.argsort(-right, kind="stable")[:MAX_RANKED].tolist()
         return Learnt(
             skills=model.answers[best[0]],
             confidence=coverage * float(right[best[0]]),
             coverage=coverage,
+            nothing=coverage
+            * sum(float(p) for p, a in zip(right, model.answers, strict=True) if not a),
             ranked=tuple((model.answers[i], coverage * float(right[i])) for i in best),
             examples=model.examples,
             examples_of_answer=model.count(best[0]),
@@ -355,7 +364,7 @@ class Learner:
             text=asked.text,
             skills=result.selected_skills,
             context=context,
-            stage=result.stage.value,
+            stage=said_by(result),
             confidence=own_confidence(result),
             teaches=self.teaches(asked),
         )
@@ -462,6 +471,19 @@ class Learner:
 
 OWN_CONFIDENCE: Final = "own_confidence"
 """In the trace of the stage that answered: its confidence before calibration."""
+
+
+COVERAGE: Final = "coverage"
+"""In the trace of an answer that examples gave: P(they speak about the request)."""
+
+
+def said_by(result: RoutingResult) -> str:
+    """Whose confidence an answer's is: the stage's that gave it, or the examples' (``local``),
+    which is calibrated on its own."""
+    examples = any(
+        COVERAGE in entry.evidence for entry in result.trace if entry.stage is result.stage
+    )
+    return LOCAL if examples else result.stage.value
 
 
 def own_confidence(result: RoutingResult) -> float:

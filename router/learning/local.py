@@ -68,6 +68,7 @@ class LocalModel:
             found out.
         answers: the skills of each of the head's classes.
         examples: how many examples it was fitted on.
+        evidence: digest of them.
         examples_of: how many name each skill alone.
     """
 
@@ -76,6 +77,7 @@ class LocalModel:
         self.head = head
         self.version = version
         self.reach: Reach | None = None
+        self.evidence = ""
         self.answers = tuple(skills_of(name) for name in head.classes)
         self.examples = int(counts.sum())
         self.examples_of = {
@@ -124,7 +126,7 @@ class LocalModel:
     def to_bytes(self) -> bytes:
         """The model as ``from_bytes`` reads it: NumPy's own format, without any code in it."""
         reach = None if self.reach is None else self.reach.to_dict()
-        about = {"classes": self.head.classes, "reach": reach}
+        about = {"classes": self.head.classes, "evidence": self.evidence, "reach": reach}
         arrays = {item.name: getattr(self.head, item.name) for item in fields(self.head)[1:]}
         file = BytesIO()
         np.savez(
@@ -145,6 +147,7 @@ class LocalModel:
             about = json.loads(arrays.pop("about").tobytes())
             counts = arrays.pop("counts")
             model = cls(Head(tuple(about["classes"]), **arrays), counts, version)
+            model.evidence = str(about["evidence"])
             if about["reach"] is not None:
                 model.reach = Reach.from_dict(about["reach"])
         except (OSError, KeyError, TypeError, BadZipFile) as error:

@@ -8,15 +8,17 @@ surely where there are examples. Together, for a request whose head scores are s
 where r_c is retrieval's fused score of the answer's skills and w falls with the noise of the head,
 which n examples of each answer leave on average:
 
-    w = RETRIEVAL_WEIGHT / sqrt(n)
+    w = max(RETRIEVAL_WEIGHT / sqrt(n), LEAST_WEIGHT)
 
 A request is covered when its answer is one that examples name. P(covered) is a monotone function of
 the energy of the scores, q one of the softmax. Both are fitted across folds in which each model has
 seen neither the example nor, for a fifth of the answers, any example of its answer: to that
 model those are requests that no example speaks about, which is what most of the traffic may be.
 The odds are then moved from the folds' share of such requests to the one that retrieval expects
-here: the softmax, over RETRIEVAL_WEIGHT r, of the skills that it found and few examples cover.
-What is not covered is left to retrieval among those skills.
+here: the softmax, over RETRIEVAL_WEIGHT r, of the skills that it found and few examples cover, and
+UNSERVED, moved by its own odds that anything fits. "No skill", where examples name it as an answer,
+has for r what those odds say of it beside the best match. What is not covered is left to retrieval
+among the skills that few examples cover.
 """
 
 from __future__ import annotations
@@ -35,13 +37,18 @@ from router.learning.head import Head, energy
 RETRIEVAL_WEIGHT: Final = 4.0
 """Cross-validated over 2 to 60 examples an answer, and over catalogs of which half the skills had
 some; from 3 to 6 little changes."""
+LEAST_WEIGHT: Final = 1.5
+"""However many examples there are, they may all be of one mould, and the request of another."""
 UNSERVED: Final = 0.1
 """Share of the requests that no skill serves, before anything is known of them."""
+FITS_WEIGHT: Final = 0.5
+"""Of retrieval's log-odds that anything fits, in that share; cross-validated likewise."""
 COVERED: Final = 5
 """Examples of a skill from which on they say more of it than its own text. With fewer it is partly
 left to retrieval."""
 
-MIN_EXAMPLES: Final = 40
+MIN_EXAMPLES: Final = 300
+"""With fewer the maps say more of the few than of the requests to come."""
 MAX_HELD_OUT: Final = 2_000
 FOLDS: Final = 5
 
@@ -106,7 +113,7 @@ class Reach:
             covered=Calibrator.fit(known, covered),
             right=Calibrator.fit(shares, right),
             uncovered=1 - sum(covered) / len(covered),
-            weight=RETRIEVAL_WEIGHT / math.sqrt(len(texts) / len(fold_of)),
+            weight=max(RETRIEVAL_WEIGHT / math.sqrt(len(texts) / len(fold_of)), LEAST_WEIGHT),
         )
 
     @property
@@ -114,28 +121,51 @@ class Reach:
         """Outcomes that the maps were fitted on."""
         return self.covered.pairs
 
-    def coverage(self, scores: NDArray[np.float32], *, uncovered: float) -> float:
+    def coverage(self, scores: NDArray[np.float32], *, uncovered: float, fits: float) -> float:
         """P(covered) of one request.
 
         Args:
             scores: by the head, shape (answers,).
             uncovered: the share that retrieval expects; see ``uncovered_share``.
+            fits: retrieval's estimate that anything fits, in [0, 1].
         """
         raw = self.covered(float(_logistic(energy(scores))))
-        prior = UNSERVED + (1 - UNSERVED) * uncovered
+        unserved = 1 / (1 + math.exp(FITS_WEIGHT * _logit(fits) - _logit(UNSERVED)))
+        prior = unserved + (1 - unserved) * uncovered
         return 1 / (1 + math.exp(-_logit(raw) + _logit(prior) - _logit(self.uncovered)))
 
+    def support(
+        self, answers: Sequence[Sequence[str]], found: Mapping[str, float], *, fits: float
+    ) -> NDArray[np.float64]:
+        """w r: what retrieval says of each answer. An answer of several skills has the mean of what
+        it says of each; a skill that it did not find scores like the last that it did.
+
+        Args:
+            answers: the skills of each.
+            found: fused scores of the best skills.
+            fits: retrieval's estimate that anything fits, in [0, 1].
+        """
+        last, first = min(found.values(), default=0.0), max(found.values(), default=0.0)
+        return np.array(
+            [
+                self.weight * sum(found.get(name, last) for name in skills) / len(skills)
+                if skills
+                else self.weight * first - _logit(fits)
+                for skills in answers
+            ]
+        )
+
     def probabilities(
-        self, scores: NDArray[np.float32], retrieved: NDArray[np.float64]
+        self, scores: NDArray[np.float32], support: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """P(right) of every answer, given that the request is covered: of the best one calibrated,
         of the others in proportion to it.
 
         Args:
             scores: by the head, shape (answers,).
-            retrieved: retrieval's scores of the same answers.
+            support: of the same answers by retrieval.
         """
-        shares = _softmax(scores + self.weight * retrieved)
+        shares = _softmax(scores + support)
         best = float(shares.max())
         return np.asarray(shares * (self.right(best) / best))
 
@@ -157,27 +187,6 @@ class Reach:
             uncovered=float(state["uncovered"]),
             weight=float(state["weight"]),
         )
-
-
-def retrieved_for(
-    answers: Sequence[Sequence[str]], found: Mapping[str, float]
-) -> NDArray[np.float64]:
-    """Retrieval's score of each answer: the mean over its skills. A skill that was not found
-    scores like the last that was; "no skill" lies halfway between the first and the last.
-
-    Args:
-        answers: the skills of each.
-        found: fused scores of the best skills.
-    """
-    last, first = min(found.values(), default=0.0), max(found.values(), default=0.0)
-    return np.array(
-        [
-            sum(found.get(name, last) for name in skills) / len(skills)
-            if skills
-            else (first + last) / 2
-            for skills in answers
-        ]
-    )
 
 
 def uncovered_share(found: Mapping[str, float], examples: Mapping[str, int]) -> float:

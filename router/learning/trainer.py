@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -103,6 +104,7 @@ class Trainer:
         self._vectors: dict[str, NDArray[np.float32]] = {}
         self._new = 0
         self._stale = False
+        self._all = False
         self._versions = 0
         self._hurry = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
@@ -112,6 +114,7 @@ class Trainer:
         is more to learn by now."""
         self.model = await in_thread(self._kept)
         self.current = self.model is not None
+        self._all = True
         self._begin()
 
     def note(self, labels: int = 1) -> None:
@@ -131,7 +134,9 @@ class Trainer:
             self._running = asyncio.create_task(self._train(), name="router-trainer")
 
     async def trained(self) -> None:
-        """Wait until no fit is under way or due."""
+        """Wait until the model is of all the evidence that there is now."""
+        self._all = True
+        self._begin()
         self._hurry.set()
         while self._running is not None and not self._running.done():
             await asyncio.wait([self._running])
@@ -149,29 +154,34 @@ class Trainer:
         while True:
             self._stale = False
             new, self._new = self._new, 0
+            every, self._all = self._all, False
             previous = self.model if self.current else None
             try:
-                fitted = await in_thread(lambda: self._fit(previous, new))  # noqa: B023 - awaited
+                fitted = await in_thread(lambda: self._fit(previous, new, every))  # noqa: B023 - awaited
             except (EncoderError, StoreError) as error:
                 _log.warning("not trained: %s", error)
                 return
             if self._stale:  # the skills changed meanwhile
+                self._all |= every
                 continue
             self.model, report = fitted
             self.current = True
             self.report = report or self.report
-            return
+            if not self._all:
+                return
 
     def _fit(
-        self, previous: LocalModel | None, new: int
+        self, previous: LocalModel | None, new: int, every: bool
     ) -> tuple[LocalModel | None, TrainingReport | None]:
-        """The model to serve, and how an attempt to better it went; None when none was due. In a
-        thread, which no other one joins."""
+        """The model to serve, and how an attempt to better it went; None when none was due: where
+        ``every`` label is to count, one is unless nothing has changed. In a thread, which no other
+        one joins."""
         previous = previous or self._kept()
         examples = [example for example in self._examples() if example.right]
+        evidence = _digest(examples)
         if previous is not None:
             new = max(new, abs(len(examples) - previous.examples))  # full evidence grows no more
-            if new < _due(previous):
+            if previous.evidence == evidence or not (every or new >= _due(previous)):
                 return previous, None
         vectors = self._encoded(examples)
         held_out = int(HELD_OUT * new)
@@ -195,6 +205,7 @@ class Trainer:
         if self._calibrates:
             texts = [example.text for example in examples]
             model.reach = Reach.fit(texts, [answer_of(e.skills) for e in examples], vectors)
+        model.evidence = evidence
         self._keep(model)
         report = TrainingReport(model.version, model.examples, True, accuracy, incumbent)
         return model, report
@@ -231,6 +242,11 @@ class Trainer:
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
         return np.stack([self._vectors[text] for text in texts])
+
+
+def _digest(examples: Sequence[Example]) -> str:
+    rows = [(example.text, example.skills, example.weight) for example in examples]
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
 def _due(model: LocalModel | None) -> float:

@@ -118,7 +118,7 @@ def test_what_is_trained_serves_the_commands_after_it(
 ) -> None:
     rows = [
         {"request": f"{verb} the flux capacitor {n}", "skills": [skill]}
-        for n in range(24)
+        for n in range(110)
         for verb, skill in (("polish", "git"), ("weigh", "testing"), ("paint", "writer"))
     ]
     source = lines(tmp_path / "labels.jsonl", *rows)

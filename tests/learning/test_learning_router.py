@@ -81,6 +81,30 @@ async def test_a_correction_can_be_given_by_another_process(tmp_path: Path) -> N
         assert (await router.route(NONSENSE)).selected_skills == ("git",)
 
 
+async def test_that_no_skill_fits_is_what_the_same_request_gets_from_then_on(
+    tmp_path: Path,
+) -> None:
+    skills = tmp_path / "skills"
+    copytree(SHIPPED, skills)
+    text = "Squash my last three commits into one"
+    async with router_over(skills, tmp_path) as router:
+        first = await router.route(text)
+        await router.feedback(first.id, [])
+        again = await router.route(text)
+        rmtree(skills / "writer")
+        await router.reload()
+        later = await router.route(text)
+    assert first.decision is Decision.ROUTE
+    assert [(r.decision, r.from_cache) for r in (again, later)] == [(Decision.ABSTAIN, True)] * 2
+
+
+async def test_feedback_takes_a_list_of_names_not_one(tmp_path: Path) -> None:
+    async with router_over(SHIPPED, tmp_path) as router:
+        first = await router.route(NONSENSE)
+        with pytest.raises(InvalidRequest, match="expected a list of names"):
+            await router.feedback(first.id, "git")
+
+
 async def test_an_answer_that_was_wrong_is_not_given_again(tmp_path: Path) -> None:
     async with router_over(SHIPPED, tmp_path) as router:
         first = await router.route("Squash my last three commits into one")
@@ -253,6 +277,28 @@ async def test_what_nothing_is_sure_of_is_offered_from_both_sides(tmp_path: Path
         result = await router.route("quick check of the image and the branch of the novel")
     assert result.selected_skills == ()
     assert result.trace[-1].outcome is Outcome.DECLINED
+
+
+async def test_a_label_that_changed_is_learnt_where_all_evidence_is_wanted(tmp_path: Path) -> None:
+    other = {"git": "testing", "testing": "git"}
+    swapped = [(text, tuple(other.get(name, name) for name in names)) for text, names in labelled()]
+    remember(tmp_path, labelled())
+    async with router_over(SHIPPED, tmp_path) as router:
+        await router.learned()
+    remember(tmp_path, swapped)
+    async with router_over(SHIPPED, tmp_path) as router:
+        await router.learned()
+        result = await router.route("would you stash my edits 7", use_semantic_cache=False)
+    assert result.selected_skills == ("testing",)
+
+
+async def test_what_examples_answered_does_not_calibrate_retrieval(tmp_path: Path) -> None:
+    remember(tmp_path, labelled())
+    async with router_over(SHIPPED, tmp_path) as router:
+        await router.learned()
+        result = await router.route("would you stash my edits 7", use_semantic_cache=False)
+        await router.feedback(result.id, right=True)
+        assert "vector" not in router.learner.status()["calibrations"]
 
 
 async def test_the_local_model_is_taken_up_at_the_next_start(tmp_path: Path) -> None:

@@ -14,13 +14,14 @@ from router.learning.calibration import Calibrator
 from router.learning.head import Head
 from router.learning.reach import (
     COVERED,
+    LEAST_WEIGHT,
     MIN_EXAMPLES,
+    RETRIEVAL_WEIGHT,
     Reach,
-    retrieved_for,
     uncovered_share,
 )
 
-TOPICS = 20
+TOPICS = 60
 PER_TOPIC = 6
 
 
@@ -50,7 +51,7 @@ def test_a_request_of_a_topic_without_examples_is_covered_less(reach: Reach) -> 
 
     def mean_coverage(rows: list[int]) -> float:
         scores = head.scores([texts[n] for n in rows], vectors[rows])
-        return float(np.mean([reach.coverage(row, uncovered=0.5) for row in scores]))
+        return float(np.mean([reach.coverage(row, uncovered=0.5, fits=0.5) for row in scores]))
 
     unknown = [n for n in range(len(labels)) if n not in known]
     assert mean_coverage(unknown) < mean_coverage(known) - 0.2
@@ -73,7 +74,8 @@ def test_retrieval_counts_less_the_more_examples_there_are() -> None:
     few = Reach.fit(texts, labels, vectors)
     many = Reach.fit(texts * 4, labels * 4, np.tile(vectors, (4, 1)))
     assert few is not None and many is not None
-    assert many.weight == pytest.approx(few.weight / 2)
+    assert few.weight == pytest.approx(RETRIEVAL_WEIGHT / math.sqrt(PER_TOPIC))
+    assert many.weight == LEAST_WEIGHT
 
 
 @given(
@@ -86,7 +88,7 @@ def test_coverage_is_a_probability_that_falls_with_what_is_expected_uncovered(
 ) -> None:
     row = np.array(scores, dtype=np.float32)
     low, high = sorted((first, second))
-    fewer, more = (reach.coverage(row, uncovered=share) for share in (low, high))
+    fewer, more = (reach.coverage(row, uncovered=share, fits=0.5) for share in (low, high))
     assert 0 <= more <= fewer <= 1
 
 
@@ -101,9 +103,9 @@ def test_the_likeliest_answer_stays_the_likeliest_and_no_probability_passes_one(
     reach: Reach, rows: list[tuple[float, float]]
 ) -> None:
     scores = np.array([score for score, _ in rows], dtype=np.float32)
-    found = np.array([score for _, score in rows])
-    right = reach.probabilities(scores, found)
-    assert right.argmax() == (scores + reach.weight * found).argmax()
+    support = np.array([score for _, score in rows])
+    right = reach.probabilities(scores, support)
+    assert right.argmax() == (scores + support).argmax()
     assert right.min() >= 0 and right.max() <= 1
 
 
@@ -112,14 +114,32 @@ def test_what_retrieval_finds_decides_between_equal_scores(reach: Reach) -> None
     assert right.argmax() == 1
 
 
-def test_an_answer_of_several_skills_takes_the_mean_of_what_retrieval_says() -> None:
+def test_an_answer_of_several_skills_takes_the_mean_of_what_retrieval_says(reach: Reach) -> None:
     found = {"a": 1.0, "b": 0.5, "c": 0.2}
-    answers = [("a",), ("a", "b"), ("not-found",), ()]
-    assert retrieved_for(answers, found).tolist() == pytest.approx([1.0, 0.75, 0.2, 0.6])
+    support = reach.support([("a",), ("a", "b"), ("not-found",)], found, fits=0.5)
+    assert (support / reach.weight).tolist() == pytest.approx([1.0, 0.75, 0.2])
 
 
-def test_where_retrieval_finds_nothing_it_says_nothing() -> None:
-    assert retrieved_for([("a",), ()], {}).tolist() == [0.0, 0.0]
+@given(st.floats(0.01, 0.99))
+def test_no_skill_stands_beside_the_best_match_as_the_odds_that_anything_fits_say(
+    reach: Reach, fits: float
+) -> None:
+    best, none = reach.support([("a",), ()], {"a": 1.0, "b": 0.5}, fits=fits)
+    assert best - none == pytest.approx(math.log(fits / (1 - fits)))
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_a_request_that_seems_to_fit_nothing_is_covered_less(
+    reach: Reach, first: float, second: float
+) -> None:
+    low, high = sorted((first, second))
+    row = np.array([2.0, 1.0], dtype=np.float32)
+    less, more = (reach.coverage(row, uncovered=0.2, fits=fits) for fits in (low, high))
+    assert less <= more
+
+
+def test_where_retrieval_finds_nothing_it_says_nothing(reach: Reach) -> None:
+    assert reach.support([("a",), ()], {}, fits=0.5).tolist() == [0.0, 0.0]
     assert uncovered_share({}, {"a": 9}) == 0
 
 
