@@ -141,23 +141,38 @@ def import_evidence(
 
 
 def _read_lines(file: Path) -> list[Example]:
-    from router.learning.evidence import Example, Source
-
     examples = []
     for number, line in enumerate(file.read_bytes().splitlines(), start=1):
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-            text = row["request"] if "request" in row else row["query"]
-            right = "wrong" not in row
-            names = row["skills"] if right else row["wrong"]
-            if not isinstance(text, str) or not isinstance(names, list):
-                raise TypeError("request is a string, skills a list")
-            examples.append(Example(text, tuple(map(str, names)), right, Source.FILE))
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise InvalidRequest(f"{file}: line {number}: {error!r}") from error
+            examples.append(_read_line(line))
+        except InvalidRequest as error:
+            raise InvalidRequest(f"{file}:{number}: {error}") from error
     return examples
+
+
+def _read_line(line: bytes) -> Example:
+    from router.learning.evidence import Example, Source
+    from router.request import MAX_REQUEST_CHARACTERS, check_text
+
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequest(f"not JSON: {error}") from error
+    if not isinstance(row, dict):
+        raise InvalidRequest(f"expected an object, not {type(row).__name__}")
+    text, right = row.get("request", row.get("query")), "wrong" not in row
+    key = "skills" if right else "wrong"
+    names = row.get(key)
+    if not isinstance(text, str):
+        raise InvalidRequest("'request' must be a string")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InvalidRequest(f"{key!r} must be a list of names; an empty list when nothing fits")
+    if not right and len(names) != 1:
+        raise InvalidRequest("'wrong' must name one skill")
+    check_text("request", text, MAX_REQUEST_CHARACTERS)
+    return Example(text, tuple(names), right, Source.FILE)
 
 
 def give_feedback(

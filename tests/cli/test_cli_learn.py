@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from typer.testing import Result
 
 SQUASH = "squash my last three commits into one"
@@ -53,6 +54,31 @@ def test_what_is_exported_can_be_imported(
     assert run("learn", "export").stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{", "not JSON"),
+        ("[1]", "expected an object, not list"),
+        ('{"skills": []}', "'request' must be a string"),
+        ('{"request": "x"}', "'skills' must be a list of names"),
+        ('{"request": "x", "skills": [1]}', "'skills' must be a list of names"),
+        ('{"request": "x", "wrong": []}', "'wrong' must name one skill"),
+        ('{"request": " ", "skills": []}', "request: empty"),
+    ],
+)
+def test_a_line_that_is_no_label_is_named_and_nothing_is_imported(
+    run: Callable[..., Result], skills: Path, tmp_path: Path, line: str, reason: str
+) -> None:
+    source = lines(tmp_path / "labels.jsonl", {"request": SQUASH, "skills": ["git"]})
+    source.write_text(source.read_text(encoding="utf-8") + line + "\n", encoding="utf-8")
+    done = run("learn", "import", str(source), "--skills", str(skills))
+    assert (done.exit_code, f"labels.jsonl:2: {reason}" in " ".join(done.stderr.split())) == (
+        2,
+        True,
+    )
+    assert run("learn", "export").stdout == ""
+
+
 def test_a_trigger_file_is_imported_for_its_skill(
     run: Callable[..., Result], skills: Path, tmp_path: Path
 ) -> None:
@@ -61,15 +87,6 @@ def test_a_trigger_file_is_imported_for_its_skill(
     done = run("learn", "import", str(triggers), "--skill", "testing", "--skills", str(skills))
     assert done.exit_code == 0
     assert json.loads(run("learn", "export").stdout)["wrong"] == ["testing"]
-
-
-def test_a_bad_line_is_named_and_nothing_is_imported(
-    run: Callable[..., Result], skills: Path, tmp_path: Path
-) -> None:
-    source = lines(tmp_path / "labels.jsonl", {"request": SQUASH, "skills": ["git"]}, {"x": 1})
-    done = run("learn", "import", str(source), "--skills", str(skills))
-    assert (done.exit_code, "labels.jsonl: line 2" in done.stderr) == (2, True)
-    assert run("learn", "export").stdout == ""
 
 
 def test_labels_of_skills_that_are_not_installed_wait(
