@@ -10,9 +10,19 @@ from __future__ import annotations
 import io
 import sys
 
+INTERRUPTED = 130
+"""What a shell says of a command that Ctrl-C ended."""
+
 
 def main() -> None:
     """The console script's entry point."""
+    try:
+        _run()
+    except KeyboardInterrupt:  # before there is a command that could take it
+        sys.exit(INTERRUPTED)
+
+
+def _run() -> None:
     from router.cli.process import before_numpy
 
     before_numpy()

@@ -102,3 +102,15 @@ def test_an_error_of_the_router_is_one_line_on_standard_error(run: Run) -> None:
 )
 def test_text_from_strangers_cannot_drive_the_terminal(text: str, shown: str) -> None:
     assert plain(text) == shown
+
+
+def test_ctrl_c_before_there_is_a_command_ends_without_a_traceback() -> None:
+    code = (
+        "import router.cli.app as loaded\n"
+        "def interrupted(**_): raise KeyboardInterrupt\n"
+        "loaded.app = interrupted\n"
+        "from router.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (130, b"")
