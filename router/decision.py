@@ -225,13 +225,12 @@ async def _without_llm(
     learner, index = parts.learner, installed.index
     llm = (await parts.llm.choose(asked, [])).trace()
     retrieved = await decide_by_retrieval(asked.text, index, among=asked.available)
-    by_retrieval = _of_vector(asked, installed, retrieved, settings, llm)
     if learner is None or retrieved.fits is None:
-        return by_retrieval
+        return _of_vector(asked, installed, retrieved, settings, llm)
     scores = {candidate.name: candidate.score for candidate in retrieved.candidates}
     learnt = _offered(installed, await learner.learnt(asked, index, scores, fits=retrieved.fits))
     if learnt is None:
-        return by_retrieval
+        return _of_vector(asked, installed, retrieved, settings, llm)
     rest = 1 - learnt.coverage
     if learnt.confidence >= max(rest, EVEN):
         return _of_examples(asked, learnt, settings, llm, retrieved.microseconds)

@@ -1,12 +1,13 @@
-"""Work that several callers wait for, that a thread does for one of them, or that steps aside."""
+"""Work that several callers wait for, or nobody, that a thread does, or that steps aside."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 TURNS_OF_A_ROUTE: Final = 4
 """Turns of the event loop that a route takes: so many are left to it, so that it waits once."""
@@ -56,6 +57,33 @@ class SingleFlight(Generic[T]):
         """Wait until no work is under way, however it ends."""
         while self._flights:
             await asyncio.wait([flight.task for flight in self._flights.values()])
+
+
+class Background:
+    """Tasks that nothing waits for but the end; belongs to one event loop."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        """No task yet; ``log`` is told of those that fail."""
+        self._log = log
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Begin something; ``aclose`` ends it."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._log.error("in the background: %s", task.exception())
+
+    async def aclose(self) -> None:
+        """Cancel what is under way and wait until it has ended."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
 
 async def _call(work: Callable[[], Awaitable[T]]) -> T:

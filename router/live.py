@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from router.flight import in_thread
+from router.flight import Background, in_thread
 from router.stages.exact import ExactCache
 from router.stages.fuzzy import FuzzyCache
 
@@ -73,7 +73,7 @@ class LiveSkills:
         self._first: Installed | None = None  # until it is ``installed``
         self._manager: SkillManager | None = None
         self._turn = asyncio.Lock()
-        self._background: set[asyncio.Task[None]] = set()
+        self.background = Background(_log)
         # One thread, because the C library keeps the freed memory of each for that thread alone.
         self._builder = ThreadPoolExecutor(1, thread_name_prefix="skills-builder")
         self._exchanging = asyncio.Lock()
@@ -217,17 +217,6 @@ class LiveSkills:
             # What these skills win was found before in the space that they were folded into.
             await self._exchange(after, SkillChanges(added=folded, changed=(), removed=()))
 
-    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run something that no request waits for; closing ends it."""
-        task = asyncio.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._background.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            _log.error("in the background: %s", task.exception())
-
     async def aclose(self, *, after: Callable[[], Awaitable[None]]) -> None:
         """Refuse to open from now on, wait for ``after``, and close everything; again is fine."""
         self.closed = True
@@ -238,10 +227,7 @@ class LiveSkills:
             if self._settling is not None:
                 self._settling.cancel()
                 await asyncio.wait([self._settling])
-            for task in self._background:
-                task.cancel()
-            if self._background:
-                await asyncio.wait(self._background)
+            await self.background.aclose()
             parts, self._parts, self._manager = self._parts, None, None
             self._first = self.installed = None
             if parts is not None:

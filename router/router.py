@@ -374,7 +374,7 @@ class SemanticRouter:
             if teach_fuzzy:
                 await self.fuzzy.learn(asked.text, kept, context)
         if decided.audit is not None:
-            live.in_background(self._audit(asked, installed, context, decided.audit))
+            live.background.run(self._audit(asked, installed, context, decided.audit))
         return result
 
     def _with_memory(self, text: str, result: RoutingResult) -> RoutingResult:

@@ -62,12 +62,7 @@ def parse_line(line: Line) -> Mapping[str, Any]:
     Raises:
         InvalidRequest: the line is neither such an object nor a plain request.
     """
-    if line.data is None:
-        raise InvalidRequest(f"longer than {MAX_LINE_BYTES:,} bytes")
-    try:
-        text = line.data.decode("utf-8-sig").strip()
-    except UnicodeDecodeError as error:
-        raise InvalidRequest(f"not UTF-8: byte {error.start + 1}") from error
+    text = text_of(line)
     if not text.startswith("{"):
         return {"request": text}
     try:
@@ -78,10 +73,34 @@ def parse_line(line: Line) -> Mapping[str, Any]:
         ) from error
     if unknown := sorted(raw.keys() - _KEYS):
         raise InvalidRequest(f"unknown key {unknown[0]!r}; known are {', '.join(sorted(_KEYS))}")
+    id_of(raw)
+    return raw
+
+
+def text_of(line: Line) -> str:
+    """The text of a line.
+
+    Raises:
+        InvalidRequest: it is too long, or not UTF-8.
+    """
+    if line.data is None:
+        raise InvalidRequest(f"longer than {MAX_LINE_BYTES:,} bytes")
+    try:
+        return line.data.decode("utf-8-sig").strip()
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"not UTF-8: byte {error.start + 1}") from error
+
+
+def id_of(raw: Mapping[str, Any]) -> str | int | None:
+    """The ``id`` of an object, None where it has none.
+
+    Raises:
+        InvalidRequest: it is neither a string nor a whole number.
+    """
     label = raw.get("id")
     if isinstance(label, bool) or not isinstance(label, str | int | None):
         raise InvalidRequest("id: expected a string or a whole number")
-    return raw
+    return label
 
 
 def route_arguments(raw: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from router.cli import output
-from router.cli.batch import MAX_LINE_BYTES, Line, read_lines
+from router.cli.batch import Line, id_of, read_lines, text_of
 from router.cli.options import AsJson
 from router.errors import InvalidRequest
 
@@ -102,12 +102,7 @@ def _row(line: Line) -> dict[str, Any]:
     Raises:
         InvalidRequest: it is neither an object with a query nor a plain query.
     """
-    if line.data is None:
-        raise InvalidRequest(f"longer than {MAX_LINE_BYTES:,} bytes")
-    try:
-        text = line.data.decode("utf-8-sig").strip()
-    except UnicodeDecodeError as error:
-        raise InvalidRequest(f"not UTF-8: byte {error.start + 1}") from error
+    text = text_of(line)
     if not text.startswith("{"):
         return {"query": text}
     try:
@@ -116,7 +111,5 @@ def _row(line: Line) -> dict[str, Any]:
         raise InvalidRequest(f"starts with {{ but is not JSON: {error}") from error
     if not isinstance(raw.get("query"), str):
         raise InvalidRequest("the key 'query' is missing, or no string")
-    label = raw.get("id")
-    if isinstance(label, bool) or not isinstance(label, str | int | None):
-        raise InvalidRequest("id: expected a string or a whole number")
+    label = id_of(raw)
     return {"query": raw["query"]} | ({} if label is None else {"id": label})

@@ -88,62 +88,10 @@ DRIFT_ALARMS: Final = {3.0: 14.0, 30.0: 10.0}
 """Odds ratio of the drift: alarm level of its sum. Were the risks exact, a level h would bring a
 false alarm at most every e^h outcomes."""
 
-_SURE: Final = 1e-4
-"""Closest that a probability counts as to 0 or 1."""
-
 _PLACES: Final = 5
 """Decimal places of stored signals."""
 _STATE: Final = 2
 """Version of the stored state; another one where the signals have another meaning."""
-
-
-@dataclass(frozen=True, slots=True)
-class LocalSignals:
-    """What the local decision knows about its best answer before anybody tells it the truth.
-
-    Attributes:
-        score: how much of anything known there is in the request; the energy of the head.
-        margin: lead over the second best.
-        probability: of the best answer among all, softmax, in [0, 1].
-        agreeing: cosine to the nearest example of that answer, in [-1, 1].
-        disagreeing: cosine to the nearest example of any other.
-        examples: number of examples of that answer.
-        evidence: number of all examples.
-        words: number of words of the request.
-    """
-
-    score: float
-    margin: float
-    probability: float
-    agreeing: float
-    disagreeing: float
-    examples: int
-    evidence: int
-    words: int
-
-    def vector(self) -> Vector:
-        """As the risk model takes them, shape (10,).
-
-        What a margin or a probability is worth changes as the examples grow. Without the products
-        that say so, risks were nearly twice as high as what came true.
-        """
-        size = math.log1p(self.evidence)
-        probability = min(max(self.probability, _SURE), 1 - _SURE)
-        odds = math.log(probability / (1 - probability))
-        return np.asarray(
-            (
-                self.score,
-                self.margin,
-                odds,
-                self.agreeing,
-                self.agreeing - self.disagreeing,
-                math.log1p(self.examples),
-                size,
-                math.log1p(self.words),
-                self.margin * size,
-                odds * size,
-            )
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,8 +261,8 @@ class ErrorBound:
         """Call once per request that no cache has answered, before the LLM.
 
         Args:
-            signals: ``LocalSignals.vector()``, or any vector of the same meaning every time; None
-                when there is no local answer.
+            signals: of the local answer, each with the same meaning every time, such as
+                ``LocalSignals.vector()``; None when there is no local answer.
             answer: name of the local answer.
         """
         self._request += 1

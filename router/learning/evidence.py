@@ -22,6 +22,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+from router.database import connected
 from router.errors import InvalidRequest, StoreError
 from router.request import MAX_REQUEST_CHARACTERS, check_text
 from router.skills.manifest import SkillManifest
@@ -37,7 +38,6 @@ MAX_MODELS: Final = 4
 AGED_WEIGHT: Final = 0.5
 """Of an example that speaks of a skill which has changed since."""
 
-BUSY_SECONDS: Final = 5.0
 
 _SCHEMA_VERSION: Final = 2
 _SCHEMA: Final = """
@@ -167,13 +167,7 @@ class EvidenceStore:
         self._max_examples = max_examples
         self._max_answers = max_answers
         self._lock = threading.RLock()
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._database = sqlite3.connect(
-                path, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None
-            )
-        except (OSError, sqlite3.Error) as error:
-            raise StoreError(f"cannot open {path}: {error}") from error
+        self._database = connected(path)
         try:
             self._prepare()
         except sqlite3.Error as error:

@@ -31,12 +31,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from router.learning.features import hashed, rows, scaled
+
+FloatT = TypeVar("FloatT", bound=np.floating[Any])
 
 NEAREST_WEIGHT: Final = 3.0
 MAX_NEAREST: Final = 4_096
@@ -156,6 +158,12 @@ def energy(scores: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(np.logaddexp.reduce(scores, axis=-1))
 
 
+def softmax(scores: NDArray[FloatT]) -> NDArray[FloatT]:
+    """The scores as probabilities, over the last axis."""
+    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
+
+
 def _newest(answers: NDArray[np.intp], limit: int) -> NDArray[np.intp]:
     """Positions of at most ``limit`` examples: the newest of each answer, as many of one as of
     another while there are some. Keeps every answer that there is, given the limit allows."""
@@ -181,7 +189,7 @@ def _descended(
     steps = max(STEPS, PASSES * len(features) // BATCH)
     for step, batch in zip(range(steps), _batches(len(features)), strict=False):
         chosen, rate = features[batch], np.float32(RATE * (1 - step / steps))
-        wrong = _softmax(chosen @ matrix + bias)
+        wrong = softmax(chosen @ matrix + bias)
         wrong[np.arange(len(batch)), answers[batch]] -= 1
         wrong *= counts[batch, None] / len(batch)
         matrix_step *= MOMENTUM
@@ -203,8 +211,3 @@ def _batches(count: int) -> Iterator[NDArray[np.intp]]:
             waiting = np.concatenate((waiting, shuffle.permutation(count)))
         yield waiting[:size]
         waiting = waiting[size:]
-
-
-def _softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
-    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(shares / shares.sum(axis=1, keepdims=True))

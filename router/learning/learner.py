@@ -7,7 +7,6 @@ threads, and what is acknowledged is on the disk.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import logging
@@ -18,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from router.errors import InvalidRequest, StoreError
-from router.flight import in_thread
+from router.flight import Background, in_thread
 from router.learning.bound import BoundDecision, ErrorBound
 from router.learning.calibration import Calibration, Confidence
 from router.learning.evidence import Answer, EvidenceStore, Example, Source, self_description
 from router.learning.examples import shipped_examples
-from router.learning.local import MAX_RANKED, LocalAnswer, LocalModel, answer_of, skills_of
+from router.learning.local import MAX_RANKED, LocalAnswer, answer_of, skills_of
 from router.learning.reach import COVERED, uncovered_share
 from router.learning.trainer import Trainer
 
@@ -150,11 +149,10 @@ class Learner:
         self.trainer = Trainer(
             encoder, store, self._examples, about=self._about, calibrates=not has_llm
         )
-        self._others: tuple[LocalModel | None, tuple[str, ...]] = (None, ())
         self.bound = ErrorBound(settings.max_error, seed=settings.seed)
         self._calibrations: dict[str, Calibration] = {}
         self._unsaved = 0
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._background = Background(_log)
 
     def _examples(self) -> list[Example]:
         """In a thread: what the skills' files say, then what was learnt, oldest first."""
@@ -198,7 +196,6 @@ class Learner:
         if before != self._described:
             self._changed(before, self._described)
             self.trainer.restart()
-        self._others = (None, ())
 
     def _take(self, catalog: Catalog) -> None:
         """The skills that are offered now, and what they say of themselves."""
@@ -240,7 +237,7 @@ class Learner:
         local = model.answer(asked.text, await index.vector(asked.text))
         decision = self.bound.decide(local.signals.vector(), answer=local.answer)
         if self.bound.due:
-            self._do(self._refit())
+            self._background.run(self._refit())
         return Judgement(local, decision)
 
     async def learnt(
@@ -279,13 +276,10 @@ class Learner:
             outcomes=model.reach.pairs,
         )
 
-    def others(self) -> tuple[str, ...]:
-        """The skills that the examples of the model do not wholly cover, sorted."""
-        model = self.trainer.model
-        if model is not None and self._others[0] is not model:
-            few = (name for name in self._skills if model.examples_of.get(name, 0) < COVERED)
-            self._others = (model, tuple(sorted(few)))
-        return self._others[1]
+    def others(self) -> list[str]:
+        """The skills that the examples of the model do not wholly cover."""
+        covered = {} if self.trainer.model is None else self.trainer.model.examples_of
+        return [name for name in self._skills if covered.get(name, 0) < COVERED]
 
     async def heard(
         self,
@@ -309,7 +303,7 @@ class Learner:
             self._unsaved += 1
             if self._unsaved >= SAVE_EVERY:
                 self._unsaved = 0
-                self._do(self._save())
+                self._background.run(self._save())
         known = self._skills
         if self.teaches(asked) and await in_thread(
             lambda: self._store.add(asked.text, names, source=source, catalog=known)
@@ -433,10 +427,7 @@ class Learner:
     async def aclose(self) -> None:
         """Stop training, keep the account, and close the evidence."""
         await self.trainer.aclose()
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._background.aclose()
         try:
             await self._save()
         except StoreError as error:
@@ -456,17 +447,6 @@ class Learner:
             "skills": self._described,
         }
         await in_thread(lambda: self._store.keep_states(states))
-
-    def _do(self, work: Any) -> None:
-        """Run in the background; nothing waits for it but the end."""
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            _log.error("learning: %s", task.exception())
 
 
 OWN_CONFIDENCE: Final = "own_confidence"

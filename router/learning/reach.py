@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.learning.calibration import MIN_PAIRS, Calibrator
-from router.learning.head import Head, energy
+from router.learning.head import Head, energy, softmax
 
 RETRIEVAL_WEIGHT: Final = 4.0
 """Cross-validated over 2 to 60 examples an answer, and over catalogs of which half the skills had
@@ -105,7 +105,7 @@ class Reach:
                 covered.append(answers[i] in named)
                 if covered[-1]:
                     best = int(row.argmax())
-                    shares.append(float(_softmax(row)[best]))
+                    shares.append(float(softmax(row.astype(np.float64))[best]))
                     right.append(head.classes[best] == answers[i])
         if len(shares) < MIN_PAIRS or all(covered):
             return None
@@ -165,7 +165,7 @@ class Reach:
             scores: by the head, shape (answers,).
             support: of the same answers by retrieval.
         """
-        shares = _softmax(scores + support)
+        shares = softmax(scores + support)
         best = float(shares.max())
         return np.asarray(shares * (self.right(best) / best))
 
@@ -199,14 +199,9 @@ def uncovered_share(found: Mapping[str, float], examples: Mapping[str, int]) -> 
     """
     if not found:
         return 0.0
-    shares = _softmax(RETRIEVAL_WEIGHT * np.array(list(found.values())))
+    shares = softmax(RETRIEVAL_WEIGHT * np.array(list(found.values())))
     open_ = [max(0.0, 1 - examples.get(name, 0) / COVERED) for name in found]
     return float(shares @ np.array(open_))
-
-
-def _softmax(scores: NDArray[Any]) -> NDArray[np.float64]:
-    shares = np.exp(scores.astype(np.float64) - scores.max())
-    return np.asarray(shares / shares.sum())
 
 
 def _logistic(values: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from router.database import connected
 from router.errors import InvalidRequest, StoreError
 from router.flight import in_thread
 from router.memory.model import NOBODY, MemoryItem, Scope
@@ -20,7 +21,6 @@ from router.memory.stores.spaces import parse_scope, scope_key
 
 MAX_TRACKED: Final = 10_000
 
-BUSY_SECONDS: Final = 5.0
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS retrievals (
@@ -56,13 +56,7 @@ class QueryPatternTracker:
         self._clock = clock
         self._max_tracked = max_tracked
         self._lock = threading.Lock()
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._database = sqlite3.connect(
-                path, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None
-            )
-        except (OSError, sqlite3.Error) as error:
-            raise StoreError(f"cannot open {path}: {error}") from error
+        self._database = connected(path)
         try:
             self._database.execute("PRAGMA journal_mode = WAL")
             # A crash may lose the last counts, never the file.

@@ -25,8 +25,8 @@ from router.learning.bound import (
     WINDOW,
     BoundDecision,
     ErrorBound,
-    LocalSignals,
 )
+from router.learning.local import LocalSignals
 
 MAX_ERROR = 0.05
 LENGTH = 800

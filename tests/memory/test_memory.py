@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from kept_memory import settings_in
 from memory.remembered import ids
 from servers.forgetful_server import ForgetfulServer
 
@@ -44,7 +45,6 @@ from router.memory.stores.embedded import MemoryStore
 from router.memory.stores.files import FileStore
 from router.memory.stores.unified import SaveReport
 from router.retrieval.encoders import Encoder, WordLlamaEncoder
-from router.settings import Settings
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 """A Wednesday."""
@@ -59,19 +59,6 @@ def _clean_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SERENA_HOME", str(tmp_path / "serena"))
-
-
-def settings_in(tmp_path: Path, **memory: Any) -> Settings:
-    """Deadlines that a busy machine keeps."""
-    return Settings(
-        memory={
-            "directory": tmp_path / "kept",
-            "project_directory": tmp_path / "project",
-            "layer_deadline_seconds": 30,
-            "deadline_seconds": 60,
-            **memory,
-        }
-    )
 
 
 @pytest.fixture

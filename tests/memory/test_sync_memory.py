@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from kept_memory import settings_in
 
 from router.errors import StoreError, UnknownMemory
 from router.memory.memory import Memory
@@ -23,14 +24,7 @@ ADA = {"user": "ada", "project": "shop"}
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SERENA_HOME", str(tmp_path / "serena"))
-    return Settings(
-        memory={
-            "directory": tmp_path / "kept",
-            "project_directory": tmp_path / "project",
-            "layer_deadline_seconds": 30,
-            "deadline_seconds": 60,
-        }
-    )
+    return settings_in(tmp_path)
 
 
 @pytest.fixture
