@@ -24,4 +24,4 @@ def connected(path: Path) -> sqlite3.Connection:
             path, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None
         )
     except (OSError, sqlite3.Error) as error:
-        raise StoreError(f"cannot open {path}: {error}") from error
+        raise StoreError(path, f"cannot be opened: {error}") from error

@@ -42,7 +42,7 @@ from router.stages.vector import decide as decide_by_retrieval
 from router.stages.verdict import Verdict, brief, is_generic, of_llm, of_retrieval, weakness, weigh
 
 if TYPE_CHECKING:
-    from router.assembly import Assembly, Installed
+    from router.components import Components, Snapshot
     from router.settings import Settings
 
 _log: Final = logging.getLogger(__name__)
@@ -85,11 +85,11 @@ class Decided:
     ) -> RoutingResult:
         """The whole answer, its confidence calibrated as far as there are outcomes."""
         own = self.verdict.confidence
-        believed = Confidence(own, self.outcomes is not None, self.outcomes or 0)
+        confidence = Confidence(own, self.outcomes is not None, self.outcomes or 0)
         if self.outcomes is None and learner is not None:
-            believed = learner.believed(self.source, own)
+            confidence = learner.calibrated(self.source, own)
         trace = [*caches, self.llm, self.vector]
-        if believed.value != own:
+        if confidence.value != own:
             trace = [
                 entry.copy_with(evidence=MappingProxyType({**entry.evidence, OWN_CONFIDENCE: own}))
                 if entry.stage is self.verdict.stage
@@ -97,50 +97,50 @@ class Decided:
                 for entry in trace
             ]
         return self.verdict.as_result(catalog_version, tuple(trace), id=id).copy_with(
-            confidence=believed.value,
-            calibrated=believed.calibrated,
-            evidence_count=believed.evidence_count if believed.calibrated else 0,
+            confidence=confidence.value,
+            calibrated=confidence.calibrated,
+            evidence_count=confidence.evidence_count if confidence.calibrated else 0,
         )
 
 
 async def decide(
-    asked: Request, installed: Installed, parts: Assembly, settings: Settings
+    asked: Request, snapshot: Snapshot, parts: Components, settings: Settings
 ) -> Decided:
     """Decide a request anew.
 
     Raises:
         EncoderError: the request cannot be encoded.
     """
-    learner, skills = parts.learner, installed.catalog.skills
+    learner, skills = parts.learner, snapshot.catalog.skills
     if not parts.llm.has_models:
-        return await _without_llm(asked, installed, parts, settings)
+        return await _without_llm(asked, snapshot, parts, settings)
     judgement = learnt = None
     if learner is not None:
-        judgement = await learner.judge(asked, installed.index)
-        learnt = _offered(installed, None if judgement is None else judgement.learnt())
+        judgement = await learner.judge(asked, snapshot.index)
+        learnt = _offered(snapshot, None if judgement is None else judgement.learnt())
         if judgement is not None and learnt is not None and judgement.may_answer:
             return _inside_bound(asked, judgement, learnt, settings)
-    answer = await _ask(asked, installed, parts, settings)
+    answer = await _ask(asked, snapshot, parts, settings)
     if learner is not None and answer.choice is not None:
         await _teach(learner, asked, answer.choice, Source.LLM, judgement, settings)
     llm = _explained(answer.trace(), judgement)
     weak = None if answer.choice is None else weakness(answer.choice, skills, settings.vector)
     if answer.choice is not None and weak is None:
         return Decided(of_llm(answer.choice), llm, _NOT_WEAK, strong=True, source=Stage.LLM.value)
-    local = await decide_by_retrieval(asked.text, installed.index, among=asked.available)
+    local = await decide_by_retrieval(asked.text, snapshot.index, among=asked.available)
     if answer.choice is not None and weak is not None:
         verdict, vector = weigh(answer.choice, weak, local, settings.vector)
         return Decided(verdict, llm, vector, strong=False, source=Stage.LLM.value)
     # It stands in for an LLM's, and must not outlive what kept that from coming.
     if learnt is not None and learnt.confidence >= max(local.confidence, EVEN):
         return replace(_of_examples(asked, learnt, settings, llm), strong=False)
-    return replace(_of_vector(asked, installed, local, settings, llm), strong=False)
+    return replace(_of_vector(asked, snapshot, local, settings, llm), strong=False)
 
 
 async def audit(
     asked: Request,
-    installed: Installed,
-    parts: Assembly,
+    snapshot: Snapshot,
+    parts: Components,
     settings: Settings,
     judgement: Judgement,
 ) -> bool | None:
@@ -149,7 +149,7 @@ async def audit(
     Raises:
         EncoderError: the request cannot be encoded.
     """
-    answer = await _ask(asked, installed, parts, settings)
+    answer = await _ask(asked, snapshot, parts, settings)
     if parts.learner is None or answer.choice is None or judgement.local is None:
         return None
     await _teach(parts.learner, asked, answer.choice, Source.AUDIT, judgement, settings)
@@ -157,10 +157,10 @@ async def audit(
 
 
 async def _ask(
-    asked: Request, installed: Installed, parts: Assembly, settings: Settings
+    asked: Request, snapshot: Snapshot, parts: Components, settings: Settings
 ) -> LLMAnswer:
     offered = await shortlist(
-        asked, installed.index, pinned=settings.pinned_skills, limit=settings.llm.max_offered
+        asked, snapshot.index, pinned=settings.pinned_skills, limit=settings.llm.max_offered
     )
     return await parts.llm.choose(asked, offered)
 
@@ -179,7 +179,7 @@ async def _teach(
     if asked.available is not None or asked.history:
         return
     try:
-        await learner.heard(asked, choice.selection.skills, source=source, judgement=judgement)
+        await learner.learn(asked, choice.selection.skills, source=source, judgement=judgement)
     except StoreError as error:
         _log.error("an LLM's answer is not kept as evidence: %s", error)
 
@@ -191,10 +191,10 @@ def _explained(entry: StageTrace, judgement: Judgement | None) -> StageTrace:
     return entry.copy_with(evidence=MappingProxyType({**entry.evidence, **judgement.evidence()}))
 
 
-def _offered(installed: Installed, learnt: Learnt | None) -> Learnt | None:
+def _offered(snapshot: Snapshot, learnt: Learnt | None) -> Learnt | None:
     """What was learnt of skills that the snapshot of this request offers; the model may be of
     another one. None when its answer is not among them."""
-    skills = installed.catalog.skills
+    skills = snapshot.catalog.skills
 
     def offers(names: Sequence[str]) -> bool:
         return all(name in skills and not skills[name].disable_model_invocation for name in names)
@@ -219,18 +219,18 @@ def _inside_bound(
 
 
 async def _without_llm(
-    asked: Request, installed: Installed, parts: Assembly, settings: Settings
+    asked: Request, snapshot: Snapshot, parts: Components, settings: Settings
 ) -> Decided:
     """Evidence speaks for the skills that it covers, retrieval for the others."""
-    learner, index = parts.learner, installed.index
+    learner, index = parts.learner, snapshot.index
     llm = (await parts.llm.choose(asked, [])).trace()
     retrieved = await decide_by_retrieval(asked.text, index, among=asked.available)
     if learner is None or retrieved.fits is None:
-        return _of_vector(asked, installed, retrieved, settings, llm)
+        return _of_vector(asked, snapshot, retrieved, settings, llm)
     scores = {candidate.name: candidate.score for candidate in retrieved.candidates}
-    learnt = _offered(installed, await learner.learnt(asked, index, scores, fits=retrieved.fits))
+    learnt = _offered(snapshot, await learner.learnt(asked, index, scores, fits=retrieved.fits))
     if learnt is None:
-        return _of_vector(asked, installed, retrieved, settings, llm)
+        return _of_vector(asked, snapshot, retrieved, settings, llm)
     rest = 1 - learnt.coverage
     if learnt.confidence >= max(rest, EVEN):
         return _of_examples(asked, learnt, settings, llm, retrieved.microseconds)
@@ -240,7 +240,7 @@ async def _without_llm(
     if routes and other.selected == learnt.skills:  # two ways to the same answer
         learnt = replace(learnt, confidence=learnt.confidence + other.confidence)
     elif routes and other.confidence >= learnt.confidence:
-        return _of_vector(asked, installed, other, settings, llm)
+        return _of_vector(asked, snapshot, other, settings, llm)
     if learnt.confidence >= EVEN:
         return _of_examples(asked, learnt, settings, llm, retrieved.microseconds)
     return _of_neither(asked, learnt, other, settings, llm)
@@ -310,7 +310,7 @@ def _besides(selected: Sequence[str], names: Iterable[str], settings: Settings) 
 
 def _of_vector(
     asked: Request,
-    installed: Installed,
+    snapshot: Snapshot,
     local: LocalDecision,
     settings: Settings,
     llm: StageTrace,
@@ -319,7 +319,7 @@ def _of_vector(
     strong = (
         routed
         and local.confidence >= settings.vector.confidence_threshold
-        and not is_generic(local.selected, installed.catalog.skills, settings.vector)
+        and not is_generic(local.selected, snapshot.catalog.skills, settings.vector)
     )
     return Decided(
         of_retrieval(asked, local, settings.vector),

@@ -67,7 +67,17 @@ class UnknownSkill(RouterError, KeyError):
 
 
 class StoreError(RouterError):
-    """A file that the router keeps (cache, index) cannot be read or written."""
+    """A file that the router keeps (cache, index, evidence, memories) cannot be read or written.
+
+    Attributes:
+        path: the file or folder.
+        reason: what is wrong, without the path.
+    """
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
 
 
 class EncoderError(RouterError):

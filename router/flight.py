@@ -53,7 +53,7 @@ class SingleFlight(Generic[T]):
                     del self._flights[key]
                 flight.task.cancel()
 
-    async def landed(self) -> None:
+    async def finish(self) -> None:
         """Wait until no work is under way, however it ends."""
         while self._flights:
             await asyncio.wait([flight.task for flight in self._flights.values()])

@@ -1,7 +1,7 @@
 """The cascade: fuzzy cache, exact cache, LLM, vector fallback.
 
 ``SemanticRouter.route`` and ``_decide`` read top to bottom. What one request runs against is one
-immutable ``Installed`` snapshot, taken at its start: a reload in the middle changes nothing for it.
+immutable ``Snapshot``, taken at its start: a reload in the middle changes nothing for it.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING, Final, Self
 
 from router.errors import ConfigurationError, InvalidRequest, StoreError
 from router.flight import SingleFlight
-from router.live import LiveSkills
 from router.memory.model import MAX_QUERY_CHARACTERS
 from router.request import Request, Turn
 from router.result import Outcome, RoutingResult, Stage, StageTrace
+from router.runtime import Runtime
 from router.stages.exact import ExactCache
 from router.stages.fuzzy import FuzzyCache
 from router.text import normalise
 
 if TYPE_CHECKING:
-    from router.assembly import Installed
+    from router.components import Snapshot
     from router.learning.evidence import Answer
-    from router.learning.learner import Given, Judgement, Learner
+    from router.learning.learner import AnsweredRequest, Judgement, Learner
     from router.llm.protocol import ChatModel
     from router.retrieval.discover import Discovered
     from router.retrieval.encoders import Encoder
@@ -92,7 +92,7 @@ class SemanticRouter:
             max_entries=settings.fuzzy.max_entries,
             path=settings.state_dir / "fuzzy.sqlite3",
         )
-        self._live = LiveSkills(
+        self._runtime = Runtime(
             settings,
             self.exact,
             self.fuzzy,
@@ -105,7 +105,7 @@ class SemanticRouter:
         self._flights: SingleFlight[RoutingResult] = SingleFlight()
         self._searches: SingleFlight[tuple[Discovered, ...]] = SingleFlight()
         self._ids = _ids()
-        self._given: deque[Given] = deque(maxlen=RECENT_ANSWERS)
+        self._answered: deque[AnsweredRequest] = deque(maxlen=RECENT_ANSWERS)
 
     @classmethod
     def from_skills(
@@ -139,7 +139,7 @@ class SemanticRouter:
     ) -> None:
         await self.aclose()
 
-    async def open(self) -> Installed:
+    async def open(self) -> Snapshot:
         """Read the skills and bring the index up to date; ``route`` does it when first called.
 
         Raises:
@@ -148,7 +148,7 @@ class SemanticRouter:
             StoreError: the index or the cache cannot be opened.
             RuntimeError: the router is closed.
         """
-        return await self._live.open()
+        return await self._runtime.open()
 
     @property
     def catalog(self) -> Catalog:
@@ -157,7 +157,7 @@ class SemanticRouter:
         Raises:
             RuntimeError: the router is not open yet.
         """
-        return self._live.current.catalog
+        return self._runtime.current.catalog
 
     @property
     def models(self) -> tuple[ChatModel, ...]:
@@ -166,7 +166,7 @@ class SemanticRouter:
         Raises:
             RuntimeError: the router is not open.
         """
-        return self._live.parts.llm.models
+        return self._runtime.parts.llm.models
 
     @property
     def manager(self) -> SkillManager:
@@ -175,20 +175,20 @@ class SemanticRouter:
         Raises:
             RuntimeError: the router is not open.
         """
-        return self._live.manager
+        return self._runtime.manager
 
     async def aclose(self) -> None:
         """Answer the requests under way, then close stores and connections.
 
         New requests are refused from now on: a closed router stays closed. Closing twice is fine.
         """
-        await self._live.aclose(after=self._landed)
+        await self._runtime.aclose(after=self._finish_requests)
 
-    async def _landed(self) -> None:
-        await self._flights.landed()
-        await self._searches.landed()
-        if self._live.installed is not None and self._live.parts.learner is not None:
-            await self._live.parts.learner.keep(self._given)
+    async def _finish_requests(self) -> None:
+        await self._flights.finish()
+        await self._searches.finish()
+        if self._runtime.snapshot is not None and self._runtime.parts.learner is not None:
+            await self._runtime.parts.learner.keep(self._answered)
 
     async def reload(self) -> CatalogChange:
         """Look at the disk now, and exchange the snapshot if anything changed; says what.
@@ -206,6 +206,7 @@ class SemanticRouter:
     async def route(
         self,
         request: str,
+        *,
         available_skills: Iterable[str] | None = None,
         history: Sequence[Turn | str] = (),
         scope: str | None = None,
@@ -229,13 +230,13 @@ class SemanticRouter:
             EncoderError: a remote encoder cannot be reached.
             RuntimeError: the router is closed.
         """
-        live = self._live
-        installed = live.installed
-        if live.closed or installed is None:
-            installed = await live.open()
+        runtime = self._runtime
+        snapshot = runtime.snapshot
+        if runtime.closed or snapshot is None:
+            snapshot = await runtime.open()
         began = perf_counter_ns()
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
-        context = installed.context_of(asked)
+        context = snapshot.context_of(asked)
 
         # Looked up first, so that an identical request is never answered by a neighbour.
         own = self.exact.get(asked.text, context)
@@ -244,7 +245,7 @@ class SemanticRouter:
             return self._noted(
                 asked,
                 context,
-                self._replay(own, installed, Stage.EXACT, (_IDENTICAL, hit, *_NOT_NEEDED)),
+                self._replay(own, snapshot, Stage.EXACT, (_IDENTICAL, hit, *_NOT_NEEDED)),
             )
         exact = _EXACT_MISS.copy_with(microseconds=_microseconds(began))
         fuzzy = _FUZZY_LEFT_OUT
@@ -253,20 +254,20 @@ class SemanticRouter:
             recall = self.fuzzy.find(asked.text, context)
             fuzzy = recall.trace(_microseconds(began))
             # Another process may have learnt it over other skills than this one has.
-            if recall.result is not None and not installed.offers(recall.result):
+            if recall.result is not None and not snapshot.offers(recall.result):
                 fuzzy = fuzzy.copy_with(outcome=Outcome.DECLINED, reason=_UNKNOWN_SKILLS)
             elif recall.result is not None:
                 if recall.is_own:  # kept from an earlier run: from now on it is an exact hit
                     self.exact.set(asked.text, recall.result, context)
                 trace = (fuzzy, exact, *_NOT_NEEDED)
                 return self._noted(
-                    asked, context, self._replay(recall.result, installed, Stage.FUZZY, trace)
+                    asked, context, self._replay(recall.result, snapshot, Stage.FUZZY, trace)
                 )
 
         answer = await self._flights.do(
-            (normalise(asked.text), context, use_semantic_cache, installed.catalog.version),
+            (normalise(asked.text), context, use_semantic_cache, snapshot.catalog.version),
             lambda: self._decide(
-                asked, installed, context, (fuzzy, exact), teach_fuzzy=use_semantic_cache
+                asked, snapshot, context, (fuzzy, exact), teach_fuzzy=use_semantic_cache
             ),
         )
         # Others may have been given the same answer.
@@ -275,6 +276,7 @@ class SemanticRouter:
     async def route_many(
         self,
         requests: Iterable[str],
+        *,
         available_skills: Iterable[str] | None = None,
         scope: str | None = None,
     ) -> list[RoutingResult]:
@@ -300,13 +302,13 @@ class SemanticRouter:
 
         async def one(text: str) -> RoutingResult:
             async with gate:
-                return await self.route(text, available, scope=scope)
+                return await self.route(text, available_skills=available, scope=scope)
 
-        installed = await self.open()
+        snapshot = await self.open()
         results: list[RoutingResult] = []
         for start in range(0, len(texts), ENCODING_BATCH):
             batch = texts[start : start + ENCODING_BATCH]
-            await installed.index.prepare(batch)
+            await snapshot.index.prepare(batch)
             try:
                 async with asyncio.TaskGroup() as group:
                     tasks = [group.create_task(one(text)) for text in batch]
@@ -335,24 +337,24 @@ class SemanticRouter:
         """
         from router.retrieval.discover import discover
 
-        self._live.check_not_closed()
-        installed = self._live.installed or await self.open()
+        self._runtime.check_not_closed()
+        snapshot = self._runtime.snapshot or await self.open()
         asked = Request.parse(query)
         return await self._searches.do(
-            (asked.text, limit, installed_only, installed.catalog.version),
+            (asked.text, limit, installed_only, snapshot.catalog.version),
             lambda: discover(
                 asked.text,
-                catalog=installed.catalog,
-                index=installed.index,
+                catalog=snapshot.catalog,
+                index=snapshot.index,
                 limit=limit,
-                catalogues=None if installed_only else self._live.parts.catalogues,
+                catalogues=None if installed_only else self._runtime.parts.catalogues,
             ),
         )
 
     async def _decide(
         self,
         asked: Request,
-        installed: Installed,
+        snapshot: Snapshot,
         context: str,
         caches: tuple[StageTrace, StageTrace],
         *,
@@ -361,20 +363,20 @@ class SemanticRouter:
         """Stages 3 and 4, for a request that no cache knows. A strong answer is kept by both."""
         from router.decision import decide
 
-        live = self._live
-        parts = live.parts
-        decided = await decide(asked, installed, parts, self.settings)
+        runtime = self._runtime
+        parts = runtime.parts
+        decided = await decide(asked, snapshot, parts, self.settings)
         result = decided.as_result(
-            installed.catalog.version, caches, parts.learner, id=next(self._ids)
+            snapshot.catalog.version, caches, parts.learner, id=next(self._ids)
         )
         result = self._with_memory(asked.text, result)
-        if decided.strong and installed is live.installed:  # else it is learnt too late
+        if decided.strong and snapshot is runtime.snapshot:  # else it is learnt too late
             kept = result.copy_with(trace=())  # ``_replay`` makes a new one
             self.exact.set(asked.text, kept, context)
             if teach_fuzzy:
                 await self.fuzzy.learn(asked.text, kept, context)
         if decided.audit is not None:
-            live.background.run(self._audit(asked, installed, context, decided.audit))
+            runtime.background.run(self._audit(asked, snapshot, context, decided.audit))
         return result
 
     def _with_memory(self, text: str, result: RoutingResult) -> RoutingResult:
@@ -382,16 +384,16 @@ class SemanticRouter:
         if result.memory_layers:
             return result
         query = text.strip()[:MAX_QUERY_CHARACTERS]
-        return result.copy_with(memory_layers=self._live.parts.classifier.classify(query).layers)
+        return result.copy_with(memory_layers=self._runtime.parts.classifier.classify(query).layers)
 
     async def _audit(
-        self, asked: Request, installed: Installed, context: str, judgement: Judgement
+        self, asked: Request, snapshot: Snapshot, context: str, judgement: Judgement
     ) -> None:
         """Ask the LLM about an answer that has been given; one that it calls wrong is not given
         again."""
         from router.decision import audit
 
-        agrees = await audit(asked, installed, self._live.parts, self.settings, judgement)
+        agrees = await audit(asked, snapshot, self._runtime.parts, self.settings, judgement)
         if agrees is False:
             self._forget(asked.text, context)
 
@@ -429,7 +431,7 @@ class SemanticRouter:
         if isinstance(skills, str):
             raise InvalidRequest("feedback: skills: expected a list of names, not one string")
         named = None if skills is None else list(skills)
-        answer = await learner.feedback(result_id, named, right=right, given=self._given)
+        answer = await learner.feedback(result_id, named, right=right, recent=self._answered)
         if right is False or (named is not None and set(named) != set(answer.skills)):
             self._forget(answer.text, answer.context)
         if named is not None:
@@ -439,9 +441,9 @@ class SemanticRouter:
         """The same request is answered as a person said from now on."""
         from router.decision import of_feedback
 
-        installed = self._live.current
+        snapshot = self._runtime.current
         result = of_feedback(answer.text, skills).as_result(
-            installed.catalog.version, (), id=next(self._ids)
+            snapshot.catalog.version, (), id=next(self._ids)
         )
         result = self._with_memory(answer.text, result)
         self.exact.set(answer.text, result, answer.context)
@@ -451,8 +453,8 @@ class SemanticRouter:
         """Wait until the local model is of all the evidence there is. Routing needs no such wait:
         it goes on with what is known, and models come in the background."""
         await self.open()
-        if self._live.parts.learner is not None:
-            await self._live.parts.learner.trainer.trained()
+        if self._runtime.parts.learner is not None:
+            await self._runtime.parts.learner.trainer.trained()
 
     @property
     def learner(self) -> Learner:
@@ -463,7 +465,7 @@ class SemanticRouter:
             ConfigurationError: learning is switched off.
             StoreError: the evidence cannot be opened.
         """
-        learner = self._live.parts.learner
+        learner = self._runtime.parts.learner
         if learner is not None:
             return learner
         if not self.settings.learning.enabled:
@@ -471,7 +473,7 @@ class SemanticRouter:
         from router.learning.evidence import evidence_file
 
         file = evidence_file(self.settings.state_dir)
-        raise StoreError(f"{file} cannot be opened (the log says why); move it away to begin anew")
+        raise StoreError(file, "cannot be opened (the log says why); move it away to begin anew")
 
     def _noted(self, asked: Request, context: str, result: RoutingResult) -> RoutingResult:
         """The result, kept in mind for feedback."""
@@ -479,13 +481,13 @@ class SemanticRouter:
         if not result.from_cache:  # nobody asks any more what else was considered
             trace = tuple(entry.copy_with(candidates=()) for entry in result.trace)
             given = result.copy_with(trace=trace)
-        self._given.append((given, asked, context))
+        self._answered.append((given, asked, context))
         return result
 
     def _replay(
         self,
         kept: RoutingResult,
-        installed: Installed,
+        snapshot: Snapshot,
         stage: Stage,
         trace: tuple[StageTrace, ...],
     ) -> RoutingResult:
@@ -493,7 +495,7 @@ class SemanticRouter:
         return kept.copy_with(
             stage=stage,
             from_cache=True,
-            catalog_version=installed.catalog.version,
+            catalog_version=snapshot.catalog.version,
             trace=trace,
             id=next(self._ids),
         )

@@ -73,6 +73,7 @@ class SyncSemanticRouter:
     def route(
         self,
         request: str,
+        *,
         available_skills: Iterable[str] | None = None,
         history: Sequence[Turn | str] = (),
         scope: str | None = None,
@@ -80,17 +81,26 @@ class SyncSemanticRouter:
     ) -> RoutingResult:
         """See ``SemanticRouter.route``."""
         return self._thread.wait(
-            self._router.route(request, available_skills, history, scope, use_semantic_cache)
+            self._router.route(
+                request,
+                available_skills=available_skills,
+                history=history,
+                scope=scope,
+                use_semantic_cache=use_semantic_cache,
+            )
         )
 
     def route_many(
         self,
         requests: Iterable[str],
+        *,
         available_skills: Iterable[str] | None = None,
         scope: str | None = None,
     ) -> list[RoutingResult]:
         """See ``SemanticRouter.route_many``."""
-        return self._thread.wait(self._router.route_many(requests, available_skills, scope))
+        return self._thread.wait(
+            self._router.route_many(requests, available_skills=available_skills, scope=scope)
+        )
 
     def discover(
         self, query: str, *, limit: int = 10, installed_only: bool = True

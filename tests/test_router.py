@@ -254,10 +254,10 @@ async def test_many_requests_are_answered_in_order_and_encoded_in_batches(tmp_pa
 
 async def test_many_requests_share_their_available_skills_and_scope(tmp_path: Path) -> None:
     async with shipped_router(tmp_path) as router:
-        (alone,) = await router.route_many([SQUASH], iter(["git"]), scope="me")
+        (alone,) = await router.route_many([SQUASH], available_skills=iter(["git"]), scope="me")
         assert alone.suggested_skills == ()
-        own = await router.route(SQUASH, ["git"], scope="me")
-        others = await router.route(SQUASH, ["git"], scope="you")
+        own = await router.route(SQUASH, available_skills=["git"], scope="me")
+        others = await router.route(SQUASH, available_skills=["git"], scope="you")
     assert (own.stage, others.stage) == (Stage.EXACT, Stage.VECTOR)
 
 
@@ -280,7 +280,7 @@ async def test_a_bad_one_among_many_is_named_and_nothing_is_routed(tmp_path: Pat
         with pytest.raises(InvalidRequest, match=r"request 2 of 3: request: empty"):
             await router.route_many([SQUASH, " ", EMAIL])
         with pytest.raises(InvalidRequest, match="available_skills: expected a list"):
-            await router.route_many([SQUASH], "git")
+            await router.route_many([SQUASH], available_skills="git")
         assert encoder.batches == []
         assert (await router.route(SQUASH)).from_cache is False
 

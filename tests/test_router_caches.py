@@ -71,8 +71,8 @@ async def test_answers_do_not_cross_skills_scopes_or_histories(tmp_path: Path) -
 
 async def test_the_order_and_repetition_of_available_skills_do_not_matter(tmp_path: Path) -> None:
     async with shipped_router(tmp_path) as router:
-        await router.route(SQUASH, ["git", "testing"])
-        same = await router.route(SQUASH, iter(["testing", "git", "git"]))
+        await router.route(SQUASH, available_skills=["git", "testing"])
+        same = await router.route(SQUASH, available_skills=iter(["testing", "git", "git"]))
     assert same.stage is Stage.EXACT
 
 

@@ -67,7 +67,7 @@ def write_squashing(skills: Path) -> None:
 
 
 def held_answers(router: SemanticRouter) -> dict[Key, tuple[str, ...]]:
-    base = router._live.current.base
+    base = router._runtime.current.base
     answers = CachedAnswers(router.exact, router.fuzzy, base).all()
     return {key: result.selected_skills for key, result in answers.items()}
 
@@ -230,10 +230,10 @@ async def test_a_skill_that_was_not_to_be_chosen_takes_nothing(
 ) -> None:
     restricted = ["debugging", "git", "testing"]
     async with router_over(skills, tmp_path / "state") as router:
-        await router.route(SQUASH, restricted)
+        await router.route(SQUASH, available_skills=restricted)
         write_squashing(skills)
         await router.reload()
-        kept = await router.route(SQUASH, restricted)
+        kept = await router.route(SQUASH, available_skills=restricted)
     assert (kept.stage, kept.selected_skills) == (Stage.EXACT, ("git",))
 
 
@@ -407,7 +407,7 @@ async def test_an_answer_of_a_process_with_older_skills_is_not_given(
         learnt = await behind.route(QUILTS)
         assert learnt.selected_skills == ("quilting",)
         ahead.fuzzy.answers("")  # follows the file, as a look-up does every second
-        assert ahead.fuzzy.find(QUILTS, ahead._live.current.base).result is not None
+        assert ahead.fuzzy.find(QUILTS, ahead._runtime.current.base).result is not None
         for request in (QUILTS, f"please {QUILTS}"):
             result = await ahead.route(request)
             assert "quilting" not in (*result.selected_skills, *result.suggested_skills)

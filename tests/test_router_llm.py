@@ -373,7 +373,7 @@ async def test_pinned_skills_are_on_every_shortlist(
             skills, tmp_path / "state", openai_server, llm=llm, pinned_skills=pinned
         ) as router:
             await router.route("tell me about qwz7x")
-            await router.route("tell me about qwz7x", ["subject-05", "subject-07"])
+            await router.route("tell me about qwz7x", available_skills=["subject-05", "subject-07"])
     assert offered_names(openai_server) == [
         ["subject-05", "subject-06", "subject-07"],
         ["subject-05", "subject-07"],
@@ -387,8 +387,8 @@ async def test_only_available_skills_are_offered_and_accepted(
 ) -> None:
     openai_server.always = completion(answer("git"))
     async with shipped_router(tmp_path, openai_server) as router:
-        result = await router.route(SQUASH, ["testing", "writer", "not-installed"])
-        nothing = await router.route(SQUASH, [])
+        result = await router.route(SQUASH, available_skills=["testing", "writer", "not-installed"])
+        nothing = await router.route(SQUASH, available_skills=[])
     assert offered_names(openai_server) == [["testing", "writer"]] * 2  # and once more, asked again
     assert result.trace[2].outcome is Outcome.FAILED
     assert "git" not in (*result.selected_skills, *result.suggested_skills)
@@ -404,7 +404,7 @@ async def test_a_skill_that_models_may_not_invoke_is_not_offered(
     openai_server.always = completion(answer("none"))
     async with router_over(tmp_path / "skills", tmp_path / "state", openai_server) as router:
         await router.route(SQUASH)
-        await router.route(SQUASH, ["open", "shut"])
+        await router.route(SQUASH, available_skills=["open", "shut"])
     assert offered_names(openai_server) == [["open"], ["open"]]
 
 

@@ -79,7 +79,7 @@ async def test_an_added_a_changed_and_a_removed_skill_show_in_the_diff_and_the_n
         assert quilts.catalog_version == diff.after.version
         everything = await router.route(SQUASH, use_semantic_cache=False)
         assert "git" not in {candidate.name for candidate in everything.trace[-1].candidates}
-        soup = await router.route("taste the soups", ["testing", "debugging"])
+        soup = await router.route("taste the soups", available_skills=["testing", "debugging"])
         assert soup.trace[-1].candidates[0].name == "testing"
 
 
@@ -145,7 +145,7 @@ async def test_a_request_under_way_finishes_on_the_snapshot_that_it_started_with
     async with router_over(skills, tmp_path / "state", held_server) as router:
         old = router.catalog.version
         under_way = asyncio.create_task(router.route(SQUASH))
-        restricted = asyncio.create_task(router.route(SQUASH, ["git", "testing"]))
+        restricted = asyncio.create_task(router.route(SQUASH, available_skills=["git", "testing"]))
         await happened(held_server.arrived)
         shutil.rmtree(skills / "git")
         write_quilting(skills)
@@ -293,13 +293,13 @@ async def test_default_folders_that_appear_while_it_runs_are_taken_up_by_their_p
 
 
 def rows_on_disk(router: SemanticRouter) -> set[str]:
-    return set(router._live.current.index._store._collection.get(include=[])["ids"])
+    return set(router._runtime.current.index._store._collection.get(include=[])["ids"])
 
 
 async def test_the_vectors_of_a_change_are_written_after_it_has_become_effective(
     skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("router.live.SETTLE_SECONDS", 0)
+    monkeypatch.setattr("router.runtime.SETTLE_SECONDS", 0)
     state = tmp_path / "state"
     async with router_over(skills, state) as router:
         write_quilting(skills)
@@ -311,13 +311,13 @@ async def test_the_vectors_of_a_change_are_written_after_it_has_become_effective
             patch.setattr(VectorStore, "save", full)
             await router.reload()
             assert (await router.route(QUILTS)).selected_skills == ("quilting",)
-            assert router._live._settling is not None
-            await router._live._settling
+            assert router._runtime._settling is not None
+            await router._runtime._settling
         assert "the index is not settled: OSError: the disk is full" in caplog.text
         assert "quilting" not in rows_on_disk(router)
         shutil.rmtree(skills / "debugging")
         await router.reload()
-        await router._live._settling
+        await router._runtime._settling
         assert rows_on_disk(router) == {"git", "testing", "quilting"}
 
 
@@ -326,7 +326,7 @@ async def test_no_snapshot_is_kept_beside_the_current_one(skills: Path, tmp_path
         await router.route(SQUASH)
         indexes = []
         for number in range(2):
-            indexes.append(weakref.ref(router._live.current.index))
+            indexes.append(weakref.ref(router._runtime.current.index))
             write_skill(skills, "testing", f"Tastes soup number {number}.")
             await router.reload()
         gc.collect()
@@ -336,7 +336,7 @@ async def test_no_snapshot_is_kept_beside_the_current_one(skills: Path, tmp_path
 async def test_once_it_is_quiet_the_index_is_the_one_made_from_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("router.live.SETTLE_SECONDS", 0)
+    monkeypatch.setattr("router.runtime.SETTLE_SECONDS", 0)
     skills = tmp_path / "skills"
     for number in range(30):
         write_skill(skills, f"topic{number}", f"Knows t{number % 7} and t{number % 11}.")
@@ -344,11 +344,11 @@ async def test_once_it_is_quiet_the_index_is_the_one_made_from_nothing(
         await router.route("who knows t3 and t4")
         write_quilting(skills)
         change = await router.reload()
-        folded = router._live.current
+        folded = router._runtime.current
         assert folded.index.folded == {"quilting"}
-        assert router._live._settling is not None
-        await router._live._settling
-        settled = router._live.current
+        assert router._runtime._settling is not None
+        await router._runtime._settling
+        settled = router._runtime.current
         assert settled.index.folded == frozenset()
         assert settled.catalog is folded.catalog is change.after
         assert (await router.route(QUILTS)).selected_skills == ("quilting",)

@@ -200,7 +200,7 @@ async def assert_like_new(router: SemanticRouter, skills: Path, state: Path) -> 
     """Catalog, lexical index, rows and rankings are those of a router that begins now, and no
     cached answer names what is not there."""
     async with router_over(skills, state) as fresh:
-        ours, theirs = router._live.current, fresh._live.current
+        ours, theirs = router._runtime.current, fresh._runtime.current
         assert ours.catalog.version == theirs.catalog.version == load_catalog([skills]).version
         assert ours.catalog.skills == theirs.catalog.skills
         assert ours.catalog.failures == theirs.catalog.failures
@@ -230,7 +230,7 @@ async def assert_like_new(router: SemanticRouter, skills: Path, state: Path) -> 
 def assert_learnt_from_the_same_skills(router: SemanticRouter, snapshots: Snapshots) -> None:
     """What a cached answer chose is what it was when the answer was given."""
     now = router.catalog.skills
-    base = router._live.current.base
+    base = router._runtime.current.base
     for result in CachedAnswers(router.exact, router.fuzzy, base).all().values():
         then = snapshots.by_version[result.catalog_version].skills
         for name in result.selected_skills:
@@ -240,7 +240,7 @@ def assert_learnt_from_the_same_skills(router: SemanticRouter, snapshots: Snapsh
 async def test_every_route_is_of_one_snapshot_and_afterwards_all_is_as_if_new(
     branches: Branches, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("router.live.SETTLE_SECONDS", 0)
+    monkeypatch.setattr("router.runtime.SETTLE_SECONDS", 0)
     snapshots = Snapshots()
     seen: dict[str, set[str]] = {}
     async with router_over(branches.skills, tmp_path / "state") as router:
@@ -265,8 +265,8 @@ async def test_every_route_is_of_one_snapshot_and_afterwards_all_is_as_if_new(
             with pytest.raises(asyncio.CancelledError):
                 await router_task
         await router.manager.observers.drain()
-        assert router._live._settling is not None
-        await router._live._settling
+        assert router._runtime._settling is not None
+        await router._runtime._settling
         assert len(seen) > 1
         for version, names in seen.items():
             assert names <= snapshots.by_version[version].skills.keys()

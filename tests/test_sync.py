@@ -46,18 +46,22 @@ def held_router(state: Path, model: HeldModel) -> SyncSemanticRouter:
 
 
 def test_plain_code_routes_without_a_loop(router: SyncSemanticRouter) -> None:
-    result = router.route(SQUASH, ["git", "testing"], history=["hello"], scope="me")
+    result = router.route(
+        SQUASH, available_skills=["git", "testing"], history=["hello"], scope="me"
+    )
     assert (result.decision, result.selected_skills) == (Decision.ROUTE, ("git",))
-    again = router.route(SQUASH, ["git", "testing"], history=["hello"], scope="me")
+    again = router.route(SQUASH, available_skills=["git", "testing"], history=["hello"], scope="me")
     assert again.stage is Stage.EXACT
     left_out = router.route(SQUASH, use_semantic_cache=False)
     assert left_out.trace[0].reason == "the caller left the fuzzy cache out"
 
 
 def test_many_are_answered_in_order(router: SyncSemanticRouter) -> None:
-    results = router.route_many([EMAIL, SQUASH], ["git", "writer"], scope="many")
+    results = router.route_many([EMAIL, SQUASH], available_skills=["git", "writer"], scope="many")
     assert [result.selected_skills for result in results] == [("writer",), ("git",)]
-    assert router.route(SQUASH, ["git", "writer"], scope="many").stage is Stage.EXACT
+    assert (
+        router.route(SQUASH, available_skills=["git", "writer"], scope="many").stage is Stage.EXACT
+    )
 
 
 def test_the_catalog_is_the_one_that_is_routed_over(router: SyncSemanticRouter) -> None:

@@ -172,7 +172,7 @@ class EvidenceStore:
             self._prepare()
         except sqlite3.Error as error:
             self._database.close()
-            raise StoreError(f"cannot open {path}: {error}") from error
+            raise StoreError(path, f"cannot be opened: {error}") from error
         except BaseException:
             self._database.close()
             raise
@@ -184,7 +184,7 @@ class EvidenceStore:
         with self._transaction():
             version = self._database.execute("PRAGMA user_version").fetchone()[0]
             if not 0 <= version <= _SCHEMA_VERSION:
-                raise StoreError(f"{self._path}: written by another version; move it away")
+                raise StoreError(self._path, "written by another version; move it away")
             script = _SCHEMA if version < 1 else ""
             script += _SINCE_VERSION_2 if version < _SCHEMA_VERSION else ""
             for statement in script.split(";\n"):
@@ -243,7 +243,7 @@ class EvidenceStore:
                     (self._max_examples,),
                 )
         except sqlite3.Error as error:
-            raise StoreError(f"cannot write {self._path}: {error}") from error
+            raise StoreError(self._path, f"cannot be written: {error}") from error
         return changed
 
     def _row(self, example: Example, catalog: Mapping[str, SkillManifest]) -> tuple[Any, ...]:
@@ -317,7 +317,7 @@ class EvidenceStore:
                     (self._max_answers,),
                 )
         except sqlite3.Error as error:
-            raise StoreError(f"cannot write {self._path}: {error}") from error
+            raise StoreError(self._path, f"cannot be written: {error}") from error
 
     def answer(self, answer_id: str) -> Answer | None:
         """An earlier answer; None when it is unknown or too long ago."""
@@ -343,7 +343,7 @@ class EvidenceStore:
             with self._transaction():
                 self._database.executemany("INSERT OR REPLACE INTO states VALUES (?, ?)", rows)
         except sqlite3.Error as error:
-            raise StoreError(f"cannot write {self._path}: {error}") from error
+            raise StoreError(self._path, f"cannot be written: {error}") from error
 
     def model(self, key: str) -> bytes | None:
         """A fitted model that was kept under a key; None when none was."""
@@ -368,7 +368,7 @@ class EvidenceStore:
                     (MAX_MODELS,),
                 )
         except sqlite3.Error as error:
-            raise StoreError(f"cannot write {self._path}: {error}") from error
+            raise StoreError(self._path, f"cannot be written: {error}") from error
 
     def reset(self) -> int:
         """Forget all labels and what was fitted on them; the number of labels."""
@@ -378,7 +378,7 @@ class EvidenceStore:
                 self._database.execute("DELETE FROM states")
                 self._database.execute("DELETE FROM models")
         except sqlite3.Error as error:
-            raise StoreError(f"cannot write {self._path}: {error}") from error
+            raise StoreError(self._path, f"cannot be written: {error}") from error
         return number
 
     def close(self) -> None:
@@ -391,7 +391,7 @@ class EvidenceStore:
             try:
                 return self._database.execute(query, values).fetchall()
             except sqlite3.Error as error:
-                raise StoreError(f"cannot read {self._path}: {error}") from error
+                raise StoreError(self._path, f"cannot be read: {error}") from error
 
 
 def _described(name: str, catalog: Mapping[str, SkillManifest]) -> str:

@@ -1,7 +1,7 @@
 """What a router has learnt, and what it does with it: one object for the cascade to talk to.
 
-``judge`` says whether a request may be answered from the evidence alone; ``heard`` takes every
-label in; ``believed`` turns a stage's own confidence into a calibrated one. Fitting happens in
+``judge`` says whether a request may be answered from the evidence alone; ``learn`` takes every
+label in; ``calibrated`` turns a stage's own confidence into a calibrated one. Fitting happens in
 threads, and what is acknowledged is on the disk.
 """
 
@@ -20,10 +20,10 @@ from router.errors import InvalidRequest, StoreError
 from router.flight import Background, in_thread
 from router.learning.bound import BoundDecision, ErrorBound
 from router.learning.calibration import Calibration, Confidence
+from router.learning.coverage import COVERED, uncovered_share
 from router.learning.evidence import Answer, EvidenceStore, Example, Source, self_description
 from router.learning.examples import shipped_examples
 from router.learning.local import MAX_RANKED, LocalAnswer, answer_of, skills_of
-from router.learning.reach import COVERED, uncovered_share
 from router.learning.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-Given: TypeAlias = "tuple[RoutingResult, Request, str]"
+AnsweredRequest: TypeAlias = "tuple[RoutingResult, Request, str]"
 """An answer as it was given, its request, and what its cache entries are filed under."""
 SAVE_EVERY: Final = 50
 """Outcomes between two saves of the bound's account; a crash loses the account of the rest, and
@@ -256,13 +256,13 @@ class Learner:
             EncoderError: the request cannot be encoded.
         """
         model = self.trainer.model
-        if model is None or model.reach is None or not _stands_alone(asked):
+        if model is None or model.coverage is None or not _stands_alone(asked):
             return None
         scores = model.scores(asked.text, await index.vector(asked.text))
-        support = model.reach.support(model.answers, retrieved, fits=fits)
-        right = model.reach.probabilities(scores, support)
+        support = model.coverage.support(model.answers, retrieved, fits=fits)
+        right = model.coverage.probabilities(scores, support)
         share = uncovered_share(retrieved, model.examples_of)
-        coverage = model.reach.coverage(scores, uncovered=share, fits=fits)
+        coverage = model.coverage.coverage(scores, uncovered=share, fits=fits)
         best = np.argsort(-right, kind="stable")[:MAX_RANKED].tolist()
         return Learnt(
             skills=model.answers[best[0]],
@@ -273,7 +273,7 @@ class Learner:
             ranked=tuple((model.answers[i], coverage * float(right[i])) for i in best),
             examples=model.examples,
             examples_of_answer=model.count(best[0]),
-            outcomes=model.reach.pairs,
+            outcomes=model.coverage.pairs,
         )
 
     def others(self) -> list[str]:
@@ -281,7 +281,7 @@ class Learner:
         covered = {} if self.trainer.model is None else self.trainer.model.examples_of
         return [name for name in self._skills if covered.get(name, 0) < COVERED]
 
-    async def heard(
+    async def learn(
         self,
         asked: Request,
         skills: Iterable[str],
@@ -316,7 +316,7 @@ class Learner:
         skills: Iterable[str] | None,
         *,
         right: bool | None,
-        given: Iterable[Given],
+        recent: Iterable[AnsweredRequest],
     ) -> Answer:
         """A person said what an earlier answer should have been; the answer that it was.
 
@@ -327,7 +327,7 @@ class Learner:
         """
         if (skills is None) == (right is None):
             raise InvalidRequest("feedback: give either skills or right")
-        answer = await self._answer(answer_id, given)
+        answer = await self._answer(answer_id, recent)
         names = answer.skills if skills is None else tuple(sorted(set(skills)))
         unknown = [name for name in names if name not in self._skills]
         if unknown:
@@ -344,8 +344,8 @@ class Learner:
             self._calibration(answer.stage).observe(answer.confidence, right=was_right)
         return answer
 
-    async def _answer(self, answer_id: str, given: Iterable[Given]) -> Answer:
-        for result, asked, context in given:
+    async def _answer(self, answer_id: str, recent: Iterable[AnsweredRequest]) -> Answer:
+        for result, asked, context in recent:
             if result.id == answer_id:
                 return self._as_answer(result, asked, context)
         kept = await in_thread(lambda: self._store.answer(answer_id))
@@ -363,19 +363,19 @@ class Learner:
             teaches=self.teaches(asked),
         )
 
-    async def keep(self, given: Iterable[Given]) -> None:
+    async def keep(self, recent: Iterable[AnsweredRequest]) -> None:
         """Let feedback be given on these answers when the router is closed.
 
         Raises:
             StoreError: they cannot be kept.
         """
         answers = {
-            result.id: self._as_answer(result, asked, context) for result, asked, context in given
+            result.id: self._as_answer(result, asked, context) for result, asked, context in recent
         }
         if answers:
             await in_thread(lambda: self._store.keep_answers(answers))
 
-    def believed(self, stage: str, confidence: float) -> Confidence:
+    def calibrated(self, stage: str, confidence: float) -> Confidence:
         """A stage's own confidence as a calibrated probability, as far as there are outcomes."""
         return self._calibration(stage).confidence(confidence)
 

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.learning.calibration import Vector
+from router.learning.coverage import ExampleCoverage
 from router.learning.evidence import Example
 from router.learning.head import Head, energy
-from router.learning.reach import Reach
 from router.text import tokens
 
 MAX_RANKED: Final = 5
@@ -117,7 +117,7 @@ class LocalModel:
     Attributes:
         head: scores every answer.
         version: rises with every model of a router.
-        reach: what its examples cover and how far its probabilities hold; None where nobody has
+        coverage: what its examples cover and how far its probabilities hold; None where nobody has
             found out.
         answers: the skills of each of the head's classes.
         examples: how many examples it was fitted on.
@@ -129,7 +129,7 @@ class LocalModel:
         """A model that serves ``head``; ``counts`` are the examples of each of its answers."""
         self.head = head
         self.version = version
-        self.reach: Reach | None = None
+        self.coverage: ExampleCoverage | None = None
         self.evidence = ""
         self.answers = tuple(skills_of(name) for name in head.classes)
         self.examples = int(counts.sum())
@@ -178,8 +178,8 @@ class LocalModel:
 
     def to_bytes(self) -> bytes:
         """The model as ``from_bytes`` reads it: NumPy's own format, without any code in it."""
-        reach = None if self.reach is None else self.reach.to_dict()
-        about = {"classes": self.head.classes, "evidence": self.evidence, "reach": reach}
+        coverage = None if self.coverage is None else self.coverage.to_dict()
+        about = {"classes": self.head.classes, "evidence": self.evidence, "coverage": coverage}
         arrays = {item.name: getattr(self.head, item.name) for item in fields(self.head)[1:]}
         file = BytesIO()
         np.savez(
@@ -201,8 +201,8 @@ class LocalModel:
             counts = arrays.pop("counts")
             model = cls(Head(tuple(about["classes"]), **arrays), counts, version)
             model.evidence = str(about["evidence"])
-            if about["reach"] is not None:
-                model.reach = Reach.from_dict(about["reach"])
+            if about["coverage"] is not None:
+                model.coverage = ExampleCoverage.from_dict(about["coverage"])
         except (OSError, KeyError, TypeError, BadZipFile) as error:
             raise ValueError(f"not a model: {error!r}") from error
         return model

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from router.errors import EncoderError, StoreError
 from router.flight import in_thread
+from router.learning.coverage import ExampleCoverage
 from router.learning.evidence import EvidenceStore, Example
 from router.learning.local import LocalModel, answer_of
-from router.learning.reach import Reach
 from router.retrieval.encoders import Encoder
 from router.retrieval.index import encode_requests
 
@@ -204,7 +204,9 @@ class Trainer:
             return None, TrainingReport(0, 0, True)
         if self._calibrates:
             texts = [example.text for example in examples]
-            model.reach = Reach.fit(texts, [answer_of(e.skills) for e in examples], vectors)
+            model.coverage = ExampleCoverage.fit(
+                texts, [answer_of(e.skills) for e in examples], vectors
+            )
         model.evidence = evidence
         self._keep(model)
         report = TrainingReport(model.version, model.examples, True, accuracy, incumbent)

@@ -149,7 +149,10 @@ class Tools:
             turn if isinstance(turn, str) else Turn(turn.role, turn.text) for turn in asked.history
         ]
         result = await self._router.route(
-            asked.request, asked.available_skills, history, asked.scope
+            asked.request,
+            available_skills=asked.available_skills,
+            history=history,
+            scope=asked.scope,
         )
         full = result.to_dict()
         # A model pays for every token and needs no trace; programs read the structured content.

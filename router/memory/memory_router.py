@@ -211,7 +211,7 @@ class MemoryRouter:
     async def aclose(self) -> None:
         """End all work and all threads; layers that hang are named in the log."""
         await self._gatherer.aclose()
-        await self._flights.landed()
+        await self._flights.finish()
         if self._owns_weights:
             self._weights.close()
 

@@ -64,7 +64,7 @@ class QueryPatternTracker:
             self._database.executescript(_SCHEMA)
         except sqlite3.Error as error:
             self._database.close()
-            raise StoreError(f"cannot open {path}: {error}") from error
+            raise StoreError(path, f"cannot be opened: {error}") from error
 
     async def record(self, items: Sequence[MemoryItem]) -> None:
         """Count one retrieval of each item.
@@ -95,7 +95,7 @@ class QueryPatternTracker:
                         (self._max_tracked,),
                     )
             except sqlite3.Error as error:
-                raise StoreError(f"cannot write {self._path}: {error}") from error
+                raise StoreError(self._path, f"cannot be written: {error}") from error
 
     def get_consolidation_candidates(
         self, min_retrievals: int, *, scope: Scope = NOBODY
@@ -116,7 +116,7 @@ class QueryPatternTracker:
                     (min_retrievals,),
                 ).fetchall()
             except sqlite3.Error as error:
-                raise StoreError(f"cannot read {self._path}: {error}") from error
+                raise StoreError(self._path, f"cannot be read: {error}") from error
         return tuple(
             ConsolidationCandidate(layer, item_id, count)
             for layer, item_id, count, stored in rows

@@ -194,7 +194,8 @@ class LayerWeights:
 
     def _fault(self, error: Exception) -> StoreError:
         return StoreError(
-            f"layer weights: {self._path}: {error}; they hold feedback only, and may be deleted"
+            self._path or Path(":memory:"),
+            f"{error}; layer weights hold feedback only, and may be deleted",
         )
 
 

@@ -116,7 +116,7 @@ class VectorStore:
             return cls._over(place, identity, lock, None)
         except Exception as error:
             lock.release()
-            raise StoreError(f"cannot create the vector index in {place}: {error}") from error
+            raise StoreError(place, f"cannot create the vector index: {error}") from error
 
     @classmethod
     def _open_temporary(cls, identity: str) -> Self:

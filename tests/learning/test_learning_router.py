@@ -197,7 +197,7 @@ async def taught(router: SemanticRouter, rows: list[tuple[str, tuple[str, ...]]]
     for text, skills in rows:
         asked = Request.parse(text)
         judgement = await learner.judge(asked, installed.index)
-        await learner.heard(asked, skills, source=Source.LLM, judgement=judgement)
+        await learner.learn(asked, skills, source=Source.LLM, judgement=judgement)
 
 
 async def test_with_enough_evidence_the_llm_is_not_asked(

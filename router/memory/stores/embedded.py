@@ -83,8 +83,9 @@ class MemoryStore:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(
-                f"the folder {directory} of memories cannot be used: {error.strerror or error} "
-                "(setting memory.directory)"
+                directory,
+                f"the folder of memories cannot be used: {error.strerror or error} "
+                "(setting memory.directory)",
             ) from error
         db = ItemsDb(directory / "memory.db")
         vectors = ItemVectors(db, directory / "vectors", encoder, exact_rows=exact_rows)

@@ -190,7 +190,7 @@ class FileStore:
                 write_whole(path, self.root_of(name), text)
                 return to_item(name, Found(path, stamp_of(path.stat())), text)
             except OSError as error:
-                raise StoreError(f"memory {name!r} cannot be written: {error}") from error
+                raise StoreError(path, f"memory {name!r} cannot be written: {error}") from error
 
     def delete(self, name: str) -> None:
         """Delete a memory's file; durable on return.
@@ -210,7 +210,9 @@ class FileStore:
                 found.path.unlink(missing_ok=True)
                 sync_folder(found.path.parent)
             except OSError as error:
-                raise StoreError(f"memory {name!r} cannot be deleted: {error}") from error
+                raise StoreError(
+                    found.path, f"memory {name!r} cannot be deleted: {error}"
+                ) from error
 
     def references(self, name: str) -> tuple[str, ...]:
         """The names that a memory refers to as ``mem:name``, in order; they need not exist.

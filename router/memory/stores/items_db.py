@@ -121,10 +121,10 @@ class ItemsDb:
                 self._create(db)
             tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
             if not tables >= {"memory_store", "items", "spaces", "terms", "postings", "edges"}:
-                raise StoreError(f"{path}: not a memory database")
+                raise StoreError(path, "not a memory database")
             self.identity, version = db.execute("SELECT id, version FROM memory_store").fetchone()
             if version != SCHEMA_VERSION:
-                raise StoreError(f"{path}: version {version}, not {SCHEMA_VERSION}")
+                raise StoreError(path, f"version {version}, not {SCHEMA_VERSION}")
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -160,14 +160,14 @@ class ItemsDb:
     def _connection(self) -> Iterator[sqlite3.Connection]:
         with self._pool_lock:
             if self._closed:
-                raise StoreError(f"{self._path}: the store is closed")
+                raise StoreError(self._path, "the store is closed")
             db = self._idle.pop() if self._idle else None
         try:
             if db is None:
                 db = self._connect()
             yield db
         except sqlite3.Error as error:
-            raise StoreError(f"{self._path}: {error}{_way_out(error)}") from error
+            raise StoreError(self._path, f"{error}{_way_out(error)}") from error
         finally:
             if db is not None:
                 self._give_back(db)
@@ -198,7 +198,7 @@ class ItemsDb:
                     db.execute("PRAGMA journal_mode = WAL")  # the file remembers it
                     db.executescript(_CREATE)
         except OSError as error:  # FileLock's Timeout is one
-            raise StoreError(f"{self._path}: {error}") from error
+            raise StoreError(self._path, str(error)) from error
 
 
 def _way_out(error: sqlite3.Error) -> str:

@@ -114,7 +114,7 @@ class Outbox:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._db = _connect(path)
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(f"the outbox cannot be used: {path}: {error}") from error
+            raise StoreError(path, f"the outbox cannot be used: {error}") from error
 
     def add(self, intents: Iterable[tuple[str, str, Intent]]) -> None:
         """Queue intentions, each for a store and a name; durable on return, all or none.
@@ -135,7 +135,7 @@ class Outbox:
                     (store, name, intent.value, self._clock(), *(old or (0, "", "[]"))),
                 )
             if db.execute("SELECT count(*) FROM queue").fetchone()[0] > MAX_ENTRIES:
-                raise StoreError(f"the outbox is full: {MAX_ENTRIES:,} memories wait")
+                raise StoreError(self._path, f"the outbox is full: {MAX_ENTRIES:,} memories wait")
 
     def take(self, stores: Sequence[str]) -> Entry | None:
         """The oldest entry that is due, held for a minute; None when there is none."""
@@ -245,7 +245,7 @@ class Outbox:
                     raise
                 self._db.execute("COMMIT")
             except sqlite3.Error as error:
-                raise StoreError(f"the outbox cannot be used: {self._path}: {error}") from error
+                raise StoreError(self._path, f"the outbox cannot be used: {error}") from error
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -2,7 +2,7 @@
 
 Opening puts the parts together and mends the caches for what changed while no router ran. From then
 on each change of the catalog goes through ``_apply``, the one place where the snapshot is
-exchanged, together with what the caches hold. Readers take ``installed`` once and never wait.
+exchanged, together with what the caches hold. Readers take ``snapshot`` once and never wait.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from router.stages.exact import ExactCache
 from router.stages.fuzzy import FuzzyCache
 
 if TYPE_CHECKING:
-    from router.assembly import Assembly, Installed
+    from router.components import Components, Snapshot
     from router.llm.protocol import ChatModel
     from router.retrieval.encoders import Encoder
     from router.settings import Settings
@@ -38,11 +38,11 @@ T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
 
 
-class LiveSkills:
+class Runtime:
     """The parts of one router, from its first use to its end. Belongs to one event loop.
 
     Attributes:
-        installed: the snapshot that the next request runs on; None while the router is not open.
+        snapshot: the snapshot that the next request runs on; None while the router is not open.
         closed: whether it is closed for good.
     """
 
@@ -59,7 +59,7 @@ class LiveSkills:
         progress: Callable[[int, int], None] | None,
     ) -> None:
         """Nothing is read yet; the arguments are those of ``SemanticRouter``."""
-        self.installed: Installed | None = None
+        self.snapshot: Snapshot | None = None
         self.closed = False
         self._settings = settings
         self._exact = exact
@@ -69,8 +69,8 @@ class LiveSkills:
         self._models = models
         self._observers = observers
         self._progress = progress
-        self._parts: Assembly | None = None
-        self._first: Installed | None = None  # until it is ``installed``
+        self._parts: Components | None = None
+        self._first: Snapshot | None = None  # until it is ``snapshot``
         self._manager: SkillManager | None = None
         self._turn = asyncio.Lock()
         self.background = Background(_log)
@@ -81,16 +81,16 @@ class LiveSkills:
         self._settling: asyncio.Task[None] | None = None
 
     @property
-    def current(self) -> Installed:
+    def current(self) -> Snapshot:
         """The snapshot.
 
         Raises:
             RuntimeError: the router is not open.
         """
-        return _opened(self.installed)
+        return _opened(self.snapshot)
 
     @property
-    def parts(self) -> Assembly:
+    def parts(self) -> Components:
         """What the router was put together from.
 
         Raises:
@@ -112,18 +112,18 @@ class LiveSkills:
         if self.closed:
             raise RuntimeError("this router is closed")
 
-    async def open(self) -> Installed:
+    async def open(self) -> Snapshot:
         """See ``SemanticRouter.open``."""
         self.check_not_closed()  # at once, and not after the last answer of a router that closes
         async with self._turn:
             self.check_not_closed()
-            if self.installed is None:
-                self.installed = await self._open()
+            if self.snapshot is None:
+                self.snapshot = await self._open()
                 self._first = None  # it would be kept beside the later ones
-            return self.installed
+            return self.snapshot
 
-    async def _open(self) -> Installed:
-        from router.assembly import assemble
+    async def _open(self) -> Snapshot:
+        from router.components import assemble
         from router.skills.manager import SkillManager
 
         def build() -> None:
@@ -151,18 +151,18 @@ class LiveSkills:
         )
         return first
 
-    async def _mend_caches(self, parts: Assembly, installed: Installed) -> None:
+    async def _mend_caches(self, parts: Components, snapshot: Snapshot) -> None:
         """Drop what the changes since the last run made wrong; without a record, everything."""
         from router.stages.invalidation import CachedAnswers, outdated
 
-        cached = CachedAnswers(self._exact, self._fuzzy, installed.base)
+        cached = CachedAnswers(self._exact, self._fuzzy, snapshot.base)
         answers = cached.all()
-        changes = parts.record.changes_to(installed.catalog)
+        changes = parts.record.changes_to(snapshot.catalog)
         wrong = set(answers)
         if changes is not None:
-            wrong = await outdated(answers, installed.index, changes)
+            wrong = await outdated(answers, snapshot.index, changes)
         if cached.discard(wrong):
-            parts.record.write(installed.catalog)
+            parts.record.write(snapshot.catalog)
 
     async def _apply(self, change: CatalogChange) -> None:
         """Build the next snapshot aside, and put it in place."""
@@ -176,7 +176,7 @@ class LiveSkills:
         if self._settling is None or self._settling.done():
             self._settling = asyncio.create_task(self._settle(), name="index-settler")
 
-    async def _exchange(self, after: Installed, changes: SkillChanges) -> None:
+    async def _exchange(self, after: Snapshot, changes: SkillChanges) -> None:
         """Exchange the snapshot together with what the caches hold."""
         from router.stages.invalidation import CachedAnswers, outdated
 
@@ -186,7 +186,7 @@ class LiveSkills:
         # Nothing below waits, so no request sees a half of it. What was learnt since ``answers``
         # was learnt on the old snapshot.
         gone = cached.discard(wrong | cached.learnt_since(answers))
-        self.installed = after
+        self.snapshot = after
         if self.parts.learner is not None:
             self.parts.learner.catalog_changed(after.catalog)
         if gone:
@@ -229,7 +229,7 @@ class LiveSkills:
                 await asyncio.wait([self._settling])
             await self.background.aclose()
             parts, self._parts, self._manager = self._parts, None, None
-            self._first = self.installed = None
+            self._first = self.snapshot = None
             if parts is not None:
                 if parts.learner is not None:
                     await parts.learner.aclose()

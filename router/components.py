@@ -35,7 +35,7 @@ older code decided."""
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
+class Snapshot:
     """The skills that one request runs against, from start to end.
 
     Attributes:
@@ -63,20 +63,20 @@ class Installed:
             for name in (*answer.selected_skills, *answer.suggested_skills)
         )
 
-    def updated(self, catalog: Catalog) -> Installed:
+    def updated(self, catalog: Catalog) -> Snapshot:
         """The same over a later catalog; only skills that changed are encoded."""
         same = catalog.version == self.catalog.version  # files may have moved all the same
         return replace(
             self, catalog=catalog, index=self.index if same else self.index.updated(catalog)
         )
 
-    def settled(self) -> Installed:
+    def settled(self) -> Snapshot:
         """The same with the index that is made from nothing."""
         return replace(self, index=self.index.settled())
 
 
 @dataclass(frozen=True, slots=True)
-class Assembly:
+class Components:
     """The parts of an open router.
 
     Attributes:
@@ -105,7 +105,7 @@ def assemble(
     encoder: Encoder | None = None,
     models: Sequence[ChatModel] | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[Assembly, Installed]:
+) -> tuple[Components, Snapshot]:
     """Read the skills, load the encoder, bring the index up to date: the parts, and the first
     snapshot. Takes seconds.
 
@@ -138,7 +138,7 @@ def assemble(
             settings.pinned_skills,
         ]
     )
-    parts = Assembly(
+    parts = Components(
         registry,
         store,
         LLMStage(models, settings=settings.llm),
@@ -148,7 +148,7 @@ def assemble(
         _learner(settings, encoder, has_llm=bool(models)),
         QueryClassifier(encoder=encoder),
     )
-    return parts, Installed(registry.catalog, index, encoder.identity, base)
+    return parts, Snapshot(registry.catalog, index, encoder.identity, base)
 
 
 def _learner(settings: Settings, encoder: Encoder, *, has_llm: bool) -> Learner | None:

@@ -1,4 +1,4 @@
-"""How far the examples reach, and what they say where no LLM can be asked.
+"""Which requests the examples cover, and what they say of those, where no LLM can be asked.
 
 Examples speak about some requests and not about others. Retrieval speaks about every skill, less
 surely where there are examples. Together, for a request whose head scores are s_c,
@@ -54,7 +54,7 @@ FOLDS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class ExampleCoverage:
     """The two maps of a head's scores, cross-fitted.
 
     Attributes:

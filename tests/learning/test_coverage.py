@@ -1,4 +1,4 @@
-"""How far examples reach: coverage, probabilities, and retrieval's part in both."""
+"""How far examples fitted: coverage, probabilities, and retrieval's part in both."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from router.learning.calibration import Calibrator
-from router.learning.head import Head
-from router.learning.reach import (
+from router.learning.coverage import (
     COVERED,
     LEAST_WEIGHT,
     MIN_EXAMPLES,
     RETRIEVAL_WEIGHT,
-    Reach,
+    ExampleCoverage,
     uncovered_share,
 )
+from router.learning.head import Head
 
 TOPICS = 60
 PER_TOPIC = 6
@@ -38,20 +38,20 @@ def examples(seed: int = 0) -> tuple[list[str], list[str], NDArray[np.float32]]:
 
 
 @pytest.fixture(scope="module")
-def reach() -> Reach:
-    found = Reach.fit(*examples())
+def fitted() -> ExampleCoverage:
+    found = ExampleCoverage.fit(*examples())
     assert found is not None
     return found
 
 
-def test_a_request_of_a_topic_without_examples_is_covered_less(reach: Reach) -> None:
+def test_a_request_of_a_topic_without_examples_is_covered_less(fitted: ExampleCoverage) -> None:
     texts, labels, vectors = examples()
     known = [n for n, label in enumerate(labels) if label not in ("topic-0", "topic-1")]
     head = Head.fit([texts[n] for n in known], [labels[n] for n in known], vectors[known])
 
     def mean_coverage(rows: list[int]) -> float:
         scores = head.scores([texts[n] for n in rows], vectors[rows])
-        return float(np.mean([reach.coverage(row, uncovered=0.5, fits=0.5) for row in scores]))
+        return float(np.mean([fitted.coverage(row, uncovered=0.5, fits=0.5) for row in scores]))
 
     unknown = [n for n in range(len(labels)) if n not in known]
     assert mean_coverage(unknown) < mean_coverage(known) - 0.2
@@ -60,19 +60,19 @@ def test_a_request_of_a_topic_without_examples_is_covered_less(reach: Reach) -> 
 def test_too_few_examples_tell_nothing() -> None:
     texts, labels, vectors = examples()
     few = slice(0, MIN_EXAMPLES - 1)
-    assert Reach.fit(texts[few], labels[few], vectors[few]) is None
+    assert ExampleCoverage.fit(texts[few], labels[few], vectors[few]) is None
 
 
 def test_examples_that_cannot_be_held_out_tell_nothing() -> None:
     texts, _, vectors = examples()
     each_its_own = [f"answer-{n}" for n in range(len(texts))]
-    assert Reach.fit(texts, each_its_own, vectors) is None
+    assert ExampleCoverage.fit(texts, each_its_own, vectors) is None
 
 
 def test_retrieval_counts_less_the_more_examples_there_are() -> None:
     texts, labels, vectors = examples()
-    few = Reach.fit(texts, labels, vectors)
-    many = Reach.fit(texts * 4, labels * 4, np.tile(vectors, (4, 1)))
+    few = ExampleCoverage.fit(texts, labels, vectors)
+    many = ExampleCoverage.fit(texts * 4, labels * 4, np.tile(vectors, (4, 1)))
     assert few is not None and many is not None
     assert few.weight == pytest.approx(RETRIEVAL_WEIGHT / math.sqrt(PER_TOPIC))
     assert many.weight == LEAST_WEIGHT
@@ -84,11 +84,11 @@ def test_retrieval_counts_less_the_more_examples_there_are() -> None:
     st.floats(0, 1),
 )
 def test_coverage_is_a_probability_that_falls_with_what_is_expected_uncovered(
-    reach: Reach, scores: list[float], first: float, second: float
+    fitted: ExampleCoverage, scores: list[float], first: float, second: float
 ) -> None:
     row = np.array(scores, dtype=np.float32)
     low, high = sorted((first, second))
-    fewer, more = (reach.coverage(row, uncovered=share, fits=0.5) for share in (low, high))
+    fewer, more = (fitted.coverage(row, uncovered=share, fits=0.5) for share in (low, high))
     assert 0 <= more <= fewer <= 1
 
 
@@ -100,46 +100,48 @@ def test_coverage_is_a_probability_that_falls_with_what_is_expected_uncovered(
     )
 )
 def test_the_likeliest_answer_stays_the_likeliest_and_no_probability_passes_one(
-    reach: Reach, rows: list[tuple[float, float]]
+    fitted: ExampleCoverage, rows: list[tuple[float, float]]
 ) -> None:
     scores = np.array([score for score, _ in rows], dtype=np.float32)
     support = np.array([score for _, score in rows])
-    right = reach.probabilities(scores, support)
+    right = fitted.probabilities(scores, support)
     assert right.argmax() == (scores + support).argmax()
     assert right.min() >= 0 and right.max() <= 1
 
 
-def test_what_retrieval_finds_decides_between_equal_scores(reach: Reach) -> None:
-    right = reach.probabilities(np.zeros(3, dtype=np.float32), np.array([0.1, 0.9, 0.1]))
+def test_what_retrieval_finds_decides_between_equal_scores(fitted: ExampleCoverage) -> None:
+    right = fitted.probabilities(np.zeros(3, dtype=np.float32), np.array([0.1, 0.9, 0.1]))
     assert right.argmax() == 1
 
 
-def test_an_answer_of_several_skills_takes_the_mean_of_what_retrieval_says(reach: Reach) -> None:
+def test_an_answer_of_several_skills_takes_the_mean_of_what_retrieval_says(
+    fitted: ExampleCoverage,
+) -> None:
     found = {"a": 1.0, "b": 0.5, "c": 0.2}
-    support = reach.support([("a",), ("a", "b"), ("not-found",)], found, fits=0.5)
-    assert (support / reach.weight).tolist() == pytest.approx([1.0, 0.75, 0.2])
+    support = fitted.support([("a",), ("a", "b"), ("not-found",)], found, fits=0.5)
+    assert (support / fitted.weight).tolist() == pytest.approx([1.0, 0.75, 0.2])
 
 
 @given(st.floats(0.01, 0.99))
 def test_no_skill_stands_beside_the_best_match_as_the_odds_that_anything_fits_say(
-    reach: Reach, fits: float
+    fitted: ExampleCoverage, fits: float
 ) -> None:
-    best, none = reach.support([("a",), ()], {"a": 1.0, "b": 0.5}, fits=fits)
+    best, none = fitted.support([("a",), ()], {"a": 1.0, "b": 0.5}, fits=fits)
     assert best - none == pytest.approx(math.log(fits / (1 - fits)))
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_a_request_that_seems_to_fit_nothing_is_covered_less(
-    reach: Reach, first: float, second: float
+    fitted: ExampleCoverage, first: float, second: float
 ) -> None:
     low, high = sorted((first, second))
     row = np.array([2.0, 1.0], dtype=np.float32)
-    less, more = (reach.coverage(row, uncovered=0.2, fits=fits) for fits in (low, high))
+    less, more = (fitted.coverage(row, uncovered=0.2, fits=fits) for fits in (low, high))
     assert less <= more
 
 
-def test_where_retrieval_finds_nothing_it_says_nothing(reach: Reach) -> None:
-    assert reach.support([("a",), ()], {}, fits=0.5).tolist() == [0.0, 0.0]
+def test_where_retrieval_finds_nothing_it_says_nothing(fitted: ExampleCoverage) -> None:
+    assert fitted.support([("a",), ()], {}, fits=0.5).tolist() == [0.0, 0.0]
     assert uncovered_share({}, {"a": 9}) == 0
 
 
@@ -150,7 +152,7 @@ def test_the_uncovered_share_is_the_part_of_what_was_found_without_examples() ->
     assert better == pytest.approx(1 / (1 + math.exp(-4 * 0.7)))
 
 
-def test_it_can_be_kept_as_plain_json(reach: Reach) -> None:
-    again = Reach.from_dict(reach.to_dict())
-    assert again == reach
+def test_it_can_be_kept_as_plain_json(fitted: ExampleCoverage) -> None:
+    again = ExampleCoverage.from_dict(fitted.to_dict())
+    assert again == fitted
     assert isinstance(again.covered, Calibrator)
