@@ -17,7 +17,7 @@ PACKAGE = Path(router.__file__).parent
 # Lower floors first; a module may import its own floor and those below it.
 FLOORS = (
     ("errors", "result", "request", "text", "settings", "flight", "loop_thread", "database"),
-    ("skills",),
+    ("skills", "events"),
     ("retrieval", "llm"),
     ("stages", "lint", "memory", "learning"),
     ("components",),
