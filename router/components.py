@@ -114,7 +114,10 @@ def assemble(
         EncoderError: the encoder cannot be loaded, or a skill not encoded.
         StoreError: the index cannot be opened.
     """
-    registry = SkillRegistry.configured(settings) if roots is None else SkillRegistry(roots)
+    if roots is None:
+        registry = SkillRegistry.configured(settings)
+    else:
+        registry = SkillRegistry(roots, enrichment=settings.enrichment)
     encoder = build_encoder(settings) if encoder is None else encoder
     models = models_from_settings(settings.llm) if models is None else models
     places = digest([str(root) for root in registry.roots])

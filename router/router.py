@@ -60,6 +60,7 @@ class SemanticRouter:
         settings: Settings | None = None,
         *,
         roots: Sequence[Path] | None = None,
+        enrichment: str | Path | None = None,
         encoder: Encoder | None = None,
         models: Sequence[ChatModel] | None = None,
         observers: Sequence[CatalogObserver] = (),
@@ -70,6 +71,8 @@ class SemanticRouter:
         Args:
             settings: None reads them from the environment and the working directory.
             roots: folders of skills in place of the configured ones, strongest first.
+            enrichment: a file of requests that an LLM has written for the skills, in place of the
+                one that the settings name.
             encoder: in place of the one that the settings name.
             models: LLMs to ask, in fall-back order, in place of the configured ones.
             observers: told of every change of the catalog, after it has become effective.
@@ -82,6 +85,8 @@ class SemanticRouter:
             from router.settings import Settings
 
             settings = Settings()
+        if enrichment is not None:
+            settings = settings.model_copy(update={"enrichment": Path(enrichment).expanduser()})
         self.settings = settings
         self.exact = ExactCache(
             max_entries=settings.exact.max_entries, ttl_seconds=settings.exact.ttl_seconds

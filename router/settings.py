@@ -38,11 +38,12 @@ def _split(value: object) -> object:
 def _folder(value: object) -> object:
     """An empty value would mean the working directory, and ``~`` a folder of that name."""
     if value == "":
-        raise ValueError("empty; name a folder, or leave the setting out")
+        raise ValueError("empty; name a path, or leave the setting out")
     return Path(value).expanduser() if isinstance(value, str | Path) else value
 
 
 StateFolder = Annotated[Path, BeforeValidator(_folder)]
+StateFile = Annotated[Path, BeforeValidator(_folder)]
 Paths = Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_split)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 ProviderNames = Annotated[
@@ -222,6 +223,9 @@ class Settings(BaseSettings):
     """Where the fuzzy cache and the index are kept."""
     pinned_skills: Names = ()
     """Skills that every shortlist for the LLM includes."""
+    enrichment: StateFile | None = None
+    """A file of requests that an LLM has written for the skills, whatever root they come from. It
+    counts before the ``enrichment.jsonl`` in the roots."""
     max_concurrency: int = Field(16, ge=1, le=1000)
     """How many requests ``route_many`` works on at a time."""
     fuzzy: FuzzySettings = FuzzySettings()

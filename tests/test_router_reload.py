@@ -31,6 +31,7 @@ from servers.openai_server import completion
 from router import Decision, EncoderError, SemanticRouter, Stage
 from router.retrieval.vectors import VectorStore
 from router.skills.changes import CatalogChange
+from router.skills.enrichment import Enrichment
 
 QUILTS = "sew a patchwork quilt from old shirts"
 
@@ -353,3 +354,30 @@ async def test_once_it_is_quiet_the_index_is_the_one_made_from_nothing(
         assert settled.catalog is folded.catalog is change.after
         assert (await router.route(QUILTS)).selected_skills == ("quilting",)
         assert (await router.route("who knows t3 and t4")).stage is Stage.EXACT
+
+
+async def test_the_file_of_enrichments_is_followed(skills: Path, tmp_path: Path) -> None:
+    request = "fold my laundry"
+    async with router_over(skills, tmp_path / "state") as router:
+        assert summary(await router.route(request)) == (Decision.ABSTAIN, ())
+        line = Enrichment(skill="git", requests=("fold my laundry", "fold the laundry")).to_line()
+        (skills / "enrichment.jsonl").write_text(line)
+        assert (await router.reload()).changed == ("git",)
+        ranking = await (await router.open()).index.rank(request)
+        assert (ranking.matches[0].name, ranking.matches[0].terms) == ("git", ("fold", "laundry"))
+        (skills / "enrichment.jsonl").unlink()
+        assert (await router.reload()).changed == ("git",)
+        assert summary(await router.route(request)) == (Decision.ABSTAIN, ())
+
+
+async def test_a_file_of_enrichments_given_as_an_argument_is_used(
+    skills: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.jsonl"
+    file.write_text(Enrichment(skill="git", requests=("fold my laundry",)).to_line())
+    settings = settings_for(tmp_path / "state")
+    async with SemanticRouter(settings, roots=[skills], enrichment=file) as router:
+        assert router.settings.enrichment == file
+        enrichment = router.catalog.get("git").enrichment
+    assert enrichment is not None
+    assert enrichment.requests == ("fold my laundry",)

@@ -214,7 +214,7 @@ def test_the_state_folder_is_expanded_and_never_empty(monkeypatch: pytest.Monkey
     monkeypatch.setenv("ROUTER_STATE_DIR", "~/state")
     assert Settings().state_dir == Path.home() / "state"
     monkeypatch.setenv("ROUTER_STATE_DIR", "")
-    with pytest.raises(ConfigurationError, match="empty; name a folder"):
+    with pytest.raises(ConfigurationError, match="empty; name a path"):
         Settings()
 
 

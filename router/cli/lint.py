@@ -46,7 +46,10 @@ def lint_skills(
     from router.skills.discovery import configured_roots, existing_root
 
     settings = read_settings()
-    catalog = load_catalog(tuple(map(existing_root, folders or configured_roots(settings))))
+    catalog = load_catalog(
+        tuple(map(existing_root, folders or configured_roots(settings))),
+        enrichment=settings.enrichment,
+    )
     findings = _findings(catalog, settings, routing=routing)
     counts = _counts(catalog, findings)
     if sarif is not None:

@@ -198,7 +198,8 @@ def _load(folders: Sequence[Path] | None) -> tuple[Catalog, tuple[Path, ...], tu
 
     settings = read_settings()
     roots = tuple(map(existing_root, folders or configured_roots(settings)))
-    return load_catalog(roots), roots, settings.vector.generic_skills
+    catalog = load_catalog(roots, enrichment=settings.enrichment)
+    return catalog, roots, settings.vector.generic_skills
 
 
 def _summary(

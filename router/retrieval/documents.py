@@ -70,7 +70,8 @@ class SkillDocument:
     def of(cls, skill: SkillManifest) -> SkillDocument:
         """The document of a skill."""
         title = skill.name.replace("-", " ").replace("_", " ")
-        hints = ". ".join((*skill.routing_keywords, *skill.intents, *skill.examples))
+        written = () if skill.enrichment is None else skill.enrichment.requests
+        hints = ". ".join((*skill.routing_keywords, *skill.intents, *skill.examples, *written))
         body = skill.body[:MAX_BODY_CHARACTERS]
         prose = _FENCE.sub("\n", body)
         code = "\n".join(match.group() for match in _FENCE.finditer(body))

@@ -169,7 +169,7 @@ class SkillIndex:
         old = {} if previous is None else previous.catalog.skills
         documents = {
             skill.name: known[skill.name]
-            if skill.name in known and old[skill.name].digest == skill.digest
+            if skill.name in known and old[skill.name].routing_digest == skill.routing_digest
             else SkillDocument.of(skill)
             for skill in catalog.routable
         }

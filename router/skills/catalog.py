@@ -17,6 +17,9 @@ Loading reads every file and parses what changed. ``quick`` loading, for those w
 time, does not even read a file whose size, inode and times are what they were. Times lie when two
 saves fall into one tick of the file system's clock, so, as git does it, a file's times are believed
 only when they were old already as the file was read.
+
+What an LLM has written for the skills (``enrichment.jsonl``) is put on their manifests here: it
+stands in a file of its own and changes without them.
 """
 
 from __future__ import annotations
@@ -33,7 +36,13 @@ from typing import Final
 
 from router.errors import ConfigurationError, ManifestError, UnknownSkill
 from router.skills.diagnostics import Diagnostic, Severity
-from router.skills.discovery import scan_root
+from router.skills.discovery import link_fault, scan_root
+from router.skills.enrichment import (
+    ENRICHMENT_FILE,
+    Enrichment,
+    EnrichmentFile,
+    read_enrichment,
+)
 from router.skills.manifest import (
     MAX_KEPT_NAME,
     SkillManifest,
@@ -71,7 +80,8 @@ class Catalog:
         hidden: names that are left out on request.
         states: what vouches for the content of the file at a path without reading it; see
             ``load_catalog``.
-        version: 16 hex digits; equal for equal names and contents.
+        enrichments: the files of enrichments that were read, by their paths.
+        version: 16 hex digits; equal for equal names, contents and enrichments.
         routable: the skills that may be offered for routing, in the order of their names.
     """
 
@@ -83,6 +93,7 @@ class Catalog:
     roots: tuple[Path, ...] = ()
     hidden: frozenset[str] = frozenset()
     states: Mapping[str, FileState] = field(default_factory=dict, repr=False)
+    enrichments: Mapping[Path, EnrichmentFile] = field(default_factory=dict, repr=False)
     version: str = field(init=False)
     routable: tuple[SkillManifest, ...] = field(init=False, repr=False)
 
@@ -90,7 +101,7 @@ class Catalog:
         skills = MappingProxyType(dict(sorted(self.skills.items())))
         content = hashlib.sha256()
         for name, manifest in skills.items():
-            content.update(f"{name}\n{manifest.digest}\n".encode())  # a name is one line
+            content.update(f"{name}\n{manifest.routing_digest}\n".encode())  # a name is one line
         object.__setattr__(self, "skills", skills)
         object.__setattr__(self, "stale", MappingProxyType(dict(sorted(self.stale.items()))))
         object.__setattr__(self, "version", content.hexdigest()[:16])
@@ -134,6 +145,7 @@ class Catalog:
 def load_catalog(
     roots: Iterable[Path],
     *,
+    enrichment: Path | None = None,
     previous: Catalog | None = None,
     hidden: frozenset[str] = frozenset(),
     missing_ok: bool = False,
@@ -149,6 +161,7 @@ def load_catalog(
 
     Args:
         roots: folders of skills, or folders of one skill.
+        enrichment: a file of enrichments for skills of any root, before the files in the roots.
         previous: the snapshot that the new one will follow.
         hidden: names to leave out, whoever has them.
         missing_ok: a root that is not a folder is noted instead of raised.
@@ -166,6 +179,7 @@ def load_catalog(
     failures: dict[Path, Diagnostic] = {}
     notices: list[Diagnostic] = []
     seen: set[str] = set()
+    for_all = _NONE if enrichment is None else reader.enrichments_in(enrichment, notices)
     for root in roots:
         try:
             scan = scan_root(root)
@@ -178,6 +192,7 @@ def load_catalog(
             continue
         notices += scan.diagnostics
         real_root = os.path.join(scan.root.resolve(), "")  # noqa: PTH118 - for texts, see below
+        for_root = reader.enrichments_of(scan.root, notices)
         within = len(os.path.join(scan.root, ""))  # noqa: PTH118
         for path in scan.files:
             # Roots may overlap; a file under two of them belongs to the stronger one. The search
@@ -200,6 +215,9 @@ def load_catalog(
                 manifest = last_good
             if manifest.name in hidden:
                 continue
+            enriched = for_all.get(manifest.name) or for_root.get(manifest.name)
+            if manifest.enrichment != enriched:
+                manifest = replace(manifest, enrichment=enriched)
             winner = skills.setdefault(manifest.name, manifest)
             if winner is not manifest:
                 shadowed.append(ShadowedSkill(manifest, by=winner))
@@ -212,6 +230,7 @@ def load_catalog(
         roots=roots,
         hidden=hidden,
         states=reader.states,
+        enrichments=reader.enrichments,
     )
 
 
@@ -221,12 +240,15 @@ class _Reader:
     Attributes:
         known: the manifests of the previous snapshot, by path.
         states: of the files read or vouched for, where they can be believed later, by path.
+        enrichments: the files of enrichments that were read, by path.
     """
 
     def __init__(self, previous: Catalog, *, quick: bool, clock: Callable[[], int]) -> None:
         self.known = {str(lost.manifest.path): lost.manifest for lost in previous.shadowed}
         self.known |= {str(manifest.path): manifest for manifest in previous.skills.values()}
         self.states: dict[str, FileState] = {}
+        self.enrichments: dict[Path, EnrichmentFile] = {}
+        self._known_enrichments = previous.enrichments
         self._vouched = previous.states if quick else {}
         self._old = clock() - OLD_NS
 
@@ -238,9 +260,35 @@ class _Reader:
             data = read_manifest_bytes(path)
             if known is None or known.digest != manifest_digest(data):
                 known = parse_manifest(data, path=path)
+        self._believe(text, state)
+        return known
+
+    def enrichments_of(self, root: Path, notices: list[Diagnostic]) -> Mapping[str, Enrichment]:
+        """What the file of a root says; a link that leaves the root is not followed."""
+        path = root / ENRICHMENT_FILE
+        if not os.path.lexists(path):
+            return _NONE
+        if path.is_symlink() and (fault := link_fault(path, root.resolve())) is not None:
+            notices.append(fault)
+            return _NONE
+        return self.enrichments_in(path, notices)
+
+    def enrichments_in(self, path: Path, notices: list[Diagnostic]) -> Mapping[str, Enrichment]:
+        """What a file says, by skill; what is odd about it goes to ``notices``."""
+        text = str(path)
+        known = self._known_enrichments.get(path)
+        state = _state(text)
+        if known is None or state is None or self._vouched.get(text) != state:
+            known = read_enrichment(path, previous=known)
+        self._believe(text, state)
+        self.enrichments[path] = known
+        notices += known.diagnostics
+        return known.by_skill
+
+    def _believe(self, text: str, state: FileState | None) -> None:
+        """Vouch for a file from now on, where its times can be believed."""
         if state is not None and max(state[2], state[3]) < self._old:
             self.states[text] = state
-        return known
 
 
 def _state(path: str) -> FileState | None:
@@ -258,4 +306,5 @@ def _failure(error: ManifestError, last_good: SkillManifest | None) -> Diagnosti
     return replace(failure, message=f"{failure.message}; its last good version stays in use")
 
 
+_NONE: Final[Mapping[str, Enrichment]] = MappingProxyType({})
 _MISSING: Final = "there is no such folder now; it is looked for again at every reload"

@@ -24,7 +24,7 @@ class CatalogChange:
         before: the snapshot that is replaced.
         after: the snapshot that replaces it.
         added: names that only ``after`` has.
-        changed: names in both, with different content.
+        changed: names in both, with different content or another enrichment.
         removed: names that only ``before`` has.
         moved: names in both, with the same content at another place.
         shadowed: names of skills that have newly lost their name to a stronger one.
@@ -44,7 +44,7 @@ class CatalogChange:
 
     @classmethod
     def between(cls, before: Catalog, after: Catalog, *, touched: Iterable[str] = ()) -> Self:
-        """Compare two snapshots by names, digests and places.
+        """Compare two snapshots by names, routing digests and places.
 
         ``touched`` are names that somebody may have half acted on since ``before``. They are told
         even where nothing differs any more: as changed when ``after`` has them, else as removed.
@@ -53,7 +53,7 @@ class CatalogChange:
         touched = frozenset(touched)
         changed, moved = [], []
         for name in new.keys() & old.keys():
-            if new[name].digest != old[name].digest or name in touched:
+            if new[name].routing_digest != old[name].routing_digest or name in touched:
                 changed.append(name)
             elif new[name].path != old[name].path:
                 moved.append(name)

@@ -159,7 +159,7 @@ def _search(
     for entry in entries:
         if entry.name in SKIPPED or (is_skill and entry.name in _OWN_MATERIAL):
             continue
-        if entry.is_symlink() and (fault := _link_fault(Path(entry.path), real_top)) is not None:
+        if entry.is_symlink() and (fault := link_fault(Path(entry.path), real_top)) is not None:
             # Links to other files are none of our business.
             if entry.name == SKILL_FILE or fault.code == "broken-link" or _is_folder(entry.path):
                 diagnostics.append(fault)
@@ -172,7 +172,7 @@ def _search(
             diagnostics.append(_warning(Path(entry.path), "misnamed-file", message))
 
 
-def _link_fault(link: Path, real_top: Path) -> Diagnostic | None:
+def link_fault(link: Path, real_top: Path) -> Diagnostic | None:
     """Why a link is not taken; None when its target lies inside the root."""
     try:
         target = link.resolve(strict=True)

@@ -188,6 +188,7 @@ class SkillManager:
 
         watcher = self._watcher = FolderWatcher(
             lambda: self.registry.roots,
+            file=self.registry.enrichment,
             hint=hint,
             polling=self._polling,
             poll_seconds=self._poll_seconds,

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from router.errors import ManifestError
 from router.skills.diagnostics import Diagnostic, Report, short
+from router.skills.enrichment import Enrichment
 from router.skills.frontmatter import Node, printable, split_manifest
 
 MAX_MANIFEST_BYTES: Final = 1 << 20
@@ -77,6 +78,8 @@ class SkillManifest:
         path: the file.
         digest: SHA-256 of the file's bytes, in hex.
         diagnostics: what is odd about the file.
+        enrichment: the requests that an LLM has written for the skill; None when there are none.
+            The catalog sets it, because it stands in a file of its own.
     """
 
     name: str
@@ -95,6 +98,23 @@ class SkillManifest:
     path: Path
     digest: str
     diagnostics: tuple[Diagnostic, ...] = ()
+    enrichment: Enrichment | None = None
+
+    @property
+    def routing_digest(self) -> str:
+        """Names everything that routing reads of the skill: its file, and its enrichment."""
+        if self.enrichment is None:
+            return self.digest
+        return f"{self.digest}+{self.enrichment.fingerprint}"
+
+    @property
+    def enrichment_is_stale(self) -> bool:
+        """Whether the enrichment was written for another version of the skill's file."""
+        return (
+            self.enrichment is not None
+            and self.enrichment.digest is not None
+            and self.enrichment.digest != self.digest
+        )
 
 
 def read_manifest_bytes(path: Path) -> bytes:

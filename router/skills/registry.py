@@ -31,12 +31,17 @@ if TYPE_CHECKING:
 
 
 class SkillRegistry:
-    """Holds the current catalog of some roots. Safe to use from several threads."""
+    """Holds the current catalog of some roots. Safe to use from several threads.
+
+    Attributes:
+        enrichment: the absolute path of the file of enrichments that speaks for every root.
+    """
 
     def __init__(
         self,
         roots: Iterable[Path],
         *,
+        enrichment: Path | None = None,
         missing_ok: bool = False,
         optional: Iterable[Path] = (),
     ) -> None:
@@ -44,6 +49,8 @@ class SkillRegistry:
 
         Args:
             roots: folders of skills, or folders of one skill.
+            enrichment: a file of enrichments for the skills of every root; it may be missing, and
+                appear later.
             missing_ok: roots may be missing from the start, and appear later.
             optional: those of the roots for which that is so normal that it is not noted.
 
@@ -59,7 +66,13 @@ class SkillRegistry:
         ]
         self._exchanging = threading.Lock()
         self._reloading = threading.Lock()
-        self._catalog = load_catalog(places, missing_ok=missing_ok, optional=self._optional)
+        self.enrichment = None if enrichment is None else _absolute(enrichment)
+        self._catalog = load_catalog(
+            places,
+            enrichment=self.enrichment,
+            missing_ok=missing_ok,
+            optional=self._optional,
+        )
 
     @classmethod
     def configured(cls, settings: Settings) -> Self:
@@ -69,7 +82,11 @@ class SkillRegistry:
             ConfigurationError: a root that the settings name is not a folder.
         """
         optional = default_roots() if settings.skills is None else ()
-        return cls(configured_roots(settings, later_ones=True), optional=optional)
+        return cls(
+            configured_roots(settings, later_ones=True),
+            enrichment=settings.enrichment,
+            optional=optional,
+        )
 
     @property
     def roots(self) -> tuple[Path, ...]:
@@ -98,6 +115,7 @@ class SkillRegistry:
         before = self._catalog
         after = load_catalog(
             before.roots if roots is None else roots,
+            enrichment=self.enrichment,
             previous=before,
             hidden=before.hidden if hidden is None else hidden,
             missing_ok=True,

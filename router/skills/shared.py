@@ -23,7 +23,7 @@ from router.skills.registry import SkillRegistry
 if TYPE_CHECKING:
     from router.settings import Settings
 
-_registries: Final[dict[tuple[Path, ...], SkillRegistry]] = {}
+_registries: Final[dict[tuple[Path | None, ...], SkillRegistry]] = {}
 _creating: Final = threading.Lock()
 
 
@@ -35,7 +35,7 @@ def get_skill_registry(settings: Settings | None = None) -> SkillRegistry:
             process that changes its project gets the registry of the new one.
 
     Returns:
-        The same object for the same roots, for the life of the process.
+        The same object for the same roots and file of enrichments, for the life of the process.
 
     Raises:
         ConfigurationError: a setting is malformed, or a root is not a folder when its registry is
@@ -47,9 +47,10 @@ def get_skill_registry(settings: Settings | None = None) -> SkillRegistry:
         settings = Settings()
     roots = tuple(_absolute(root) for root in configured_roots(settings, later_ones=True))
     with _creating:
-        registry = _registries.get(roots)
+        key = (settings.enrichment, *roots)
+        registry = _registries.get(key)
         if registry is None:
-            registry = _registries[roots] = SkillRegistry.configured(settings)
+            registry = _registries[key] = SkillRegistry.configured(settings)
         return registry
 
 

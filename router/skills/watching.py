@@ -76,6 +76,7 @@ class FolderWatcher:
         self,
         roots: Callable[[], tuple[Path, ...]],
         *,
+        file: Path | None = None,
         hint: Callable[[bool], None],
         polling: bool | None = None,
         poll_seconds: float = 1.0,
@@ -86,6 +87,7 @@ class FolderWatcher:
 
         Args:
             roots: gives the folders to watch; asked again on every tick.
+            file: one more file to follow, wherever it lies; it is looked at on every tick.
             hint: called on the watcher's thread, first when the first watch stands. True: there
                 was an event, more may follow. False: it is just time to look.
             polling: True or False in place of what ``WATCHFILES_FORCE_POLLING`` says.
@@ -94,6 +96,7 @@ class FolderWatcher:
             clock: seconds, monotonic.
         """
         self._roots = roots
+        self._file = file
         self._hint = hint
         self._poll_seconds = poll_seconds
         self._rescan_seconds = rescan_seconds
@@ -156,10 +159,13 @@ class FolderWatcher:
             stop_event=self._stopping,
         )
         stands = False
+        file = self._file_state()
         with closing(events):
             for changes in events:
-                if not stands or changes or self._clock() >= self._due:
-                    self._give_hint(self._rescan_seconds, event=bool(changes))
+                touched = (now := self._file_state()) != file
+                file = now
+                if not stands or changes or touched or self._clock() >= self._due:
+                    self._give_hint(self._rescan_seconds, event=bool(changes or touched))
                 others = _identities(self._roots()) != roots or any(
                     kind is not Change.modified and (path in folders or os.path.isdir(path))  # noqa: PTH112
                     for kind, path in changes
@@ -182,6 +188,16 @@ class FolderWatcher:
             if now >= self._due:
                 self._give_hint(self._poll_seconds)
             self._pause()
+
+    def _file_state(self) -> tuple[int, int, int] | None:
+        """What tells two versions of the one file apart; None while it is not there."""
+        if self._file is None:
+            return None
+        try:
+            status = self._file.stat()
+        except OSError:
+            return None
+        return status.st_ino, status.st_size, status.st_mtime_ns
 
     def _pause(self) -> None:
         self._stopping.wait(TICK_MS / 1000)

@@ -205,4 +205,4 @@ class CatalogRecord:
 
 
 def _digests(catalog: Catalog) -> dict[str, str]:
-    return {skill.name: skill.digest for skill in catalog.routable}
+    return {skill.name: skill.routing_digest for skill in catalog.routable}

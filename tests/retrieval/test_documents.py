@@ -17,6 +17,7 @@ from router.retrieval.documents import (
     SkillDocument,
     indexed_words,
 )
+from router.skills.enrichment import Enrichment
 from router.skills.manifest import SkillManifest
 
 
@@ -55,6 +56,11 @@ def test_keywords_intents_and_examples_are_hints() -> None:
         "hints", routing_keywords=("rebase",), intents=("push",), examples=("push commits",)
     )
     assert hints == {"rebas": 1, "push": 2, "commit": 1}
+
+
+def test_requests_that_an_llm_has_written_count_as_examples() -> None:
+    enrichment = Enrichment(skill="some-skill", requests=("push commits",))
+    assert stems_in("hints", enrichment=enrichment) == {"push": 1, "commit": 1}
 
 
 def test_function_words_are_not_indexed() -> None:

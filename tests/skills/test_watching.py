@@ -71,6 +71,21 @@ def test_there_is_a_hint_when_the_watch_stands_and_one_after_each_change(tmp_pat
     assert watcher.report.mode is WatchMode.OFF
 
 
+def test_one_more_file_is_followed_wherever_it_lies(tmp_path: Path) -> None:
+    (tmp_path / "skills").mkdir()
+    file = tmp_path / "enrichment.jsonl"
+    with watching(tmp_path / "skills", file=file) as (watcher, hints):
+        assert watcher.report.folders == 1
+        for text in ("one", "four", None):
+            before = hints.count
+            if text is None:
+                file.unlink()
+            else:
+                file.write_text(text)
+            hints.wait_beyond(before)
+        assert hints.events == hints.count - 1
+
+
 def test_folders_are_watched_as_they_are_searched(tmp_path: Path) -> None:
     root, outside = tmp_path / "skills", tmp_path / "outside"
     for folder in (root / "git" / "deep", root / ".git" / "objects", outside / "a" / "b"):

@@ -1,0 +1,225 @@
+"""Enrichment: requests that an LLM has written once for a skill, and the file that holds them.
+
+Few requests share words with the skill that serves them. So an LLM is asked once, per skill, for
+requests that it should serve and for near misses that it should not; routing then uses them without
+any LLM. They are kept as JSON Lines in ``enrichment.jsonl``, to be looked at and committed::
+
+    {"skill": "git", "digest": "9f2c...", "requests": ["undo my last commit"],
+     "near_misses": ["undo my last edit in Word"], "model": "gpt-4.1-mini",
+     "written_at": "2026-11-22T09:00:00+00:00"}
+
+A file in a root of skills speaks for the skills of that root only: text from one folder must not
+decide what the skills of another one are for. The file that the setting ``enrichment`` names is the
+user's own; it speaks for every skill, and before the files in the roots. New answers are appended,
+so of two lines for one skill the later one holds.
+
+The file may come from strangers. It is read strictly and within bounds; a line that cannot be used
+is left out and reported, and the others are taken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from router.skills.diagnostics import Diagnostic, Report, Severity, short
+from router.skills.frontmatter import printable
+
+ENRICHMENT_FILE: Final = "enrichment.jsonl"
+MAX_FILE_BYTES: Final = 1 << 28
+MAX_LINE_BYTES: Final = 1 << 18
+MAX_NAME_CHARACTERS: Final = 200
+MAX_REQUESTS: Final = 64
+"""Requests, and near misses, that are kept of one line."""
+MAX_REQUEST_CHARACTERS: Final = 2_000
+
+_KEYS: Final = frozenset(("skill", "digest", "requests", "near_misses", "model", "written_at"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enrichment:
+    """What an LLM has written about the requests of one skill. Deeply immutable.
+
+    Attributes:
+        skill: name of the skill that the texts are about.
+        requests: requests that the skill should serve; may be empty when none was worth keeping.
+        near_misses: requests that sound like the skill's and that it should not serve.
+        digest: ``SkillManifest.digest`` of the skill that was read; None where nobody said, which
+            is taken to fit every version of the skill.
+        model: who wrote the texts.
+        written_at: when.
+        fingerprint: 16 hex digits, equal for equal ``requests``, ``near_misses`` and ``digest``.
+    """
+
+    skill: str
+    requests: tuple[str, ...]
+    near_misses: tuple[str, ...] = ()
+    digest: str | None = None
+    model: str | None = None
+    written_at: datetime | None = None
+    fingerprint: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        content = json.dumps([self.requests, self.near_misses, self.digest])
+        fingerprint = hashlib.sha256(content.encode()).hexdigest()[:16]
+        object.__setattr__(self, "fingerprint", fingerprint)
+
+    def to_line(self) -> str:
+        """The enrichment as one line of the file, with its line break."""
+        values: dict[str, Any] = {"skill": self.skill}
+        if self.digest is not None:
+            values["digest"] = self.digest
+        values["requests"] = list(self.requests)
+        if self.near_misses:
+            values["near_misses"] = list(self.near_misses)
+        if self.model is not None:
+            values["model"] = self.model
+        if self.written_at is not None:
+            values["written_at"] = self.written_at.isoformat(timespec="seconds")
+        return json.dumps(values, ensure_ascii=False) + "\n"
+
+
+_NO_ENRICHMENT: Final[Mapping[str, Enrichment]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class EnrichmentFile:
+    """One file of enrichments, as it was read.
+
+    Attributes:
+        by_skill: the enrichments by the name of their skill; read-only.
+        diagnostics: what is odd about the file.
+        digest: SHA-256 of its bytes, in hex; empty when it was not read.
+    """
+
+    by_skill: Mapping[str, Enrichment] = field(default_factory=lambda: _NO_ENRICHMENT)
+    diagnostics: tuple[Diagnostic, ...] = ()
+    digest: str = ""
+
+
+def read_enrichment(path: Path, *, previous: EnrichmentFile | None = None) -> EnrichmentFile:
+    """Read a file of enrichments. Nothing is raised: what cannot be used is reported.
+
+    Args:
+        path: the file.
+        previous: what it held before; given back when its bytes are the same.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        return _unread(path, f"cannot be read: {error.strerror or error}")
+    if len(data) > MAX_FILE_BYTES:
+        return _unread(path, f"larger than {MAX_FILE_BYTES:,} bytes; not read")
+    digest = hashlib.sha256(data).hexdigest()
+    if previous is not None and previous.digest == digest:
+        return previous
+    report = Report(path)
+    found: dict[str, Enrichment] = {}
+    lines = data.split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            enrichment = parse_line(line, number, report)
+        except ValueError as error:
+            if number == len(lines):  # without its line break: somebody may be writing it just now
+                report.info(number, "enrichment-line", f"the last line is not whole: {error}")
+            else:
+                report.warn(number, "enrichment-line", f"left out: {error}")
+            continue
+        found[enrichment.skill] = enrichment
+    return EnrichmentFile(MappingProxyType(found), report.diagnostics, digest)
+
+
+def parse_line(line: bytes, number: int, report: Report) -> Enrichment:
+    """One line of the file.
+
+    Args:
+        line: the line, in UTF-8.
+        number: its 1-based number, for reports.
+        report: takes what was left out of a line that is otherwise used.
+
+    Raises:
+        ValueError: the line cannot be used; the message says why, in words for the file's author.
+    """
+    if len(line) > MAX_LINE_BYTES:
+        raise ValueError(f"the line has over {MAX_LINE_BYTES:,} bytes")
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not JSON: {error}") from None
+    if not isinstance(values, dict):
+        raise ValueError("not a JSON object")
+    unknown = sorted(values.keys() - _KEYS)
+    if unknown:
+        keys = ", ".join(map(short, unknown[:5]))
+        report.info(number, "enrichment-key", f"not read: {keys}")
+    name = _text(values, "skill", MAX_NAME_CHARACTERS)
+    if not name:
+        raise ValueError('"skill" is missing or empty')
+    if "requests" not in values:
+        raise ValueError('"requests" is missing')
+    return Enrichment(
+        skill=name,
+        requests=_requests(values, "requests", number, report),
+        near_misses=_requests(values, "near_misses", number, report),
+        digest=_text(values, "digest", MAX_NAME_CHARACTERS),
+        model=_text(values, "model", MAX_NAME_CHARACTERS),
+        written_at=_time(values, number, report),
+    )
+
+
+def _text(values: dict[str, Any], key: str, limit: int) -> str | None:
+    value = values.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise ValueError(f'"{key}" is not a text')
+    text = _tidy(value)
+    if len(text) > limit:
+        raise ValueError(f'"{key}" has {len(text):,} characters; at most {limit}')
+    return text or None
+
+
+def _requests(values: dict[str, Any], key: str, number: int, report: Report) -> tuple[str, ...]:
+    value = values.get(key)
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ValueError(f'"{key}" is not a list of texts')
+    texts = list(dict.fromkeys(text for item in value if (text := _tidy(item))))
+    kept = [text for text in texts if len(text) <= MAX_REQUEST_CHARACTERS]
+    if len(kept) < len(texts):
+        limit = f"{MAX_REQUEST_CHARACTERS:,} characters"
+        report.warn(number, "enrichment-line", f'a text of "{key}" has over {limit}; left out')
+    if len(kept) > MAX_REQUESTS:
+        message = f'"{key}" holds {len(kept):,} texts; the first {MAX_REQUESTS} are read'
+        report.warn(number, "enrichment-line", message)
+    return tuple(kept[:MAX_REQUESTS])
+
+
+def _time(values: dict[str, Any], number: int, report: Report) -> datetime | None:
+    text = _text(values, "written_at", MAX_NAME_CHARACTERS)
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        report.info(number, "enrichment-line", f'"written_at" is no ISO 8601 time: {short(text)}')
+        return None
+
+
+def _tidy(text: str) -> str:
+    return " ".join(printable(text).split())
+
+
+def _unread(path: Path, message: str) -> EnrichmentFile:
+    fault = Diagnostic(path, 0, Severity.WARNING, "enrichment-file", message)
+    return EnrichmentFile(diagnostics=(fault,))
