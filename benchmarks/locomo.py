@@ -6,10 +6,12 @@ in the layer ``session``, each conversation a project of its own in one store. T
 corrections of the evidence are applied; a question counts when its evidence can be resolved.
 
 Every question is asked of the product, without an LLM: layers through ``MemoryRouter``, merged by
-``router.memory.ranking``. The merged list gives an order of sessions, each at its first item; the
+``router.memory.recall.ranking``.
+The merged list gives an order of sessions, each at its first item; the
 first five are compared with those that hold the evidence: their share, and whether it is any. Then
 each layer is left out, and company (what ranking adds for items of one session). The row
-``recall`` asks ``Recall``, which also drops what is not relevant and weighs recency and usefulness.
+``recall`` asks ``Recaller``, which also drops what is not relevant and weighs recency and
+usefulness.
 Beside them stand grep (how many of the question's words a session holds), textbook BM25
 (k1 = 1.2, b = 0.75) over sessions and turns, the encoder's nearest turns, and reciprocal rank
 fusion (k = 60) of those three. Intervals are of 95%, by bootstrap over conversations.
@@ -45,11 +47,8 @@ from numpy.typing import NDArray
 from benchmarks.baselines import bm25
 from benchmarks.inputs import read
 from benchmarks.metrics import auroc
-from router.memory import ranking
-from router.memory.answers import MemoryRoute
 from router.memory.layers import built_in_layers
 from router.memory.layers.timed import TimedLayer
-from router.memory.memory_router import MAX_K, MemoryRouter
 from router.memory.model import (
     Classification,
     LayerQuery,
@@ -58,9 +57,12 @@ from router.memory.model import (
     QueryType,
     Scope,
 )
-from router.memory.recall import Recall, merge_duplicates
-from router.memory.relevance import Relevance
-from router.memory.rewrite import rewrite
+from router.memory.query.rewrite import rewrite
+from router.memory.recall import ranking
+from router.memory.recall.answers import MemoryRoute
+from router.memory.recall.memory_router import MAX_K, MemoryRouter
+from router.memory.recall.recaller import Recaller, merge_duplicates
+from router.memory.recall.relevance import Relevance
 from router.memory.stores.embedded import MemoryStore
 from router.result import LayerChoice
 from router.retrieval.encoders import Encoder, build_encoder
@@ -217,7 +219,7 @@ class Methods:
             layer_deadline_seconds=PATIENCE_SECONDS,
             deadline_seconds=PATIENCE_SECONDS,
         )
-        self._recall = Recall(
+        self._recall = Recaller(
             self._router, relevance=self._relevance, clock=conversation.end.timestamp
         )
         self._scope = conversation.scope

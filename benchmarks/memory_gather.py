@@ -23,17 +23,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from router.memory.answers import LayerStatus
-from router.memory.gather import Gatherer
 from router.memory.model import (
     NOBODY,
     AnyLayer,
     LayerQuery,
     LayerSpec,
+    LayerStatus,
     MemoryItem,
     Scope,
     ScoreKind,
 )
+from router.memory.recall.gather import Gatherer
 from router.result import LayerChoice
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

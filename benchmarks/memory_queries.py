@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import Any
 
 from router.learning.metrics import wilson
-from router.memory.classify import QueryClassifier
-from router.memory.classify_train import read_examples
+from router.memory.query.classifier import QueryClassifier
+from router.memory.query.classifier_training import read_examples
 from router.retrieval.encoders import WordLlamaEncoder
 
 KINDS = ("plain", "hard", "none")

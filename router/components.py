@@ -14,7 +14,7 @@ from router.errors import StoreError
 from router.learning.evidence import EvidenceStore, evidence_file
 from router.learning.learner import Learner
 from router.llm.protocol import ChatModel
-from router.memory.classify import QueryClassifier
+from router.memory.query.classifier import QueryClassifier
 from router.request import Request
 from router.result import RoutingResult
 from router.retrieval.discover import CatalogueIndex

@@ -6,6 +6,7 @@ import ast
 import os
 import subprocess
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -30,12 +31,35 @@ FLOORS = (
 )
 FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floor}
 
+MEMORY_FLOORS = (
+    ("model",),
+    ("texts", "query", "conformance"),
+    ("stores", "files"),
+    ("services", "layers"),
+    ("recall",),
+    ("contexts",),
+    ("parts",),
+    ("memory",),
+    ("sync_memory",),
+)
+"""The same inside ``router/memory``."""
 
-def _imports() -> list[tuple[str, str]]:
-    """(importing room, imported room) for every import inside the package, wherever it stands."""
+
+def _upward(
+    floors: Sequence[Sequence[str]], imports: Iterable[tuple[str, str]]
+) -> set[tuple[str, str]]:
+    """The imports that lead to a higher floor."""
+    floor_of = {room: number for number, floor in enumerate(floors) for room in floor}
+    return {pair for pair in imports if floor_of[pair[0]] < floor_of[pair[1]]}
+
+
+def _imports(*inside: str) -> list[tuple[str, str]]:
+    """(importing room, imported room) for every import within the package, or within one of its
+    subpackages, wherever it stands."""
+    here = ("router", *inside)
     found = []
-    for path in PACKAGE.rglob("*.py"):
-        parts = path.relative_to(PACKAGE).with_suffix("").parts
+    for path in PACKAGE.joinpath(*inside).rglob("*.py"):
+        parts = path.relative_to(PACKAGE.joinpath(*inside)).with_suffix("").parts
         if parts in (("__init__",), ("__main__",)) or parts[0] == "_shipped_skills":
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -47,10 +71,10 @@ def _imports() -> list[tuple[str, str]]:
             else:
                 continue
             for name in names:
-                room = name.split(".")
+                room = tuple(name.split("."))
                 assert name != "router", f"{path}: a room imports the whole house"
-                if room[0] == "router":
-                    found.append((parts[0], room[1]))
+                if room[: len(here)] == here:
+                    found.append((parts[0], room[len(here)]))
     return found
 
 
@@ -59,12 +83,11 @@ def test_every_room_stands_on_a_floor() -> None:
 
 
 def test_imports_point_downward_only() -> None:
-    upward = {
-        (importer, imported)
-        for importer, imported in _imports()
-        if FLOOR_OF[importer] < FLOOR_OF[imported]
-    }
-    assert upward == set()
+    assert _upward(FLOORS, _imports()) == set()
+
+
+def test_imports_within_memory_point_downward_only() -> None:
+    assert _upward(MEMORY_FLOORS, _imports("memory")) == set()
 
 
 def test_memory_and_the_stages_do_not_know_each_other() -> None:

@@ -42,7 +42,7 @@ def classify_query(
     """
     if (query is None) == (batch is None):
         raise typer.BadParameter("give either a query or --batch FILE")
-    from router.memory.classify import QueryClassifier
+    from router.memory.query.classifier import QueryClassifier
 
     classifier = QueryClassifier()
     if batch is not None:

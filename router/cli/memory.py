@@ -12,10 +12,10 @@ from router.cli.memory_options import Project, Session, User, run, scope_of
 from router.cli.options import EXIT_CODES, AsJson
 
 if TYPE_CHECKING:
-    from router.memory.answers import RecallResult
     from router.memory.memory import Memory
     from router.memory.model import MemoryItem
-    from router.memory.stores.unified import UnifiedAnswer
+    from router.memory.recall.answers import RecallResult
+    from router.memory.services.unified import UnifiedAnswer
     from router.settings import Settings
 
 MAX_SHOWN: Final = 300

@@ -13,9 +13,8 @@ import mcp_types as types
 from pydantic import BaseModel, Field, TypeAdapter
 
 from router.mcp.tool_models import Arguments, Tool, answer
-from router.memory.assemble import MAX_BUDGET_TOKENS
+from router.memory.contexts.assembler import MAX_BUDGET_TOKENS
 from router.memory.layers import WRITABLE
-from router.memory.memory_router import MAX_K
 from router.memory.model import (
     MAX_CONTENT_CHARACTERS,
     MAX_QUERY_CHARACTERS,
@@ -23,7 +22,8 @@ from router.memory.model import (
     MemoryItem,
     Scope,
 )
-from router.memory.recall import MAX_DEPTH
+from router.memory.recall.memory_router import MAX_K
+from router.memory.recall.recaller import MAX_DEPTH
 
 if TYPE_CHECKING:
     from router.memory.memory import Memory

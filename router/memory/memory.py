@@ -24,7 +24,7 @@ from uuid import uuid4
 
 from router.errors import InvalidRequest, UnknownMemory
 from router.flight import in_thread
-from router.memory.context import (
+from router.memory.contexts.context import (
     PRESETS,
     AssembledContext,
     RetrievalWeights,
@@ -41,14 +41,14 @@ from router.memory.model import (
 
 if TYPE_CHECKING:
     from router.llm.protocol import ChatModel
-    from router.memory.answers import MemoryRoute, RecallResult
-    from router.memory.document_index import IngestReport
+    from router.memory.contexts.documents import IngestReport
+    from router.memory.contexts.usage_patterns import ConsolidationCandidate
     from router.memory.parts import MemoryParts
-    from router.memory.patterns import ConsolidationCandidate
-    from router.memory.routing_table import RoutingTable
-    from router.memory.stores.delivery import SyncReport
-    from router.memory.stores.merge import MergeStrategy
-    from router.memory.stores.unified import SaveReport, UnifiedAnswer
+    from router.memory.query.routing_table import RoutingTable
+    from router.memory.recall.answers import MemoryRoute, RecallResult
+    from router.memory.services.delivery import SyncReport
+    from router.memory.services.merge import MergeStrategy
+    from router.memory.services.unified import SaveReport, UnifiedAnswer
     from router.retrieval.encoders import Encoder
     from router.settings import Settings
 
@@ -221,7 +221,7 @@ class Memory:
         include_confidence_scores: bool = True,
         explain_reasoning: bool = True,
     ) -> RecallResult:
-        """What memory has to say on a query; see ``Recall.answer``."""
+        """What memory has to say on a query; see ``Recaller.answer``."""
         async with self._reading() as parts:
             return await parts.recall.answer(
                 query,
@@ -451,7 +451,7 @@ class Memory:
 
 def _check_stored(layer: str) -> None:
     """Raise InvalidRequest unless items of the layer can be stored."""
-    from router.memory.document_index import LAYER
+    from router.memory.contexts.documents import LAYER
     from router.memory.layers import WRITABLE
 
     if layer not in (*WRITABLE, LAYER):

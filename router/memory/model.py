@@ -285,6 +285,21 @@ class LayerSpec:
     quality: float = 0.8
 
 
+class LayerStatus(StrEnum):
+    """How a layer's part of an answer went."""
+
+    OK = "ok"
+    """It found something."""
+    EMPTY = "empty"
+    """It looked, and there is nothing."""
+    TIMEOUT = "timeout"
+    """It was late; what it might have found is missing."""
+    ERROR = "error"
+    """It raised, or returned what it must not."""
+    SKIPPED = "skipped"
+    """It was not asked, because it failed lately or all its calls hang."""
+
+
 @runtime_checkable
 class MemoryLayer(Protocol):
     """A source of memories that is asked on the event loop."""

@@ -10,23 +10,23 @@ from typing import Final
 
 from router.flight import in_thread
 from router.llm.protocol import ChatModel
-from router.memory.assemble import ContextAssembler
-from router.memory.classify import QueryClassifier
-from router.memory.context import Strategy
-from router.memory.document_index import DocumentIndex
+from router.memory.contexts.assembler import ContextAssembler
+from router.memory.contexts.context import Strategy
+from router.memory.contexts.documents import DocumentIndex
+from router.memory.contexts.usage_patterns import QueryPatternTracker
 from router.memory.layers import built_in_layers
 from router.memory.layers.base import words_of
 from router.memory.layers.project import ProjectLayer
-from router.memory.memory_router import MemoryRouter
 from router.memory.model import AnyLayer, LayerQuery, MemoryItem, Scope
-from router.memory.patterns import QueryPatternTracker
-from router.memory.recall import Recall
-from router.memory.relevance import Relevance
-from router.memory.routing_table import RoutingTable
+from router.memory.query.classifier import QueryClassifier
+from router.memory.query.routing_table import RoutingTable
+from router.memory.recall.memory_router import MemoryRouter
+from router.memory.recall.recaller import Recaller
+from router.memory.recall.relevance import Relevance
+from router.memory.recall.weights import LayerWeights
+from router.memory.services.unified import UnifiedMemory
 from router.memory.stores.embedded import MemoryStore
-from router.memory.stores.unified import UnifiedMemory
-from router.memory.tokens import bundled_counter
-from router.memory.weights import LayerWeights
+from router.memory.texts.token_count import bundled_counter
 from router.retrieval.encoders import Encoder, build_encoder
 from router.settings import Settings
 
@@ -57,7 +57,7 @@ class MemoryParts:
     unified: UnifiedMemory
     classifier: QueryClassifier
     router: MemoryRouter
-    recall: Recall
+    recall: Recaller
     documents: DocumentIndex
     assembler: ContextAssembler
     tracker: QueryPatternTracker
@@ -126,7 +126,7 @@ def assemble_parts(
         )
         relevance = Relevance(encoder)
         documents = DocumentIndex(store)
-        recall = Recall(
+        recall = Recaller(
             router,
             relevance=relevance,
             clock=clock,

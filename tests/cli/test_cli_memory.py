@@ -18,7 +18,7 @@ from servers.forgetful_server import ForgetfulServer
 from typer.testing import CliRunner, Result
 
 from router.cli.app import app
-from router.memory.document_index import SAVING_BATCH
+from router.memory.contexts.documents import SAVING_BATCH
 
 Run = Callable[..., Result]
 Start = Callable[..., "subprocess.Popen[bytes]"]
@@ -358,14 +358,14 @@ def test_ctrl_c_during_an_ingestion_keeps_what_is_stored(
     os.mkfifo(tmp_path / "gate")
     code = (
         "import sys\n"
-        "from router.memory import document_index\n"
-        "chunks = document_index._chunks\n"
+        "from router.memory.contexts import documents\n"
+        "chunks = documents._chunks\n"
         "def gated(path, *rest):\n"
         f"    if path.name == '{2 * SAVING_BATCH + 1:04}.md':\n"
         f"        open({str(tmp_path / 'gate')!r}, 'w').close()\n"
         f"        open({str(tmp_path / 'gate')!r}, 'r').close()\n"
         "    return chunks(path, *rest)\n"
-        "document_index._chunks = gated\n"
+        "documents._chunks = gated\n"
         "from router.cli import main\n"
         f"sys.argv = ['router', 'memory', 'ingest', {str(tmp_path / 'docs')!r}]\n"
         "main()\n"

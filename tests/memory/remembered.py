@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from router.memory.model import LayerQuery, MemoryItem, Period, Scope
-from router.memory.periods import find_period
+from router.memory.query.time_expressions import find_period
 from router.text import STOPWORDS, tokens
 
 NOW = datetime(2024, 5, 15, 10, 30, tzinfo=UTC)

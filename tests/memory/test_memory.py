@@ -28,7 +28,8 @@ from router.errors import (
 )
 from router.llm.protocol import Completion, OutputMode, Prompt
 from router.memory.conformance import LayerConformance
-from router.memory.context import Strategy
+from router.memory.contexts.context import Strategy
+from router.memory.files.store import FileStore
 from router.memory.layers.project import ProjectLayer
 from router.memory.memory import Memory
 from router.memory.model import (
@@ -40,10 +41,9 @@ from router.memory.model import (
     Scope,
     ScoreKind,
 )
-from router.memory.routing_table import Route
+from router.memory.query.routing_table import Route
+from router.memory.services.unified import SaveReport
 from router.memory.stores.embedded import MemoryStore
-from router.memory.stores.files import FileStore
-from router.memory.stores.unified import SaveReport
 from router.retrieval.encoders import Encoder, WordLlamaEncoder
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from router.memory.asking import META_STEMS
 from router.memory.layers.base import StoredLayer
 from router.memory.model import AttributeValue, LayerQuery, MemoryItem, Scope, ScoreKind
+from router.memory.query.listing import META_STEMS
 from router.memory.stores.coverage import COUNTED, Coverage
 from router.memory.stores.spaces import Filter
 from router.text import stem

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from router.memory.files.names import GLOBAL
+from router.memory.files.store import FileStore
 from router.memory.layers import specs
 from router.memory.layers.base import OwnedLayer
 from router.memory.model import LayerQuery, MemoryItem, Scope, ScoreKind
 from router.memory.stores.embedded import MemoryStore
-from router.memory.stores.file_names import GLOBAL
-from router.memory.stores.files import FileStore
 from router.memory.stores.fusion import at_place
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from router.memory.asking import TASK_STEMS
 from router.memory.layers.base import StoredLayer, fused_score, reordered
 from router.memory.model import LayerQuery, MemoryItem, Period, Scope
+from router.memory.query.listing import TASK_STEMS
 from router.memory.stores.spaces import Filter
 from router.text import stem
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from router.memory.asking import EVENT_STEMS
 from router.memory.layers.base import StoredLayer, fused_score, recency_shares, reordered
 from router.memory.model import LayerQuery, LayerSpec, MemoryItem, Scope
+from router.memory.query.listing import EVENT_STEMS
 from router.memory.stores.embedded import MemoryStore
 from router.memory.stores.spaces import Filter
 from router.text import stem

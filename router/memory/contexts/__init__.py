@@ -1,0 +1,1 @@
+"""Contexts for a model: memories and documents in so many tokens."""

@@ -1,0 +1,330 @@
+"""Assemble what memory and documents say about a query into a context of so many tokens.
+
+Both sides are asked at the same time. Their own scores do not compare, so every piece is scored
+anew on one footing: the mean of its relevance (a probability) and its BM25 among all the pieces
+(divided by the largest), times the weight of its side. The weights split the budget as well; what
+one side leaves of its share, the other may use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+from router.errors import InvalidRequest
+from router.memory.contexts.context import (
+    PRESETS,
+    AssembledContext,
+    Chunk,
+    LeftOut,
+    RetrievalWeights,
+    Side,
+    Strategy,
+    joined,
+    rendered,
+)
+from router.memory.contexts.usage_patterns import QueryPatternTracker
+from router.memory.model import LayerQuery, MemoryItem, Scope
+from router.memory.query.rewrite import rewrite
+from router.memory.recall.relevance import RelevanceModel
+from router.memory.texts.bm25 import TEXTBOOK
+from router.memory.texts.contents import content_key
+from router.text import stems
+
+MAX_BUDGET_TOKENS: Final = 1_000_000
+TOKENS_A_PIECE: Final = 50
+"""Pieces are mostly longer, so this many fill the budget with some to choose from."""
+MIN_PIECES: Final = 8
+MAX_PIECES: Final = 100
+
+MIN_RELEVANCE: Final = 0.05
+"""What bears on a query that little would only cost tokens; what is of the time that a query speaks
+of is exempt, because what happened then need not share a word with it."""
+
+
+class ContextSource(Protocol):
+    """One side's retrieval."""
+
+    async def __call__(
+        self, query: LayerQuery, *, strategy: Strategy, scope: Scope, k: int
+    ) -> Sequence[MemoryItem]:
+        """At most ``k`` items that the scope sees, best first."""
+        ...
+
+
+class DocumentSource(Protocol):
+    """The documents' side."""
+
+    async def is_empty(self, scope: Scope) -> bool:
+        """Whether the scope sees no document at all."""
+        ...
+
+    async def retrieve(
+        self, query: LayerQuery, *, strategy: Strategy, scope: Scope, k: int
+    ) -> Sequence[MemoryItem]:
+        """As ``ContextSource``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """An item of one side on its way into the context."""
+
+    item: MemoryItem
+    side: Side
+    score: float
+
+    @property
+    def source(self) -> str:
+        named = self.item.attributes.get("source")
+        if self.side is Side.DOCUMENTS:
+            return named if isinstance(named, str) and named else "rag"
+        session = self.item.scope.session or self.item.attributes.get("session")
+        return f"memory:{session or self.item.layer}"
+
+    def left_out(self, reason: str) -> LeftOut:
+        return LeftOut(self.item.id, self.source, reason)
+
+
+class ContextAssembler:
+    """Assembles contexts; has no state of its own."""
+
+    def __init__(
+        self,
+        memory: ContextSource,
+        *,
+        documents: DocumentSource,
+        relevance: RelevanceModel,
+        count_tokens: Callable[[str], int],
+        clock: Callable[[], float],
+        tracker: QueryPatternTracker | None = None,
+    ) -> None:
+        """An assembler over two sides.
+
+        Args:
+            memory: retrieves memories.
+            documents: retrieves documents.
+            relevance: puts both on one footing.
+            count_tokens: tokens of a text, as the model that will read the context counts them.
+            clock: seconds since the epoch.
+            tracker: told which memories were used.
+        """
+        self._memory = memory
+        self._documents = documents
+        self._relevance = relevance
+        self._count = count_tokens
+        self._clock = clock
+        self._tracker = tracker
+
+    async def assemble(
+        self,
+        query: str,
+        strategy: Strategy | str = Strategy.HYBRID,
+        token_budget: int = 2000,
+        session: str | None = None,
+        *,
+        scope: Scope | Mapping[str, object] | None = None,
+        weights: RetrievalWeights | str = PRESETS["memory_focused"],
+    ) -> AssembledContext:
+        """The best of memory and documents that fits the budget.
+
+        Args:
+            query: what it is for, at most 2,000 characters.
+            strategy: where to look. ``rag`` without documents follows ``hybrid``
+                and says so.
+            token_budget: tokens that ``text`` may have, in [1, 1,000,000].
+            session: in place of the scope's session.
+            scope: who asks.
+            weights: of the two sides, or the name of a preset; they matter to ``rag`` alone.
+
+        Raises:
+            InvalidRequest: one of these cannot be used; the message names it.
+        """
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        asked = rewrite(query, now=now)
+        requested = _strategy(strategy)
+        weights = _weights(weights)
+        if isinstance(token_budget, bool) or not isinstance(token_budget, int):
+            raise InvalidRequest("token_budget: expected a whole number")
+        if not 1 <= token_budget <= MAX_BUDGET_TOKENS:
+            raise InvalidRequest(f"token_budget: {token_budget} is not in [1, {MAX_BUDGET_TOKENS}]")
+        whose = Scope.parse(scope)
+        if session is not None:
+            whose = Scope(whose.user, whose.project, session)
+
+        notes: list[str] = []
+        followed = requested
+        if requested is Strategy.RAG and await self._documents.is_empty(whose):
+            followed = Strategy.HYBRID
+            notes.append("there are no documents; the strategy hybrid was followed instead of rag")
+        if followed is not Strategy.RAG:
+            weights = RetrievalWeights(documents=0.0, memory=1.0)
+        found = await self._retrieve(asked, followed, whose, weights, token_budget, notes)
+        pieces, left_out = self._judged(asked, found, weights)
+        chunks, unfit = self._filled(pieces, weights, token_budget)
+        if self._tracker is not None:
+            used = {chunk.item_id for chunk in chunks}
+            await self._tracker.record(
+                [p.item for p in pieces if p.side is Side.MEMORY and p.item.id in used]
+            )
+        if not chunks and not notes:
+            notes.append("nothing that bears on the query is stored")
+        return AssembledContext(
+            query=query,
+            requested=requested,
+            strategy=followed,
+            chunks=tuple(chunks),
+            tokens=self._count(joined(chunks)) if chunks else 0,
+            budget=token_budget,
+            left_out=(*left_out, *unfit),
+            notes=tuple(notes),
+        )
+
+    async def _retrieve(
+        self,
+        asked: LayerQuery,
+        strategy: Strategy,
+        scope: Scope,
+        weights: RetrievalWeights,
+        budget: int,
+        notes: list[str],
+    ) -> dict[Side, Sequence[MemoryItem]]:
+        """What each side finds. A side that fails leaves a note, and the answer to the other."""
+        sources: dict[Side, ContextSource] = {Side.MEMORY: self._memory}
+        if strategy is Strategy.RAG:
+            sources[Side.DOCUMENTS] = self._documents.retrieve
+        calls = []
+        for side, source in sources.items():
+            share = math.ceil(budget * weights.of(side) / TOKENS_A_PIECE)
+            k = min(max(share, MIN_PIECES), MAX_PIECES)
+            calls.append(source(asked, strategy=strategy, scope=scope, k=k))
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        found: dict[Side, Sequence[MemoryItem]] = {}
+        for side, answer in zip(sources, answers, strict=True):
+            if isinstance(answer, Exception):
+                notes.append(f"{side.value} could not be searched: {answer}")
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                found[side] = answer
+        return found
+
+    def _judged(
+        self,
+        asked: LayerQuery,
+        found: Mapping[Side, Sequence[MemoryItem]],
+        weights: RetrievalWeights,
+    ) -> tuple[list[_Piece], list[LeftOut]]:
+        """All pieces on one footing, best first, each content once."""
+        items = [(side, item) for side, some in found.items() for item in some]
+        contents = [item.content for _, item in items]
+        relevance = self._relevance.of(asked.text, contents)
+        words = TEXTBOOK.shares(stems(asked.text), contents)
+        most = max(words, default=0.0) or 1.0
+        pieces: list[_Piece] = []
+        left_out: list[LeftOut] = []
+        for (side, item), relevant, share in zip(items, relevance, words, strict=True):
+            piece = _Piece(item, side, weights.of(side) * (relevant + share / most) / 2)
+            period = asked.period
+            is_of_then = period is not None and period.start <= item.created < period.end
+            if relevant < MIN_RELEVANCE and not is_of_then:
+                left_out.append(piece.left_out("it does not bear on the query"))
+            else:
+                pieces.append(piece)
+        pieces.sort(key=lambda piece: -piece.score)
+        kept: dict[str, _Piece] = {}
+        for piece in pieces:
+            first = kept.setdefault(content_key(piece.item.content), piece)
+            if first is not piece:
+                left_out.append(piece.left_out(f"the same as {first.item.id} of {first.source}"))
+        return list(kept.values()), left_out
+
+    def _filled(
+        self, pieces: Sequence[_Piece], weights: RetrievalWeights, budget: int
+    ) -> tuple[list[Chunk], list[LeftOut]]:
+        """Each side fills its share with its best, then the rest is open to all.
+
+        A piece that does not fit is passed over, so that a long one cannot starve the shorter.
+        Where not one piece fits whole, the best is cut.
+        """
+        sizes = {piece: self._chunk(piece) for piece in pieces}
+        taken: dict[_Piece, Chunk] = {}
+        rest = budget
+        for side in Side:
+            share = min(int(budget * weights.of(side)), rest)
+            for piece in pieces:
+                chunk = sizes[piece]
+                if piece.side is side and chunk.tokens <= share:
+                    taken[piece] = chunk
+                    share -= chunk.tokens
+                    rest -= chunk.tokens
+        for piece in pieces:
+            chunk = sizes[piece]
+            if piece not in taken and chunk.tokens <= rest:
+                taken[piece] = chunk
+                rest -= chunk.tokens
+        if pieces and not taken:
+            cut = self._cut(pieces[0], budget)
+            if cut is not None:
+                taken[pieces[0]] = cut
+        ordered = [piece for piece in pieces if piece in taken]
+        # Counters need not be additive: what the parts promise, the whole must keep.
+        while len(ordered) > 1 and self._count(joined([taken[p] for p in ordered])) > budget:
+            ordered.pop()
+        kept = set(ordered)
+        unfit = [
+            piece.left_out(f"its {sizes[piece].tokens} tokens do not fit the budget")
+            for piece in pieces
+            if piece not in kept
+        ]
+        return [taken[piece] for piece in ordered], unfit
+
+    def _chunk(self, piece: _Piece, content: str | None = None) -> Chunk:
+        item = piece.item
+        shown = item.content if content is None else content
+        text = rendered(piece.source, item.created, shown)
+        return Chunk(
+            content=shown,
+            source=piece.source,
+            created=item.created,
+            score=piece.score,
+            # With the blank line that parts it from the next.
+            tokens=self._count(text + "\n\n"),
+            item_id=item.id,
+            provenance=item.provenance,
+            cut=content is not None,
+        )
+
+    def _cut(self, piece: _Piece, budget: int) -> Chunk | None:
+        """The longest beginning, in whole words, that fits; None when not even one word does."""
+        words = piece.item.content.split()
+        low, high, best = 1, len(words), None
+        while low <= high:
+            middle = (low + high) // 2
+            chunk = self._chunk(piece, " ".join(words[:middle]) + " …")
+            if chunk.tokens <= budget:
+                best, low = chunk, middle + 1
+            else:
+                high = middle - 1
+        return best
+
+
+def _strategy(raw: Strategy | str) -> Strategy:
+    try:
+        return Strategy(raw)
+    except ValueError:
+        known = ", ".join(Strategy)
+        raise InvalidRequest(f"strategy: {raw!r} is none of {known}") from None
+
+
+def _weights(raw: RetrievalWeights | str) -> RetrievalWeights:
+    if isinstance(raw, RetrievalWeights):
+        return raw
+    try:
+        return PRESETS[raw]
+    except (KeyError, TypeError):
+        raise InvalidRequest(f"weights: {raw!r} is none of {', '.join(PRESETS)}") from None

@@ -1,0 +1,380 @@
+"""Memories as Serena keeps them: Markdown files under ``<project>/.serena/memories``, and those of
+all projects under ``~/.serena/memories/global``. Serena has no search; this store adds one.
+
+Names are the ids: ``auth/login`` is ``auth/login.md``. The index holds counts of words, never
+texts; before each call the folders are looked through, and only files whose time, size or inode has
+changed are read again. So whatever Serena, an editor or Git writes is found by the next search.
+
+- Files are a stranger's: their size and number are bounded, one that cannot be read is reported in
+  ``problems`` and left out, and whatever is not a regular file is not opened.
+- Links are followed, as Serena does, but only to what lies under the same root: a cloned project
+  must not be able to show the rest of the disk. The root itself may be a link; its owner made it.
+- A file is written whole or not at all: a temporary file, synchronised, takes the place of the old.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rapidfuzz import fuzz, process
+
+from router.errors import InvalidRequest, ReadOnlyMemory, StoreError, UnknownMemory
+from router.memory.files.names import (
+    GLOBAL,
+    SUFFIX,
+    NamePatterns,
+    check_new_name,
+    parse_name,
+)
+from router.memory.files.text import (
+    Found,
+    Unreadable,
+    read_text,
+    references_in,
+    stamp_of,
+    sync_folder,
+    to_item,
+    with_tags,
+    write_whole,
+)
+from router.memory.model import MAX_CONTENT_CHARACTERS, MemoryItem, ScoreKind
+from router.memory.texts.bm25 import TextIndex
+from router.memory.texts.contents import check_tags, memory_digest
+from router.request import check_text
+
+MAX_FILES: Final = 10_000
+MAX_FOLDERS: Final = 2_000
+MAX_DEPTH: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is remembered of a file that has been read."""
+
+    found: Found
+    digest: str
+    references: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All memories of a store at one moment.
+
+    Attributes:
+        digests: by name, a digest of what a memory says and its tags; None if it cannot be read.
+        whole: the roots that were seen in full. A name that is missing under another may well
+            exist: its folder is not there, cannot be read, or holds too much.
+    """
+
+    digests: Mapping[str, str | None]
+    whole: frozenset[Path]
+
+
+class FileStore:
+    """The memory files of one project, and the global ones. Thread-safe; all calls block.
+
+    Args:
+        project: the project's folder.
+        global_folder: None means Serena's own, ``memories/global`` under ``SERENA_HOME`` or
+            ``~/.serena``.
+        read_only: regular expressions of whole names that are never written.
+        ignored: the same of names that are not there at all.
+
+    Raises:
+        ConfigurationError: a pattern is malformed or could take exponential time.
+    """
+
+    def __init__(
+        self,
+        project: Path,
+        *,
+        global_folder: Path | None = None,
+        read_only: Sequence[str] = (),
+        ignored: Sequence[str] = (),
+    ) -> None:
+        self._project = project.absolute() / ".serena" / "memories"
+        self._global = (global_folder or _serena_home() / "memories" / GLOBAL).absolute()
+        self._read_only = NamePatterns("read_only_patterns", read_only)
+        self._ignored = NamePatterns("ignored_patterns", ignored)
+        self._index = TextIndex()
+        self._known: dict[str, _Known] = {}
+        self._problems: dict[Path, tuple[tuple[int, ...] | None, str]] = {}
+        self._unread: dict[str, Found] = {}
+        self._whole: set[Path] = set()
+        self._lock = threading.Lock()
+        self._generation = 0
+
+    @property
+    def generation(self) -> int:
+        """A number that rises when a call sees that a memory was written or deleted, by anybody."""
+        return self._generation
+
+    @property
+    def roots(self) -> tuple[Path, Path]:
+        """The folders of the project's and the global memories, whether or not they exist."""
+        return self._project, self._global
+
+    def root_of(self, name: str) -> Path:
+        """The folder under which a parsed name lies."""
+        return self._global if name.startswith(f"{GLOBAL}/") else self._project
+
+    def problems(self) -> tuple[str, ...]:
+        """What is left out of every answer, and why, in sentences."""
+        with self._lock:
+            self._refresh()
+            return tuple(f"{path}: {why}" for path, (_, why) in sorted(self._problems.items()))
+
+    def names(self, topic: str | None = None) -> tuple[str, ...]:
+        """All names in order, or those under a topic."""
+        prefix = "" if topic is None else f"{topic.strip('/')}/"
+        with self._lock:
+            self._refresh()
+            return tuple(sorted(name for name in self._known if name.startswith(prefix)))
+
+    def search(self, query: str, *, k: int) -> list[MemoryItem]:
+        """At most ``k`` memories that share a content word with the query, best first, scored by
+        BM25 over their contents; their names count a little."""
+        with self._lock:
+            self._refresh()
+            ranked = self._index.search(query)
+            places = [(self._known[name].found, name, score) for name, score in ranked]
+        items: list[MemoryItem] = []
+        for found, name, score in places:
+            if len(items) == k:
+                break
+            with suppress(Unreadable):  # changed since: the next call will see how
+                items.append(to_item(name, found, read_text(found)).scored(score, ScoreKind.BM25))
+        return items
+
+    def get(self, name: str) -> MemoryItem:
+        """One memory.
+
+        Raises:
+            InvalidRequest: it is no name.
+            UnknownMemory: no file that can be read has it; it suggests similar ones.
+        """
+        name = parse_name(name)
+        with self._lock:
+            known = self._current(name)
+            names = () if known else tuple(self._known)
+        if known is not None:
+            with suppress(Unreadable):
+                return to_item(name, known.found, read_text(known.found))
+        close = process.extract(name, names, scorer=fuzz.WRatio, limit=3, score_cutoff=70)
+        raise UnknownMemory(name, tuple(match for match, _, _ in close))
+
+    def save(self, name: str, content: str, *, tags: Sequence[str] = ()) -> MemoryItem:
+        """Write a memory, in place of the one that had this name; durable on return.
+
+        Raises:
+            InvalidRequest: the name, the content (1 to 100,000 characters) or a tag is not usable,
+                or the name leads through a link out of the folder.
+            ReadOnlyMemory: a pattern protects or hides it.
+            StoreError: it cannot be written.
+        """
+        name = parse_name(name)
+        check_text("content", content, MAX_CONTENT_CHARACTERS)
+        tags = check_tags(tags)
+        self._check_writable(name)
+        with self._lock:
+            self._refresh()
+            path, old = self._place(name)
+            text = with_tags(content, tags, old)
+            try:
+                write_whole(path, self.root_of(name), text)
+                return to_item(name, Found(path, stamp_of(path.stat())), text)
+            except OSError as error:
+                raise StoreError(path, f"memory {name!r} cannot be written: {error}") from error
+
+    def delete(self, name: str) -> None:
+        """Delete a memory's file; durable on return.
+
+        Raises:
+            InvalidRequest, ReadOnlyMemory, StoreError: as for ``save``.
+            UnknownMemory: there is none.
+        """
+        name = parse_name(name)
+        self._check_writable(name)
+        with self._lock:
+            self._refresh()
+            found = self._known[name].found if name in self._known else self._unread.get(name)
+            if found is None:
+                raise UnknownMemory(name)
+            try:
+                found.path.unlink(missing_ok=True)
+                sync_folder(found.path.parent)
+            except OSError as error:
+                raise StoreError(
+                    found.path, f"memory {name!r} cannot be deleted: {error}"
+                ) from error
+
+    def references(self, name: str) -> tuple[str, ...]:
+        """The names that a memory refers to as ``mem:name``, in order; they need not exist.
+
+        Raises:
+            InvalidRequest, UnknownMemory: as for ``get``.
+        """
+        name = parse_name(name)
+        with self._lock:
+            known = self._current(name)
+        if known is None:
+            raise UnknownMemory(name)
+        return known.references
+
+    def referrers(self, name: str) -> tuple[str, ...]:
+        """The names of the memories that refer to ``name``, in order; it need not exist."""
+        name = parse_name(name)
+        with self._lock:
+            self._refresh()
+            return tuple(sorted(n for n, known in self._known.items() if name in known.references))
+
+    def snapshot(self) -> Snapshot:
+        """What there is now, in order of the names."""
+        with self._lock:
+            self._refresh()
+            digests: dict[str, str | None] = dict.fromkeys(self._unread)
+            digests |= {name: known.digest for name, known in self._known.items()}
+            return Snapshot(dict(sorted(digests.items())), frozenset(self._whole))
+
+    def _check_writable(self, name: str) -> None:
+        if self._ignored.match(name):
+            raise ReadOnlyMemory(f"memory {name!r} is hidden by ignored_patterns")
+        if self._read_only.match(name):
+            raise ReadOnlyMemory(f"memory {name!r} is protected by read_only_patterns")
+
+    def _current(self, name: str) -> _Known | None:
+        """What is known of a name; the folders are looked through only if its file has changed."""
+        known = self._known.get(name)
+        if known is not None:
+            with suppress(OSError):
+                if stamp_of(known.found.path.stat()) == known.found.stamp:
+                    return known
+        self._refresh()
+        return self._known.get(name)
+
+    def _place(self, name: str) -> tuple[Path, str]:
+        """Where to write a name, and what the file says now."""
+        known = self._known.get(name)
+        if known is not None:
+            with suppress(Unreadable):
+                return known.found.path, read_text(known.found)
+        if name in self._unread:
+            return self._unread[name].path, ""
+        check_new_name(name)
+        relative = name.removeprefix(f"{GLOBAL}/") + SUFFIX
+        return self.root_of(name) / relative, ""
+
+    def _refresh(self) -> None:
+        """Bring the index up to date with the folders."""
+        problems = self._problems
+        self._problems = {}
+        self._whole = {root for root in self.roots if root.is_dir()}
+        present: dict[str, Found] = {}
+        for root, prefix in ((self._project, ""), (self._global, f"{GLOBAL}/")):
+            for name, found in self._scan(root, prefix):
+                if name in present:
+                    self._problems[found.path] = None, "another file has the same name"
+                else:
+                    present[name] = found
+        self._unread = {}
+        for name in self._known.keys() - present.keys():
+            self._forget(name)
+        for name, found in present.items():
+            known = self._known.get(name)
+            if known is not None and known.found == found:
+                continue
+            if problems.get(found.path, (None, ""))[0] == found.stamp:
+                self._problems[found.path] = problems[found.path]  # reported before, unchanged
+                self._unread[name] = found
+                continue
+            try:
+                self._learn(name, found)
+            except Unreadable as problem:
+                self._forget(name)
+                self._unread[name] = found
+                self._problems[found.path] = found.stamp, str(problem)
+
+    def _learn(self, name: str, found: Found) -> None:
+        item = to_item(name, found, read_text(found))
+        self._generation += 1
+        self._index.put(name, item.content, name)
+        digest = memory_digest(item.content, item.tags)
+        self._known[name] = _Known(found, digest, references_in(name, item.content))
+
+    def _forget(self, name: str) -> None:
+        self._generation += 1
+        self._index.remove(name)
+        self._known.pop(name, None)
+
+    def _scan(self, root: Path, prefix: str) -> Iterator[tuple[str, Found]]:
+        """Every file under a root that is a memory by its name."""
+        real_root = root.resolve()
+        pending: list[tuple[Path, str, tuple[Path, ...]]] = [(root, prefix, (real_root,))]
+        folders = files = 0
+        while pending:
+            folder, topic, ancestors = pending.pop()
+            folders += 1
+            if folders > MAX_FOLDERS:
+                self._miss(root, root, f"over {MAX_FOLDERS:,} folders; the rest is left out")
+                return
+            try:
+                with os.scandir(folder) as listing:
+                    entries = sorted(listing, key=lambda entry: entry.name)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                self._miss(root, folder, error.strerror or str(error))
+                continue
+            for entry in entries:
+                path = Path(entry.path)
+                if entry.name.startswith(".") or (prefix == "" and topic + entry.name == GLOBAL):
+                    continue  # such a folder's names mean the global memories
+                try:
+                    is_folder, info = entry.is_dir(), entry.stat()
+                    real = path.resolve() if entry.is_symlink() else None
+                except OSError as error:
+                    why = error.strerror or str(error)
+                    if entry.is_symlink():  # what it would lead to is no memory
+                        self._problems[path] = None, why
+                    elif not isinstance(error, FileNotFoundError):  # deleted just now
+                        self._miss(root, path, why)
+                    continue
+                if real is not None and not real.is_relative_to(real_root):
+                    self._problems[path] = None, "a link that leads out of the folder of memories"
+                elif is_folder:
+                    real = real or ancestors[-1] / entry.name
+                    if len(ancestors) == MAX_DEPTH:
+                        self._problems[path] = None, f"over {MAX_DEPTH} folders deep"
+                    elif real not in ancestors:
+                        pending.append((path, f"{topic}{entry.name}/", (*ancestors, real)))
+                elif entry.name.endswith(SUFFIX):
+                    files += 1
+                    if files > MAX_FILES:
+                        self._miss(root, root, f"over {MAX_FILES:,} files; the rest is left out")
+                        return
+                    yield from self._named(topic + entry.name, Found(path, stamp_of(info)))
+
+    def _miss(self, root: Path, path: Path, why: str) -> None:
+        """Note that a root could not be seen in full."""
+        self._whole.discard(root)
+        self._problems[path] = None, why
+
+    def _named(self, relative: str, found: Found) -> Iterator[tuple[str, Found]]:
+        try:
+            name = parse_name(relative)
+        except InvalidRequest as error:
+            self._problems[found.path] = None, str(error)
+            return
+        if not self._ignored.match(name):
+            yield name, found
+
+
+def _serena_home() -> Path:
+    home = os.environ.get("SERENA_HOME", "").strip()
+    return Path(home).expanduser() if home else Path.home() / ".serena"

@@ -1,0 +1,332 @@
+"""What does a query ask for, and which layers of memory can answer it?
+
+Three things decide. A model learned from written examples (``classify_model``) says how likely the
+query asks for each type of answer from each built-in layer. Layers that somebody plugged in are
+compared with the query by their own examples. And the routing table says from which layers each
+type is answered. No LLM is needed; where one is configured, ``aclassify`` asks it, and falls back
+to the same answer without it.
+
+More than one type may hold, so several layers may be read: all whose share of the probability
+reaches ``READ_SHARE``. When it is likeliest that nothing in memory bears on the query, nothing is.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from router.errors import ConfigurationError
+from router.memory.model import MAX_QUERY_CHARACTERS, Classification, LayerSpec, QueryType
+from router.memory.query.cues import cues, second_question
+from router.memory.query.routing_table import RoutingTable, overridden
+from router.request import check_text
+from router.result import MEMORY_LAYERS, LayerChoice
+from router.text import STOPWORDS
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from router.llm.protocol import ChatModel
+    from router.memory.query.classifier_model import Kind
+    from router.retrieval.encoders import Encoder
+
+READ_SHARE: Final = 0.06
+"""A layer is read when at least this share of the probability speaks for it."""
+SECOND_QUESTION_SHARE: Final = 0.3
+"""What the second of two questions counts for by itself, beside the query as a whole."""
+MAX_LAYERS: Final = 4
+"""At most so many are read at once; the rest are secondary."""
+
+PLUGIN_SLOPE: Final = 21.0
+PLUGIN_INTERCEPT: Final = -7.8
+"""P(a plugged-in layer is wanted) as a logistic function of the cosine between the query and the
+nearest of its examples. Fitted on CLINC150: each of its 150 intents as a layer of five examples,
+its other requests against ten times as many of the queries that this package learned from."""
+
+_MAX_CITED_CHARACTERS: Final = 40
+
+
+class QueryClassifier:
+    """Says which layers of memory a query needs.
+
+    Args:
+        table: routes to use instead of the default ones, by type.
+        layers: layers beside the built-in ones, which are left out here; each is recognised by its
+            examples and description.
+        encoder: the bundled encoder, if it is loaded already. Another one is not used, because the
+            weights were learned with the bundled one.
+        models: asked by ``aclassify``, in fall-back order. Closing them is the caller's.
+        timeout_seconds: for all the models together.
+        clock: monotonic seconds.
+
+    Raises:
+        ConfigurationError: the table names what does not exist or has a weight outside (0, 1], or
+            a layer has neither examples nor a description.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: RoutingTable | None = None,
+        layers: Sequence[LayerSpec] = (),
+        encoder: Encoder | None = None,
+        models: Sequence[ChatModel] = (),
+        timeout_seconds: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._plugins = tuple(spec for spec in layers if spec.name not in MEMORY_LAYERS)
+        for spec in self._plugins:
+            if not _looks(spec):
+                raise ConfigurationError(
+                    f"layer {spec.name!r} has neither examples nor a description to know it by"
+                )
+        known = (*MEMORY_LAYERS, *(spec.name for spec in self._plugins))
+        self._table = overridden(table, known=known)
+        self._encoder = encoder
+        self._judges = None
+        if models:
+            from router.memory.query.llm_classifier import LayerJudges
+
+            self._judges = LayerJudges(
+                models, layers=self._plugins, timeout_seconds=timeout_seconds, clock=clock
+            )
+
+    def classify(self, query: str) -> Classification:
+        """Classify without an LLM. The first call loads the weights; later ones take some 0.2 ms.
+
+        Raises:
+            InvalidRequest: the query is empty, over 2,000 characters long, or holds control
+                characters.
+        """
+        check_text("query", query, MAX_QUERY_CHARACTERS)
+        return self._local.classify(query)
+
+    async def aclassify(self, query: str) -> Classification:
+        """Ask the models, in fall-back order; without a usable answer, do as ``classify``.
+
+        Trouble with a model never raises: the reasons say what it was.
+
+        Raises:
+            InvalidRequest: as for ``classify``.
+        """
+        check_text("query", query, MAX_QUERY_CHARACTERS)
+        if self._judges is None:
+            return self._local.classify(query)
+        answer, notes = await self._judges.ask(query)
+        if answer is None:
+            local = self._local.classify(query)
+            return replace(local, reasons=(*local.reasons, *notes))
+        layers = tuple(
+            LayerChoice(name, 1 / place) for place, name in enumerate(answer.layers, start=1)
+        )
+        secondary = _secondary(self._table, answer.types, layers)
+        return Classification(answer.types, layers, secondary, answer.confidence, tuple(notes))
+
+    @cached_property
+    def _local(self) -> _LocalClassifier:
+        return _LocalClassifier(self._table, self._plugins, self._encoder)
+
+
+def classify(query: str) -> Classification:
+    """Classify with the built-in layers, the default table and no LLM.
+
+    Raises:
+        InvalidRequest: the query is empty, over 2,000 characters long, or holds control characters.
+    """
+    return _default().classify(query)
+
+
+@lru_cache(maxsize=1)
+def _default() -> QueryClassifier:
+    return QueryClassifier()
+
+
+class _LocalClassifier:
+    """The classifier once its weights are loaded."""
+
+    def __init__(
+        self, table: RoutingTable, plugins: Sequence[LayerSpec], encoder: Encoder | None
+    ) -> None:
+        from router.memory.query.classifier_model import Curve, Model
+        from router.retrieval.encoders import WordLlamaEncoder
+
+        if encoder is None or encoder.identity != WordLlamaEncoder.identity:
+            encoder = WordLlamaEncoder()
+        self._encoder = encoder
+        self._model = Model.load()
+        self._table = table
+        self._routes = _routes(self._model.kinds, table)
+        self._plugins = [(spec.name, encoder.encode(_looks(spec))) for spec in plugins]
+        self._plugin_curve = Curve(PLUGIN_SLOPE, PLUGIN_INTERCEPT)
+
+    def classify(self, query: str) -> Classification:
+        import numpy as np
+
+        found, known, vector, shares = self._judged(query)
+        plugged, rest = self._plugged(vector)
+
+        best, share = self._model.likeliest_layer(shares)
+        confidence = rest * self._model.confidence_of(share)
+        if plugged and max(plugged.values()) > rest * share:
+            confidence = max(plugged.values())
+        elif best is None:
+            return Classification((), (), (), confidence, ("Nothing in memory bears on it.",))
+
+        speaking = self._model.speaking_for(int(shares.argmax()), known)
+        if second := second_question(query):
+            *_, its_shares = self._judged(second)
+            shares = np.maximum(shares, SECOND_QUESTION_SHARE * its_shares)
+        evidence: dict[_Destination, float] = defaultdict(float)
+        for likely, routed in zip(shares.tolist(), self._routes, strict=True):
+            for destination in routed:
+                evidence[destination] += rest * likely
+        for name, likely in plugged.items():
+            evidence[QueryType.GENERAL, name] += likely
+
+        layers = self._layers(evidence)
+        types = _types(evidence, layers)
+        reasons = _reasons(layers, types, [found[cue] for cue in speaking], plugged)
+        return Classification(
+            types, layers, _secondary(self._table, types, layers), confidence, reasons
+        )
+
+    def _judged(
+        self, text: str
+    ) -> tuple[dict[str, str], list[str], NDArray[np.float32], NDArray[np.float32]]:
+        """A text's cues, those that are known, its vector, and the share of each kind."""
+        found = cues(text)
+        known = self._model.known(found)
+        vector = self._encoder.encode([text])[0]
+        return found, known, vector, self._model.probabilities(known, vector)
+
+    def _plugged(self, vector: NDArray[np.float32]) -> tuple[dict[str, float], float]:
+        """How likely each plugged-in layer is wanted, and how likely none of them is."""
+        alone = {
+            name: self._plugin_curve.at(float((vectors @ vector).max()))
+            for name, vectors in self._plugins
+        }
+        none = math.prod(1 - likely for likely in alone.values())
+        scale = (1 - none) / sum(alone.values()) if alone else 1.0
+        return {name: likely * scale for name, likely in alone.items()}, none
+
+    def _layers(self, evidence: Mapping[_Destination, float]) -> tuple[LayerChoice, ...]:
+        """The layers to read: the primary one with its weight in the table, the others with theirs
+        times their share beside its share."""
+        shares: dict[str, float] = defaultdict(float)
+        weighted: dict[str, float] = defaultdict(float)
+        for (kind, layer), share in evidence.items():
+            shares[layer] += share
+            weighted[layer] += share * self._table[kind].primary.get(layer, 1.0)
+        ranked = sorted(weighted, key=weighted.__getitem__, reverse=True)[:MAX_LAYERS]
+        read = [name for name in ranked if name == ranked[0] or shares[name] >= READ_SHARE]
+        return tuple(LayerChoice(name, weighted[name] / shares[ranked[0]]) for name in read)
+
+
+def _looks(spec: LayerSpec) -> list[str]:
+    """The texts that a layer is known by."""
+    return [text for text in (*spec.examples, spec.description) if text.strip()]
+
+
+_Destination: TypeAlias = tuple[QueryType, str]
+"""A type, and a layer that answers it."""
+
+
+def _routes(kinds: Sequence[Kind], table: RoutingTable) -> list[list[_Destination]]:
+    """Where the evidence for each learned kind counts, under a table.
+
+    It counts for the kind's primary layer, if the table answers the type from there, and for every
+    layer of the type that nothing was learned about; if that leaves none, for all of the type's.
+    Further layers count under the types that they are primary to.
+    """
+    learned = {(kind.type, kind.primary) for kind in kinds}
+    routes: list[list[_Destination]] = []
+    for kind in kinds:
+        if kind.type is None:
+            routes.append([])
+            continue
+        primary = table[kind.type].primary
+        chosen = [
+            layer for layer in primary if layer == kind.primary or (kind.type, layer) not in learned
+        ]
+        further = [
+            (other, layer)
+            for layer in kind.layers[1:]
+            for other in [next((t for t in table if layer in table[t].primary), None)]
+            if other is not None
+        ]
+        routes.append([*((kind.type, layer) for layer in chosen or primary), *further])
+    return routes
+
+
+def _types(
+    evidence: Mapping[_Destination, float], layers: Sequence[LayerChoice]
+) -> tuple[QueryType, ...]:
+    """The types that hold: that of the primary layer, then those that other layers are read for."""
+    read = {choice.name for choice in layers}
+    ranked = sorted(
+        (pair for pair in evidence if pair[1] in read),
+        key=lambda pair: (pair[1] == layers[0].name, evidence[pair]),
+        reverse=True,
+    )
+    held = [pair[0] for pair in ranked if pair == ranked[0] or evidence[pair] >= READ_SHARE]
+    return tuple(dict.fromkeys(held))
+
+
+def _secondary(
+    table: RoutingTable, types: Iterable[QueryType], layers: Sequence[LayerChoice]
+) -> tuple[LayerChoice, ...]:
+    """What the table names for these types beyond the layers that are read, best first.
+
+    A primary layer of theirs that is not read counts for half: the wording spoke against it.
+    """
+    read = {choice.name for choice in layers}
+    weights: dict[str, float] = {}
+    for kind in types:
+        unread = {name: weight / 2 for name, weight in table[kind].primary.items()}
+        for name, weight in (*table[kind].secondary.items(), *unread.items()):
+            if name not in read:
+                weights[name] = max(weight, weights.get(name, 0.0))
+    ranked = sorted(weights, key=weights.__getitem__, reverse=True)
+    return tuple(LayerChoice(name, weights[name]) for name in ranked)
+
+
+def _reasons(
+    layers: Sequence[LayerChoice],
+    types: Sequence[QueryType],
+    words: Iterable[str],
+    plugged: Mapping[str, float],
+) -> tuple[str, ...]:
+    primary = layers[0].name
+    if primary in plugged:
+        reasons = [f"It is like the examples of {primary}."]
+    else:
+        cited = _cited(words)
+        quoted = " and ".join(f'"{word}"' for word in cited)
+        verb = "speaks" if len(cited) == 1 else "speak"
+        because = f"{quoted} {verb} for it" if cited else "it is like the queries for it"
+        reasons = [f"The query is {types[0].value}, for {primary}: {because}."]
+    if others := ", ".join(choice.name for choice in layers[1:]):
+        reasons.append(f"It may also want {others}.")
+    return tuple(reasons)
+
+
+def _cited(words: Iterable[str]) -> list[str]:
+    """The first two that say something by themselves and do not repeat each other."""
+    cited: list[str] = []
+    for word in words:
+        says = word not in STOPWORDS and any(map(str.isalnum, word))
+        if (
+            says
+            and len(word) <= _MAX_CITED_CHARACTERS
+            and not any(word in other or other in word for other in cited)
+        ):
+            cited.append(word)
+        if len(cited) == 2:
+            break
+    return cited

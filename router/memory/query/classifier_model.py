@@ -1,0 +1,160 @@
+"""The learned part of the classifier: how likely a query asks for each kind of thing.
+
+A multinomial logistic regression over a query's cues and its vector. The weights lie beside this
+file; ``classify_train`` makes them. They belong to the bundled encoder, whatever encoder the rest
+of the router is told to use.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from router.memory.model import QueryType
+
+WEIGHTS_FILE: Final = "classifier_weights.npz"
+
+
+class Kind(NamedTuple):
+    """A kind of query: the type of its answer, and the layers that it needs, the primary first."""
+
+    type: QueryType | None
+    layers: tuple[str, ...]
+
+    @property
+    def primary(self) -> str | None:
+        """Its most important layer."""
+        return self.layers[0] if self.layers else None
+
+
+NOTHING: Final = Kind(None, ())
+"""Nothing that any memory could answer: thanks, sums, nonsense, a poem."""
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A probability as a logistic function of a signal."""
+
+    slope: float
+    intercept: float
+
+    def at(self, signal: float) -> float:
+        """The probability, in (0, 1)."""
+        return 1 / (1 + math.exp(-(self.slope * signal + self.intercept)))
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The learned weights.
+
+    Attributes:
+        kinds: what the columns of the weights stand for.
+        vocabulary: the row of each cue that it knows.
+        cue_weights: shape (cues, kinds).
+        vector_weights: shape (dimensions, kinds).
+        constants: shape (kinds,).
+        confidence: P(the likeliest layer is right) as a function of the log-odds of its share.
+    """
+
+    kinds: tuple[Kind, ...]
+    vocabulary: dict[str, int]
+    cue_weights: NDArray[np.float32]
+    vector_weights: NDArray[np.float32]
+    constants: NDArray[np.float32]
+    confidence: Curve
+
+    @classmethod
+    def load(cls) -> Model:
+        """The model that the package carries; some milliseconds."""
+        with files("router.memory.query").joinpath(WEIGHTS_FILE).open("rb") as file:
+            stored = np.load(file, allow_pickle=False)
+            kinds = bytes(stored["kinds"]).decode().split("\n")
+            cues = bytes(stored["cues"]).decode().split("\n")
+            return cls(
+                tuple(kind_named(name) for name in kinds),
+                {cue: row for row, cue in enumerate(cues)},
+                stored["cue_weights"].astype(np.float32),
+                stored["vector_weights"].astype(np.float32),
+                stored["constants"].astype(np.float32),
+                Curve(*map(float, stored["confidence"])),
+            )
+
+    def save(self, path: Path) -> None:
+        """Write the file that ``load`` reads; weights keep three digits."""
+        np.savez_compressed(
+            path,
+            kinds=_packed(kind_name(kind) for kind in self.kinds),
+            cues=_packed(self.vocabulary),
+            cue_weights=self.cue_weights.astype(np.float16),
+            vector_weights=self.vector_weights.astype(np.float16),
+            constants=self.constants,
+            confidence=np.array([self.confidence.slope, self.confidence.intercept]),
+        )
+
+    def known(self, cues: Iterable[str]) -> list[str]:
+        """The cues that it has learned something about."""
+        return [cue for cue in cues if cue in self.vocabulary]
+
+    def probabilities(self, known: list[str], vector: NDArray[np.float32]) -> NDArray[np.float32]:
+        """How likely each kind is, in the order of ``kinds``; sums to 1.
+
+        Args:
+            known: the query's cues, out of ``known``.
+            vector: from the bundled encoder, length 1.
+        """
+        scores = vector @ self.vector_weights + self.constants
+        if known:
+            rows = [self.vocabulary[cue] for cue in known]
+            scores += self.cue_weights[rows].sum(axis=0) / math.sqrt(len(rows))
+        powers = np.exp(scores - scores.max())
+        return np.asarray(powers / powers.sum(), dtype=np.float32)
+
+    def likeliest_layer(self, shares: NDArray[np.float32]) -> tuple[str | None, float]:
+        """The likeliest primary layer (None for none), and its share of the probability."""
+        layers: dict[str | None, float] = {}
+        for kind, share in zip(self.kinds, shares.tolist(), strict=True):
+            layers[kind.primary] = layers.get(kind.primary, 0.0) + share
+        best = max(layers, key=layers.__getitem__)
+        return best, layers[best]
+
+    def confidence_of(self, share: float) -> float:
+        """P(the likeliest layer is right), in (0, 1), given its share of the probability."""
+        return self.confidence.at(log_odds(share))
+
+    def speaking_for(self, kind: int, known: list[str]) -> list[str]:
+        """The cues, of those given, that raise this kind above the average one; strongest first."""
+        if not known:
+            return []
+        rows = self.cue_weights[[self.vocabulary[cue] for cue in known]]
+        gains = rows[:, kind] - rows.mean(axis=1)
+        return [known[i] for i in np.argsort(-gains, kind="stable") if gains[i] > 0]
+
+
+def kind_named(name: str) -> Kind:
+    """The kind of a heading of the examples, such as ``planning: planning, project``."""
+    if name == "none":
+        return NOTHING
+    query_type, _, layers = name.partition(": ")
+    return Kind(QueryType(query_type), tuple(layers.split(", ")))
+
+
+def kind_name(kind: Kind) -> str:
+    """The inverse of ``kind_named``."""
+    return f"{kind.type}: {', '.join(kind.layers)}" if kind.type else "none"
+
+
+def log_odds(probability: float) -> float:
+    """Of a probability, in [0, 1]; bounded, so that certainty stays a number."""
+    bounded = min(max(probability, 1e-6), 1 - 1e-6)
+    return math.log(bounded / (1 - bounded))
+
+
+def _packed(names: Iterable[str]) -> NDArray[np.uint8]:
+    return np.frombuffer("\n".join(names).encode(), dtype=np.uint8)

@@ -1,0 +1,290 @@
+"""What the memory router and recall return: frozen, explained, and plain JSON on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from router.errors import LayerError
+from router.llm.breaker import BreakerState
+from router.memory.model import Classification, LayerStatus, MemoryItem
+from router.memory.recall.confidence import ItemConfidence
+from router.result import LayerChoice
+
+
+@dataclass(frozen=True, slots=True)
+class LayerReport:
+    """One layer's part of an answer.
+
+    Attributes:
+        layer: its name.
+        weight: in (0, 1]; how much its items count beside those of other layers.
+        status: how it went.
+        milliseconds: how long it took; 0 when it was not asked.
+        reason: a sentence for a person.
+        items: what it found, best first; empty unless ``status`` is ``OK``.
+    """
+
+    layer: str
+    weight: float
+    status: LayerStatus
+    milliseconds: float
+    reason: str
+    items: tuple[MemoryItem, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the layer looked, and this is all that it has to say."""
+        return self.status in (LayerStatus.OK, LayerStatus.EMPTY)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain JSON types."""
+        return {
+            "layer": self.layer,
+            "weight": self.weight,
+            "status": self.status.value,
+            "milliseconds": self.milliseconds,
+            "reason": self.reason,
+            "items": [item.to_dict() for item in self.items],
+        }
+
+
+def require_complete(reports: Iterable[LayerReport]) -> None:
+    """Whether every layer had its say.
+
+    Raises:
+        LayerError: one did not; the first such layer, and why.
+    """
+    for report in reports:
+        if not report.is_complete:
+            raise LayerError(report.layer, f"{report.status}: {report.reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class LayerState:
+    """A layer as ``status`` shows it.
+
+    Attributes:
+        name: which layer.
+        description: what it holds.
+        breaker: ``closed`` when it is asked, ``open`` when it is left alone for a while,
+            ``half-open`` when one trial call decides.
+        running: calls under way.
+        late: those of them that are past their deadline.
+    """
+
+    name: str
+    description: str
+    breaker: BreakerState
+    running: int
+    late: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The state as plain JSON types."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "breaker": self.breaker.value,
+            "running": self.running,
+            "late": self.late,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RouteStats:
+    """What a route cost.
+
+    Attributes:
+        total_milliseconds: from the call to the answer.
+        layers_queried: layers that were asked; 0 on a cache hit.
+        cache_hit: whether the answer was made for an earlier call.
+    """
+
+    total_milliseconds: float
+    layers_queried: int
+    cache_hit: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain JSON types."""
+        return {
+            "total_milliseconds": self.total_milliseconds,
+            "layers_queried": self.layers_queried,
+            "cache_hit": self.cache_hit,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRoute:
+    """What the layers chosen for a query hold on it.
+
+    Attributes:
+        id: identifies this answer, for feedback.
+        query: as asked.
+        classification: what the query asks for, before layer weights adapted.
+        results: one report for each layer that was chosen, heaviest first.
+        secondary: layers to turn to when those gave too little, best first.
+        stats: what it cost.
+    """
+
+    id: str
+    query: str
+    classification: Classification
+    results: tuple[LayerReport, ...]
+    secondary: tuple[LayerChoice, ...]
+    stats: RouteStats
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every layer had its say."""
+        return all(report.is_complete for report in self.results)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The route as plain JSON types."""
+        return {
+            "id": self.id,
+            "query": self.query,
+            "classification": _classification(self.classification),
+            "results": [report.to_dict() for report in self.results],
+            "secondary": _choices(self.secondary),
+            "stats": self.stats.to_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStatus:
+    """How a memory router is doing.
+
+    Attributes:
+        layers: in the order given to the router.
+        factors: by query type and layer, the factors of layer weights that feedback has moved.
+        cached: routes in the cache.
+        cache_hits: calls answered from it.
+        cache_misses: calls that it could not answer.
+    """
+
+    layers: tuple[LayerState, ...]
+    factors: Mapping[str, Mapping[str, float]]
+    cached: int
+    cache_hits: int
+    cache_misses: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The status as plain JSON types."""
+        return {
+            "layers": [layer.to_dict() for layer in self.layers],
+            "weight_factors": {kind: dict(layers) for kind, layers in self.factors.items()},
+            "cache": {
+                "entries": self.cached,
+                "hits": self.cache_hits,
+                "misses": self.cache_misses,
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledItem:
+    """One item of a recall's answer.
+
+    Attributes:
+        item: with its place in the ranking as its score (``RERANKED``), and the provenance of
+            every copy that was found.
+        relevance: probability, in [0, 1], that it bears on the query.
+        confidence: its five factors; None when they were not asked for.
+    """
+
+    item: MemoryItem
+    relevance: float
+    confidence: ItemConfidence | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The item as plain JSON types."""
+        confidence = None if self.confidence is None else self.confidence.to_dict()
+        return self.item.to_dict() | {"relevance": self.relevance, "confidence": confidence}
+
+
+@dataclass(frozen=True, slots=True)
+class CascadeStep:
+    """One turn to further layers.
+
+    Attributes:
+        depth: 1 for the first turn.
+        layers: the layers that were read in it.
+        before: confidence of the answer that was too low.
+        after: confidence with what these layers gave.
+    """
+
+    depth: int
+    layers: tuple[str, ...]
+    before: float
+    after: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The step as plain JSON types."""
+        return {
+            "depth": self.depth,
+            "layers": list(self.layers),
+            "before": self.before,
+            "after": self.after,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RecallResult:
+    """What memory has to say on a query.
+
+    Attributes:
+        id: identifies this answer, for feedback.
+        query: as asked.
+        items: best first; empty when nothing that is stored bears on the query.
+        confidence: probability, in [0, 1], that the answer bears on the query: the relevance of
+            its most relevant item, 0 for an empty answer.
+        classification: what the query asks for.
+        layers: one report for each layer that was read, in that order, with everything it found.
+        cascade_path: the turns to further layers; empty when the first ones were enough.
+        reasoning: sentences for a person; empty when not asked for.
+        milliseconds: from the call to the answer.
+    """
+
+    id: str
+    query: str
+    items: tuple[RecalledItem, ...]
+    confidence: float
+    classification: Classification
+    layers: tuple[LayerReport, ...]
+    cascade_path: tuple[CascadeStep, ...]
+    reasoning: tuple[str, ...]
+    milliseconds: float
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every layer that was turned to had its say."""
+        return all(report.is_complete for report in self.layers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain JSON types."""
+        return {
+            "id": self.id,
+            "query": self.query,
+            "items": [item.to_dict() for item in self.items],
+            "confidence": self.confidence,
+            "classification": _classification(self.classification),
+            "layers": [report.to_dict() for report in self.layers],
+            "cascade_path": [step.to_dict() for step in self.cascade_path],
+            "reasoning": list(self.reasoning),
+            "milliseconds": self.milliseconds,
+        }
+
+
+def _classification(classification: Classification) -> dict[str, Any]:
+    return {
+        "types": [kind.value for kind in classification.types],
+        "layers": _choices(classification.layers),
+        "secondary": _choices(classification.secondary),
+        "confidence": classification.confidence,
+        "reasons": list(classification.reasons),
+    }
+
+
+def _choices(choices: Iterable[LayerChoice]) -> list[dict[str, Any]]:
+    return [{"name": choice.name, "weight": choice.weight} for choice in choices]

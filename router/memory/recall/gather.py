@@ -1,0 +1,431 @@
+"""Asking many layers at once: each has its deadline, and none can hold or spoil the answer.
+
+``Gatherer.gather`` starts every layer, waits once, and reports on each what it found and how it
+went. What makes that safe with layers that are anyone's code:
+
+* A layer on the event loop is a task. When it is late it is cancelled and given a moment to end.
+  One that ignores that goes on, but is not forgotten: it is kept in ``running`` until it ends.
+* A layer that blocks is asked in daemon threads of our own, because a hung thread cannot be killed:
+  those of ``concurrent.futures`` would be waited for when the interpreter exits. The threads are
+  shared; each layer has at most ``CALLS_AT_A_TIME`` of them, and its further calls wait in line.
+* A layer whose calls past their deadline are that many is busy: it is skipped at no cost. One that
+  fails or is late again and again goes behind a circuit breaker.
+* A failure inside a layer becomes a value, never an exception of a task that nobody awaits.
+* What a layer returns is checked item by item; one wrong item is an error of the whole layer,
+  since a layer that breaks one promise (above all about scopes) cannot be trusted with the others.
+
+Nothing helps against an ``async`` layer that blocks the event loop itself; such a layer has to be
+written as a blocking one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import itertools
+import logging
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
+from queue import SimpleQueue
+from types import MappingProxyType
+from typing import Final, TypeAlias, cast
+
+from router.errors import ConfigurationError
+from router.llm.breaker import CircuitBreaker, GuardedCall
+from router.memory.model import (
+    AnyLayer,
+    BlockingLayer,
+    LayerQuery,
+    LayerSpec,
+    LayerStatus,
+    MemoryItem,
+    MemoryLayer,
+    Scope,
+)
+from router.memory.recall.answers import LayerReport, LayerState
+from router.result import LayerChoice
+
+_log = logging.getLogger(__name__)
+
+CALLS_AT_A_TIME: Final = 2
+"""Threads that one blocking layer may hold, and late calls after which any layer is busy."""
+_GRACE_SECONDS: Final = 0.002
+"""What a cancelled task gets to end in; one that awaits properly needs a turn of the event loop."""
+_CLOSE_SECONDS: Final = 0.5
+_JOIN_SECONDS: Final = 0.1
+_REASON_CHARACTERS: Final = 200
+
+_Answer: TypeAlias = tuple[MemoryItem, ...] | str
+"""What a layer found, or why it failed."""
+
+
+class Gatherer:
+    """Asks layers in parallel; see the module's text. Belongs to one event loop.
+
+    Args:
+        layers: each is asked on the event loop if its ``search`` is a coroutine function, else in
+            a thread.
+        layer_seconds: deadline of each layer.
+        breaker_failures: failures (or late answers) in a row after which a layer is left alone ...
+        breaker_reset_seconds: ... for this long; then one trial call decides.
+        clock: monotonic seconds.
+
+    Raises:
+        ConfigurationError: two layers share a name, or one's quality is not in [0, 1].
+    """
+
+    def __init__(
+        self,
+        layers: Iterable[AnyLayer],
+        *,
+        layer_seconds: float = 0.05,
+        breaker_failures: int = 5,
+        breaker_reset_seconds: float = 10.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._layer_seconds = layer_seconds
+        self._clock = clock
+        self._threads = _Threads()
+        self._sources: dict[str, _Source] = {}
+        self._closed = False
+        for layer in layers:
+            name, quality = layer.spec.name, layer.spec.quality
+            if name in self._sources:
+                raise ConfigurationError(f"two memory layers are named {name!r}")
+            if not 0 <= quality <= 1:
+                raise ConfigurationError(f"memory layer {name!r}: quality {quality} not in [0, 1]")
+            breaker = CircuitBreaker(
+                failures=breaker_failures, reset_seconds=breaker_reset_seconds, clock=clock
+            )
+            if inspect.iscoroutinefunction(layer.search):
+                self._sources[name] = _LoopSource(cast(MemoryLayer, layer), breaker)
+            else:
+                blocking = cast(BlockingLayer, layer)
+                self._sources[name] = _ThreadSource(blocking, breaker, self._threads)
+
+    @property
+    def specs(self) -> Mapping[str, LayerSpec]:
+        """What each layer is, by name, in the order given."""
+        return MappingProxyType({name: source.spec for name, source in self._sources.items()})
+
+    async def gather(
+        self,
+        query: LayerQuery,
+        choices: Sequence[LayerChoice],
+        *,
+        scope: Scope,
+        k: int,
+        until: float | None = None,
+    ) -> tuple[LayerReport, ...]:
+        """What the chosen layers hold on the query: one report a layer, in the order given.
+
+        Takes as long as the slowest layer, at most until the deadline. A caller that is cancelled
+        takes all calls with it.
+
+        Args:
+            query: what to look for.
+            choices: distinct names of layers, with the weights to report.
+            scope: who asks.
+            k: items a layer at most, at least 1.
+            until: an earlier deadline, by the clock.
+        """
+        if self._closed:
+            raise RuntimeError("the layers are closed")
+        started = self._clock()
+        deadline = started + self._layer_seconds
+        if until is not None:
+            deadline = min(deadline, until)
+        begun: list[_Call | LayerReport] = []
+        with ExitStack() as guards:
+            try:
+                begun.extend(
+                    self._begin(choice, query, scope, k, started, deadline, guards)
+                    for choice in choices
+                )
+                if running := _running(begun):
+                    await asyncio.wait(running, timeout=max(0.0, deadline - self._clock()))
+                return tuple(
+                    call.report(self._clock) if isinstance(call, _Call) else call for call in begun
+                )
+            finally:
+                if late := _running(begun):
+                    for future in late:
+                        future.cancel()
+                    await asyncio.wait(late, timeout=_GRACE_SECONDS)
+
+    def states(self) -> tuple[LayerState, ...]:
+        """How each layer is doing."""
+        now = self._clock()
+        return tuple(
+            LayerState(
+                name,
+                source.spec.description,
+                source.breaker.state,
+                len(source.running),
+                source.late(now),
+            )
+            for name, source in self._sources.items()
+        )
+
+    async def aclose(self) -> None:
+        """End all calls and threads. What hangs is given half a second, then named in the log."""
+        self._closed = True
+        running = [future for source in self._sources.values() for future in source.running]
+        for future in running:
+            future.cancel()
+        if running:
+            await asyncio.wait(running, timeout=_CLOSE_SECONDS)
+        await self._threads.aclose()
+        hanging = [name for name, source in self._sources.items() if source.running]
+        if hanging:
+            _log.warning("closed while memory layers hang: %s", ", ".join(hanging))
+
+    def _begin(
+        self,
+        choice: LayerChoice,
+        query: LayerQuery,
+        scope: Scope,
+        k: int,
+        started: float,
+        deadline: float,
+        guards: ExitStack,
+    ) -> _Call | LayerReport:
+        """The call to a layer, or the report that it is not asked."""
+        source = self._sources[choice.name]
+        skipped = partial(LayerReport, choice.name, choice.weight, LayerStatus.SKIPPED, 0.0)
+        if source.late(started) >= CALLS_AT_A_TIME:
+            return skipped("busy: earlier calls of it still hang")
+        guard = source.breaker.try_call()
+        if guard is None:
+            return skipped("left alone after failures in a row")
+        guards.enter_context(guard)
+        future = source.start(query, scope, k, deadline)
+        call = _Call(choice, source, guard, future, started)
+        future.add_done_callback(lambda _: call.end(self._clock))
+        return call
+
+
+@dataclass(slots=True, eq=False)
+class _Call:
+    """One layer asked for one query."""
+
+    choice: LayerChoice
+    source: _Source
+    guard: GuardedCall
+    future: asyncio.Future[_Answer]
+    started: float
+    ended: float | None = None
+
+    def end(self, clock: Callable[[], float]) -> None:
+        self.ended = clock()
+
+    def report(self, clock: Callable[[], float]) -> LayerReport:
+        """How it went, now that no more time is left; the breaker is told."""
+        ended = clock() if self.ended is None else self.ended
+        milliseconds = (ended - self.started) * 1000
+        report = partial(
+            LayerReport, self.choice.name, self.choice.weight, milliseconds=milliseconds
+        )
+        if not self.future.done():
+            reason = f"no answer within {milliseconds:.0f} ms"
+            if self.future in self.source.running:
+                self.guard.failed()
+            else:  # many queries at once; that says nothing about the layer
+                reason += ", spent in line for a thread"
+            return report(LayerStatus.TIMEOUT, reason=reason)
+        answer = "the call was cancelled" if self.future.cancelled() else self.future.result()
+        if isinstance(answer, str):
+            self.guard.failed()
+            return report(LayerStatus.ERROR, reason=answer)
+        self.guard.succeeded()
+        if not answer:
+            return report(LayerStatus.EMPTY, reason="nothing found")
+        return report(LayerStatus.OK, reason=f"{len(answer)} found", items=answer)
+
+
+def _running(begun: Iterable[_Call | LayerReport]) -> list[asyncio.Future[_Answer]]:
+    return [call.future for call in begun if isinstance(call, _Call) and not call.future.done()]
+
+
+class _Source(ABC):
+    """One layer, its breaker, and its calls that run.
+
+    ``running`` maps each call to its deadline, and holds it until it has really ended, whoever
+    still waits for it.
+    """
+
+    def __init__(self, layer: AnyLayer, breaker: CircuitBreaker) -> None:
+        self.spec = layer.spec
+        self.breaker = breaker
+        self.running: dict[asyncio.Future[_Answer], float] = {}
+
+    def late(self, now: float) -> int:
+        """Calls past their deadline that still run."""
+        return sum(1 for deadline in self.running.values() if deadline <= now)
+
+    @abstractmethod
+    def start(
+        self, query: LayerQuery, scope: Scope, k: int, deadline: float
+    ) -> asyncio.Future[_Answer]:
+        """Ask. The future never holds an exception; it may be cancelled."""
+
+
+class _LoopSource(_Source):
+    """A layer that is asked on the event loop."""
+
+    def __init__(self, layer: MemoryLayer, breaker: CircuitBreaker) -> None:
+        super().__init__(layer, breaker)
+        self._layer = layer
+
+    def start(
+        self, query: LayerQuery, scope: Scope, k: int, deadline: float
+    ) -> asyncio.Future[_Answer]:
+        task = asyncio.ensure_future(self._ask(query, scope, k))
+        self.running[task] = deadline
+        task.add_done_callback(self.running.pop)
+        return task
+
+    async def _ask(self, query: LayerQuery, scope: Scope, k: int) -> _Answer:
+        try:
+            found = await self._layer.search(query, scope=scope, k=k)
+            return _checked(found, self.spec.name, scope, k)
+        except Exception as error:  # noqa: BLE001 - a layer is anyone's code; it may raise anything
+            return _failure(self.spec.name, error)
+
+
+class _ThreadSource(_Source):
+    """A layer that is asked in a thread."""
+
+    def __init__(self, layer: BlockingLayer, breaker: CircuitBreaker, threads: _Threads) -> None:
+        super().__init__(layer, breaker)
+        self._layer = layer
+        self._threads = threads
+        self._in_line: deque[_Job] = deque()
+
+    def start(
+        self, query: LayerQuery, scope: Scope, k: int, deadline: float
+    ) -> asyncio.Future[_Answer]:
+        future: asyncio.Future[_Answer] = asyncio.get_running_loop().create_future()
+        job = _Job(partial(self._ask, query, scope, k), future, deadline)
+        if len(self.running) < CALLS_AT_A_TIME:
+            self._run(job)
+        else:
+            self._in_line.append(job)
+        return future
+
+    def _ask(self, query: LayerQuery, scope: Scope, k: int) -> _Answer:
+        try:
+            found = self._layer.search(query, scope=scope, k=k)
+            return _checked(found, self.spec.name, scope, k)
+        except BaseException as error:  # noqa: BLE001 - as above; nor may SystemExit end our thread
+            return _failure(self.spec.name, error)
+
+    def _run(self, job: _Job) -> None:
+        self.running[job.future] = job.deadline
+        self._threads.run(job.work, partial(self._ended, job))
+
+    def _ended(self, job: _Job, answer: _Answer) -> None:
+        del self.running[job.future]
+        if not job.future.done():
+            job.future.set_result(answer)
+        while self._in_line:
+            following = self._in_line.popleft()
+            if not following.future.done():
+                self._run(following)
+                return
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Job:
+    work: Callable[[], _Answer]
+    future: asyncio.Future[_Answer]
+    deadline: float
+
+
+class _Threads:
+    """Daemon threads; one more is begun only when all are at work."""
+
+    def __init__(self) -> None:
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._at_work = 0
+        self._idle = asyncio.Event()
+
+    def run(self, work: Callable[[], _Answer], done: Callable[[_Answer], None]) -> None:
+        """Do ``work`` in a thread, then call ``done`` with its result on the event loop."""
+        self._at_work += 1
+        self._idle.clear()
+        if self._at_work > len(self._threads):
+            name = f"memory-layer-{len(self._threads)}"
+            thread = threading.Thread(target=self._serve, name=name, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # the job waits for a thread that there is, or is late
+                _log.warning("no thread for a memory layer: %s", error)
+            else:
+                self._threads.append(thread)
+        self._jobs.put(partial(self._do, asyncio.get_running_loop(), work, done))
+
+    async def aclose(self) -> None:
+        """End the threads; one that still hangs ends when its work does."""
+        if self._at_work:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), _CLOSE_SECONDS)
+        for _ in self._threads:
+            self._jobs.put(None)
+        until = time.monotonic() + _JOIN_SECONDS
+        for thread in self._threads:  # those at rest end within microseconds
+            thread.join(max(0.0, until - time.monotonic()))
+        self._threads.clear()
+
+    def _serve(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
+
+    def _do(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        work: Callable[[], _Answer],
+        done: Callable[[_Answer], None],
+    ) -> None:
+        answer = work()
+        with suppress(RuntimeError):  # the event loop was closed in the meantime
+            loop.call_soon_threadsafe(self._done, done, answer)
+
+    def _done(self, done: Callable[[_Answer], None], answer: _Answer) -> None:
+        self._at_work -= 1
+        if self._at_work == 0:
+            self._idle.set()
+        done(answer)
+
+
+def _failure(layer: str, error: BaseException) -> str:
+    """Why a layer failed, in a line. What it raised may be long, and quote memories."""
+    _log.debug("memory layer %s failed", layer, exc_info=error)
+    words = " ".join("".join(c if c.isprintable() else " " for c in str(error)).split())
+    return f"{type(error).__name__}: {words}"[:_REASON_CHARACTERS].rstrip(": ")
+
+
+def _checked(answer: object, layer: str, scope: Scope, k: int) -> _Answer:
+    """The items that a layer returned, or which of its promises they break."""
+    if isinstance(answer, str) or not isinstance(answer, Sequence):
+        return f"it returned no list of items but {type(answer).__name__}"
+    items = tuple(itertools.islice(answer, k + 1))
+    if len(items) > k:
+        return f"it returned more than the {k} items asked for"
+    for item in items:
+        if not isinstance(item, MemoryItem):
+            return f"it returned no item but {type(item).__name__}"
+        if item.layer != layer:
+            return f"it returned an item of another layer, {item.layer!r}"
+        if not scope.sees(item.scope):
+            return "it returned an item that the scope must not see"
+        if item.score_kind is None or item.score_kind is not items[0].score_kind:
+            return "it returned an item without a score, or scores of several kinds"
+    return items

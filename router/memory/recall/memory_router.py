@@ -1,0 +1,304 @@
+"""The memory router: which layers to read for a query, and what they hold on it.
+
+``route`` reads top to bottom: rewrite the query once for all layers, look into the cache, classify,
+choose layers, ask them in parallel.
+
+The cache holds complete answers only (every layer looked), for five minutes. Its key is everything
+that changes an answer: the normalised query with the names and the period read from it, today's
+date, who asks, which layers, how many items, the layer weights, and the generation of the stores,
+which rises with every write. "Yesterday" asked after midnight is another period and so another
+key. Equal queries that come while one is being answered share its work.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final, Protocol
+
+from cachetools import LRUCache, TTLCache
+
+from router.errors import InvalidRequest
+from router.flight import SingleFlight, in_thread
+from router.memory.model import (
+    AnyLayer,
+    Classification,
+    LayerQuery,
+    LayerSpec,
+    LayerStatus,
+    QueryType,
+    Scope,
+)
+from router.memory.query.rewrite import rewrite
+from router.memory.recall.answers import (
+    MemoryRoute,
+    MemoryStatus,
+    RouteStats,
+    require_complete,
+)
+from router.memory.recall.gather import Gatherer
+from router.memory.recall.weights import LayerWeights
+from router.result import LayerChoice
+from router.text import normalise
+
+MAX_K: Final = 100
+CACHE_SECONDS: Final = 300.0
+_CACHE_CHARACTERS: Final = 20_000_000
+_ENTRY_CHARACTERS: Final = 2_000
+"""What an entry without items is counted as."""
+_REMEMBERED_ROUTES: Final = 1_000
+"""Answers that feedback can still name."""
+
+
+class Classifier(Protocol):
+    """Says what a query asks for."""
+
+    async def aclassify(self, query: str) -> Classification: ...
+
+
+class MemoryRouter:
+    """Reads the right layers in time; see the module's text. Belongs to one event loop.
+
+    Args:
+        layers: what can be read.
+        classifier: says which of them a query needs.
+        weights: learned layer weights; the caller closes them. None begins without feedback.
+        generation: rises with every write to what the layers read.
+        clock: seconds since the epoch.
+        monotonic: seconds that never run backwards.
+        layer_deadline_seconds: what one layer may take.
+        deadline_seconds: what all layers together may take, once the query is classified.
+
+    Raises:
+        ConfigurationError: two layers share a name.
+    """
+
+    def __init__(
+        self,
+        layers: Iterable[AnyLayer],
+        *,
+        classifier: Classifier,
+        weights: LayerWeights | None = None,
+        generation: Callable[[], int] = lambda: 0,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+        layer_deadline_seconds: float = 0.05,
+        deadline_seconds: float = 0.2,
+        cache_seconds: float = CACHE_SECONDS,
+    ) -> None:
+        self._gatherer = Gatherer(layers, layer_seconds=layer_deadline_seconds, clock=monotonic)
+        self._specs = self._gatherer.specs
+        self._classifier = classifier
+        self._owns_weights = weights is None
+        self._weights = LayerWeights(clock=clock) if weights is None else weights
+        self._generation = generation
+        self._clock = clock
+        self._monotonic = monotonic
+        self._deadline_seconds = deadline_seconds
+        self._cache: TTLCache[Hashable, MemoryRoute] = TTLCache(
+            _CACHE_CHARACTERS, cache_seconds, timer=monotonic, getsizeof=_characters
+        )
+        self._hits = self._misses = 0
+        self._flights: SingleFlight[MemoryRoute] = SingleFlight()
+        self._answered: LRUCache[str, tuple[QueryType, ...]] = LRUCache(_REMEMBERED_ROUTES)
+
+    @property
+    def specs(self) -> Mapping[str, LayerSpec]:
+        """What each layer is, by name, in the order given."""
+        return self._specs
+
+    async def route(
+        self,
+        query: str,
+        *,
+        scope: Scope,
+        k: int = 5,
+        layers: Sequence[str] | None = None,
+        strict: bool = False,
+    ) -> MemoryRoute:
+        """What the layers that fit the query hold on it, in time, with partial results kept.
+
+        Args:
+            query: 1 to 2,000 characters of any language.
+            scope: who asks; nothing else is ever seen.
+            k: items a layer at most, 1 to 100.
+            layers: read these, whatever the query asks for; None lets the classifier choose.
+            strict: raise instead of leaving out what a layer did not give.
+
+        Raises:
+            InvalidRequest: an argument cannot be used, or a layer is unknown.
+            LayerError: ``strict``, and a layer failed, was late or was left alone.
+            StoreError: the stores' generation cannot be read.
+        """
+        started = self._monotonic()
+        if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_K:
+            raise InvalidRequest(f"k: {k!r} is no whole number from 1 to {MAX_K}")
+        named = None if layers is None else self._named(layers)
+        asked = rewrite(query, now=datetime.fromtimestamp(self._clock(), UTC))
+        key = (
+            (normalise(query), asked.terms, asked.entities, asked.period, asked.now.date()),
+            (scope, k, named, self._weights.version(), self._generation()),
+        )
+        route = self._cache.get(key)
+        cache_hit = route is not None
+        if route is None:
+            self._misses += 1
+            read = partial(self._read, asked, scope, k, named, key)
+            route = await self._flights.do(key, read)
+        else:
+            self._hits += 1
+        if strict:
+            require_complete(route.results)
+        return self._handed_out(route, query, started, cache_hit=cache_hit)
+
+    async def feedback(
+        self,
+        layer: str,
+        *,
+        useful: bool,
+        route_id: str | None = None,
+        types: Iterable[QueryType] | None = None,
+    ) -> None:
+        """Say whether a layer's part of an answer was useful. When it returns, it is on disk.
+
+        Args:
+            layer: which layer.
+            useful: whether it was.
+            route_id: the answer: the ``id`` of one of the last 1,000 routes or recalls.
+            types: or, in its place, the query's types.
+
+        Raises:
+            InvalidRequest: the layer or the answer is unknown, or not exactly one of ``route_id``
+                and ``types`` is given.
+            StoreError: the vote cannot be written.
+        """
+        self._check_known("layer", layer)
+        if types is not None and route_id is None:
+            about = tuple(types)
+        elif route_id is not None and types is None:
+            if route_id not in self._answered:
+                raise InvalidRequest(f"route_id: {route_id!r} is none of the latest answers")
+            about = self._answered[route_id]
+        else:
+            raise InvalidRequest("feedback: give either route_id or types")
+        await in_thread(partial(self._weights.learn, about, layer, useful=useful))
+
+    async def reset_weights(self) -> None:
+        """Forget all feedback.
+
+        Raises:
+            StoreError: the file of weights cannot be written.
+        """
+        await in_thread(self._weights.reset)
+
+    def status(self) -> MemoryStatus:
+        """How the layers, their weights and the cache are doing."""
+        self._weights.version()  # takes up what other processes learned
+        self._cache.expire()
+        return MemoryStatus(
+            layers=self._gatherer.states(),
+            factors=self._weights.factors(),
+            cached=len(self._cache),
+            cache_hits=self._hits,
+            cache_misses=self._misses,
+        )
+
+    async def aclose(self) -> None:
+        """End all work and all threads; layers that hang are named in the log."""
+        await self._gatherer.aclose()
+        await self._flights.finish()
+        if self._owns_weights:
+            self._weights.close()
+
+    async def _read(
+        self,
+        asked: LayerQuery,
+        scope: Scope,
+        k: int,
+        named: tuple[str, ...] | None,
+        key: Hashable,
+    ) -> MemoryRoute:
+        """The answer made anew; a complete one goes into the cache."""
+        classification = await self._classifier.aclassify(asked.text)
+        chosen, secondary = self._choose(classification, named)
+        # An LLM that classifies has a deadline of its own, and leaves the layers theirs.
+        until = self._monotonic() + self._deadline_seconds
+        results = await self._gatherer.gather(asked, chosen, scope=scope, k=k, until=until)
+        queried = sum(1 for report in results if report.status is not LayerStatus.SKIPPED)
+        stats = RouteStats(0.0, queried, cache_hit=False)
+        route = MemoryRoute("", asked.text, classification, results, secondary, stats)
+        if route.is_complete:
+            with suppress(ValueError):  # larger than the whole cache
+                self._cache[key] = route
+        return route
+
+    def _choose(
+        self, classification: Classification, named: tuple[str, ...] | None
+    ) -> tuple[tuple[LayerChoice, ...], tuple[LayerChoice, ...]]:
+        """The layers to read and those to turn to next, heaviest first.
+
+        Feedback changes the order, and which layers are read, but not how many: a secondary layer
+        that has come to outweigh a primary one takes its place. Without feedback the classifier's
+        order stands.
+        """
+        primary = {choice.name: choice.weight for choice in classification.layers}
+        further = {choice.name: choice.weight for choice in classification.secondary}
+        if named is not None:
+            wanted = {name: primary.get(name, further.get(name, 1.0)) for name in named}
+            return self._weighed(wanted, classification.types), ()
+        primary = {name: weight for name, weight in primary.items() if name in self._specs}
+        lightest = min(primary.values(), default=1.0)
+        wanted = primary | {
+            name: min(weight, lightest)
+            for name, weight in further.items()
+            if name in self._specs and name not in primary
+        }
+        ranked = self._weighed(wanted, classification.types)
+        # Where none of the primary layers is installed, the best other one takes their place.
+        count = max(1, len(primary)) if classification.layers else 0
+        return ranked[:count], ranked[count:]
+
+    def _weighed(
+        self, weights: dict[str, float], types: Iterable[QueryType]
+    ) -> tuple[LayerChoice, ...]:
+        """The layers by their weights times what feedback says, scaled to at most 1."""
+        adapted = {
+            name: weight * self._weights.factor(types, name) for name, weight in weights.items()
+        }
+        scale = max(1.0, *adapted.values()) if adapted else 1.0
+        ranked = sorted(adapted, key=adapted.__getitem__, reverse=True)  # stable
+        return tuple(LayerChoice(name, adapted[name] / scale) for name in ranked)
+
+    def _named(self, layers: Sequence[str]) -> tuple[str, ...]:
+        if isinstance(layers, str):
+            raise InvalidRequest("layers: expected a list of names, not one string")
+        for name in layers:
+            self._check_known("layers", name)
+        return tuple(dict.fromkeys(layers))
+
+    def _check_known(self, argument: str, name: str) -> None:
+        if name not in self._specs:
+            known = ", ".join(self._specs)
+            raise InvalidRequest(f"{argument}: no layer is named {name!r}; there are {known}")
+
+    def _handed_out(
+        self, route: MemoryRoute, query: str, started: float, *, cache_hit: bool
+    ) -> MemoryRoute:
+        """The shared answer as this caller's own."""
+        identity = secrets.token_hex(8)
+        self._answered[identity] = route.classification.types
+        milliseconds = (self._monotonic() - started) * 1000
+        queried = 0 if cache_hit else route.stats.layers_queried
+        stats = RouteStats(milliseconds, queried, cache_hit)
+        return replace(route, id=identity, query=query, stats=stats)
+
+
+def _characters(route: MemoryRoute) -> int:
+    return _ENTRY_CHARACTERS + sum(
+        len(item.content) for report in route.results for item in report.items
+    )

@@ -1,0 +1,224 @@
+"""From the files to the memory service, and never back: what the outbox holds is done over there.
+
+A part that the service may have taken without our hearing of it (the connection broke, the process
+was killed) is looked for before it is sent again, so that trying again makes no second copy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from router.errors import MemoryServiceError, UnknownMemory
+from router.flight import in_thread
+from router.memory.files.store import FileStore
+from router.memory.model import MemoryItem
+from router.memory.services.forgetful.client import Forgetful, new_memories
+from router.memory.services.outbox import Delivered, Entry, Intent, Outbox
+from router.memory.texts.contents import memory_digest
+
+CALL_SECONDS: Final = 10.0
+"""What one call that writes may take: the service computes embeddings before it answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """What a delivery did, or in a dry run what it would do.
+
+    Attributes:
+        sent: files whose present state the service has taken.
+        deleted: files that are gone here, and now there.
+        unchanged: files that the service holds already, or that cannot be read now.
+        kept: files that are gone under a folder that could not be seen in full; nothing was
+            deleted on that evidence.
+        failed: what the service refused or did not answer; it is tried again later.
+        waiting: what the outbox still holds.
+        fault: why the first failure was one; empty when there was none.
+    """
+
+    sent: int = 0
+    deleted: int = 0
+    unchanged: int = 0
+    kept: int = 0
+    failed: int = 0
+    waiting: int = 0
+    fault: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain JSON types."""
+        return asdict(self)
+
+
+class Delivery:
+    """Sends files to a service. Belongs to one event loop.
+
+    Args:
+        files: what is sent.
+        service: where to.
+        outbox: the queue and the record of that service.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        files: FileStore,
+        service: Forgetful,
+        outbox: Outbox,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._files = files
+        self._clock = clock
+        self._service = service
+        self._outbox = outbox
+        self._stores = {store_id(root): root for root in files.roots}
+        self._one_at_a_time = asyncio.Lock()
+
+    async def queue(self, name: str, intent: Intent) -> None:
+        """Note durably what is to be done; raises StoreError when that fails."""
+        await in_thread(lambda: self._outbox.add([(self._store_of(name), name, intent)]))
+
+    async def is_waiting(self, name: str) -> bool:
+        """Whether something is still to be done about a name."""
+        waiting = await in_thread(lambda: self._outbox.queued(list(self._stores)))
+        return (self._store_of(name), name) in waiting
+
+    async def waiting(self) -> int:
+        """How many intentions wait."""
+        return len(await in_thread(lambda: self._outbox.queued(list(self._stores))))
+
+    async def run(self, *, seconds: float, join: bool = True) -> SyncReport:
+        """Do what is due, oldest first, until nothing is, the service fails, or time is up. One
+        run at a time; with ``join`` off, another one that is under way is left to do it."""
+        if self._one_at_a_time.locked() and not join:
+            return SyncReport(waiting=await self.waiting(), fault="a delivery is under way")
+        ends = self._clock() + seconds
+        stores = list(self._stores)
+        report = SyncReport()
+        async with self._one_at_a_time:
+            while self._clock() < ends:
+                fault = await self._service.probe()
+                if fault is not None:  # nothing is taken that cannot be sent
+                    report = replace(report, fault=report.fault or fault)
+                    break
+                entry = await in_thread(lambda: self._outbox.take(stores))
+                if entry is None:
+                    break
+                report = await self._attempt(entry, report)
+        return replace(report, waiting=await self.waiting())
+
+    async def sync(self, *, dry_run: bool, seconds: float) -> SyncReport:
+        """Queue every file that the service does not hold as it is, and a tombstone for every one
+        that it holds and that is gone; then ``run``, postponed entries included."""
+        stores = list(self._stores)
+        snapshot = await in_thread(self._files.snapshot)
+        held = await in_thread(lambda: self._outbox.delivered(stores))
+        queued = await in_thread(lambda: self._outbox.queued(stores))
+        whole = {store_id(root) for root in snapshot.whole}
+        intents: list[tuple[str, str, Intent]] = []
+        unchanged = kept = 0
+        for name, digest in snapshot.digests.items():
+            key = self._store_of(name), name
+            if digest is None or (key in held and held[key].digest == digest):
+                unchanged += 1
+            else:
+                intents.append((*key, Intent.SEND))
+        for store, name in held:
+            if name in snapshot.digests:
+                continue
+            if store in whole:
+                intents.append((store, name, Intent.DELETE))
+            else:
+                kept += 1
+        if dry_run:
+            sent = sum(intent is Intent.SEND for _, _, intent in intents)
+            return SyncReport(sent, len(intents) - sent, unchanged, kept)
+        # What is queued already may be on its way just now, and must not be sent twice.
+        new = [(store, name, what) for store, name, what in intents if (store, name) not in queued]
+        await in_thread(lambda: self._outbox.add(new))
+        await in_thread(lambda: self._outbox.make_due(stores))
+        report = await self.run(seconds=seconds)
+        return replace(report, unchanged=unchanged, kept=kept)
+
+    def _store_of(self, name: str) -> str:
+        return store_id(self._files.root_of(name))
+
+    async def _attempt(self, entry: Entry, report: SyncReport) -> SyncReport:
+        try:
+            done = await self._do(entry)
+        except (MemoryServiceError, _Unseen) as error:
+            fault = str(error)
+            await in_thread(lambda: self._outbox.postpone(entry, fault))
+            return replace(report, failed=report.failed + 1, fault=report.fault or fault)
+        if done is Intent.SEND:
+            return replace(report, sent=report.sent + 1)
+        return replace(report, deleted=report.deleted + 1)
+
+    async def _do(self, entry: Entry) -> Intent:
+        """What an entry came to: a file that is gone by now is deleted, whatever was intended."""
+        item = await in_thread(lambda: self._read(entry))
+        before = await in_thread(lambda: self._outbox.held(entry.store, entry.name))
+        if item is None:
+            await self._obsolete((*before.ids, *entry.sent), "its file was deleted", None)
+            await in_thread(lambda: self._outbox.settle(entry, None))
+            return Intent.DELETE
+        digest = memory_digest(item.content, item.tags)
+        now = before if before.digest == digest else await self._send(entry, item, digest)
+        stale = [old for old in (*before.ids, *entry.sent) if old not in now.ids]
+        await self._obsolete(stale, "its file was changed", now.ids[0])
+        await in_thread(lambda: self._outbox.settle(entry, now))
+        return Intent.SEND
+
+    def _read(self, entry: Entry) -> MemoryItem | None:
+        """The file's memory; None when it is gone.
+
+        Raises:
+            _Unseen: it was to be sent, and it is not certain that it is gone.
+        """
+        try:
+            return self._files.get(entry.name)
+        except UnknownMemory:
+            snapshot = self._files.snapshot()
+            is_seen = self._stores[entry.store] in snapshot.whole
+            if entry.intent is Intent.DELETE or (is_seen and entry.name not in snapshot.digests):
+                return None
+        raise _Unseen(f"memory {entry.name!r} cannot be read now")
+
+    async def _send(self, entry: Entry, item: MemoryItem, digest: str) -> Delivered:
+        parts = new_memories(
+            entry.name, store=entry.store, digest=digest, content=item.content, tags=item.tags
+        )
+        ids: list[int] = []
+        if entry.sent_digest == digest:
+            ids += entry.sent
+        else:  # or a failure on the way would lose sight of them
+            await self._obsolete(entry.sent, "its file was changed", None)
+        for part in parts[len(ids) :]:
+            made: int | None = None
+            if entry.attempts > 1:
+                made = await self._service.find(part, within_seconds=CALL_SECONDS)
+            if made is None:
+                made = await self._service.create(part, within_seconds=CALL_SECONDS)
+            ids.append(made)
+            await in_thread(lambda: self._outbox.note_sent(entry, digest, ids))
+        return Delivered(digest, tuple(ids))
+
+    async def _obsolete(self, ids: Iterable[int], reason: str, by: int | None) -> None:
+        for memory_id in ids:
+            await self._service.obsolete(
+                memory_id, reason=reason, superseded_by=by, within_seconds=CALL_SECONDS
+            )
+
+
+class _Unseen(Exception):
+    """A file cannot be read, or its folder cannot be seen in full."""
+
+
+def store_id(root: Path) -> str:
+    """What tells a folder of memories apart from others, 16 hexadecimal digits."""
+    return hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:16]

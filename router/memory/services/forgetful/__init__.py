@@ -1,0 +1,1 @@
+"""Forgetful, a memory service, over its HTTP API or over MCP."""

@@ -1,0 +1,276 @@
+"""The memory service beside the files: when it is asked, and what its answers are worth.
+
+Every call is evidence of how the service is. One that fails, or is late, puts it behind a breaker
+for 30 seconds; then one trial decides. So a dead service costs one caller its patience and the
+others nothing, and no call is made only to see whether another could be.
+
+Forgetful gives the best matches but sorts them by importance, and older versions say no similarity.
+So answers are ordered anew: by the service's similarity where it gives one for each, else by the
+cosine of the local encoder and the share of the query's words that stand in the memory. Contents of
+more than 2,000 characters travel in parts, which come back as one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from pydantic import SecretStr
+
+from router.errors import EncoderError, MemoryServiceError
+from router.flight import in_thread
+from router.llm.breaker import BreakerState, CircuitBreaker
+from router.memory.model import MemoryItem, ScoreKind
+from router.memory.services.forgetful.http import HttpMemoryService
+from router.memory.services.forgetful.mcp import McpMemoryService
+from router.memory.services.forgetful.wire import (
+    MAX_CONTENT,
+    MAX_CONTEXT,
+    MAX_K,
+    MAX_TAGS,
+    MAX_TITLE,
+    MemoryService,
+    NewMemory,
+    Origin,
+    RemoteMemory,
+    RequestRefused,
+    ServiceLate,
+    ServiceResting,
+)
+from router.memory.texts.bm25 import content_terms
+from router.memory.texts.chunking import split
+from router.memory.texts.contents import readable, title_of
+from router.text import stems, tokens
+
+if TYPE_CHECKING:
+    from router.retrieval.encoders import Encoder
+
+LAYER: Final = "forgetful"
+PROBE_SECONDS: Final = 0.5
+FRESH_SECONDS: Final = 30.0
+"""How long it is remembered that the service is up, or down."""
+COSINE_SHARE: Final = 0.7
+"""Of a memory's score, against the share of the query's words; without similarities only."""
+_MAX_KEYWORDS: Final = 10
+
+T = TypeVar("T")
+
+
+def connect_service(
+    url: str, *, protocol: str = "http", token: SecretStr | None = None
+) -> MemoryService:
+    """The service behind a URL; nothing is sent yet.
+
+    Args:
+        url: such as ``http://127.0.0.1:8020``.
+        protocol: ``http`` or ``mcp``.
+        token: needed, like https, where the host is not this machine.
+
+    Raises:
+        ConfigurationError: the URL cannot be used, or ``mcp`` is not installed.
+    """
+    made = McpMemoryService if protocol == "mcp" else HttpMemoryService
+    return made(url, token=None if token is None else token.get_secret_value())
+
+
+class Forgetful:
+    """A memory service that may be slow, dead or silent about its scores. Belongs to one loop.
+
+    Args:
+        service: the connection; ``aclose`` closes it.
+        encoder: a local one, for services that give no similarity; None means words alone.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        service: MemoryService,
+        *,
+        encoder: Encoder | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._service = service
+        self._encoder = encoder
+        self._clock = clock
+        self._breaker = CircuitBreaker(failures=1, reset_seconds=FRESH_SECONDS, clock=clock)
+        self._heard: float | None = None
+        self._fault = ""
+
+    async def probe(self) -> str | None:
+        """Why the service cannot be used now; None when it can. Half a second at most; what is
+        known from any call of the last 30 seconds is not asked again."""
+        is_fresh = self._heard is not None and self._clock() - self._heard < FRESH_SECONDS
+        if is_fresh and self._breaker.state is BreakerState.CLOSED:
+            return None
+        try:
+            await self._call(self._service.probe, PROBE_SECONDS)
+        except MemoryServiceError as error:
+            return str(error)
+        return None
+
+    async def search(self, query: str, *, k: int, within_seconds: float) -> list[MemoryItem]:
+        """At most ``k`` items, best first: similarities of kind ``COSINE``, or scores in [-0.7, 1]
+        of kind ``FUSED`` where the service gives none.
+
+        Their attributes are ``title``, ``importance``, ``remote_ids`` and, if they were made from a
+        file, ``file`` and ``store``.
+
+        Raises:
+            MemoryServiceError: it failed, was late, or is left alone after a failure.
+        """
+        asked = min(MAX_K, 2 * k)  # parts of one file become one item
+        found = await self._call(lambda: self._service.search(query, k=asked), within_seconds)
+        scores, kind = await self._scores(query, found)
+        ranked = sorted(zip(scores, found, strict=True), key=lambda pair: -pair[0])
+        return _items(ranked, kind)[:k]
+
+    async def get(self, memory_id: int, *, within_seconds: float) -> MemoryItem:
+        """One memory; raises as ``search``."""
+        found = await self._call(lambda: self._service.get(memory_id), within_seconds)
+        return _item([found])
+
+    async def create(self, memory: NewMemory, *, within_seconds: float) -> int:
+        """Store one part of a file; its id. Raises as ``search``."""
+        return await self._call(lambda: self._service.create(memory), within_seconds)
+
+    async def find(self, memory: NewMemory, *, within_seconds: float) -> int | None:
+        """The id of a memory made from the same part of the same file, if the service finds one;
+        raises as ``search``."""
+        found = await self._call(
+            lambda: self._service.search(memory.content[:500], k=MAX_K), within_seconds
+        )
+        return next((each.id for each in found if each.origin == memory.origin), None)
+
+    async def obsolete(
+        self, memory_id: int, *, reason: str, superseded_by: int | None, within_seconds: float
+    ) -> None:
+        """Delete a memory, as far as the service does; one that is gone is deleted. Raises as
+        ``search``."""
+
+        async def work() -> None:
+            await self._service.obsolete(memory_id, reason=reason, superseded_by=superseded_by)
+
+        try:
+            await self._call(work, within_seconds)
+        except RequestRefused:
+            return
+
+    async def aclose(self) -> None:
+        await self._service.aclose()
+
+    async def _call(self, work: Callable[[], Awaitable[T]], seconds: float) -> T:
+        call = self._breaker.try_call()
+        if call is None:
+            raise ServiceResting(
+                f"the memory service is left alone for up to {FRESH_SECONDS:g} s after a failure: "
+                f"{self._fault}"
+            )
+        with call:
+            try:
+                async with asyncio.timeout(seconds):
+                    result = await work()
+            except RequestRefused:
+                call.succeeded()
+                raise
+            except TimeoutError:
+                call.failed()
+                self._fault = f"the memory service gave no answer within {seconds:g} s"
+                raise ServiceLate(self._fault) from None
+            except MemoryServiceError as error:
+                call.failed()
+                self._fault = str(error)
+                raise
+            call.succeeded()
+            self._heard = self._clock()
+            return result
+
+    async def _scores(
+        self, query: str, found: Sequence[RemoteMemory]
+    ) -> tuple[list[float], ScoreKind]:
+        similarities = [each.similarity for each in found if each.similarity is not None]
+        if len(similarities) == len(found):
+            return similarities, ScoreKind.COSINE
+        texts = [f"{each.title}\n{each.content}" for each in found]
+        wanted = set(content_terms(query))
+        shares = [len(wanted.intersection(stems(text))) / max(len(wanted), 1) for text in texts]
+        cosines = await self._cosines(query, texts)
+        if cosines is None:
+            return shares, ScoreKind.FUSED
+        return [
+            COSINE_SHARE * cosine + (1 - COSINE_SHARE) * share
+            for cosine, share in zip(cosines, shares, strict=True)
+        ], ScoreKind.FUSED
+
+    async def _cosines(self, query: str, texts: Sequence[str]) -> list[float] | None:
+        """Of each text with the query; None without an encoder that works."""
+        encoder = self._encoder
+        if encoder is None:
+            return None
+
+        def work() -> list[float]:
+            rows = encoder.encode([query, *texts])
+            return [float(value) for value in rows[1:] @ rows[0]]
+
+        try:
+            return work() if encoder.static else await in_thread(work)
+        except EncoderError:
+            return None
+
+
+def new_memories(
+    name: str, *, store: str, digest: str, content: str, tags: Sequence[str]
+) -> list[NewMemory]:
+    """A file's memory in parts that the service takes, cut between paragraphs or sentences."""
+    pieces = split(content, limit=MAX_CONTENT)
+    made = []
+    for number, piece in enumerate(pieces, start=1):
+        mark = "" if len(pieces) == 1 else f" ({number}/{len(pieces)})"
+        made.append(
+            NewMemory(
+                title=title_of(content)[: MAX_TITLE - len(mark)] + mark,
+                content=piece,
+                context=f"From the memory file {name}{mark}."[:MAX_CONTEXT],
+                keywords=tuple(dict.fromkeys(tokens(name)))[:_MAX_KEYWORDS],
+                tags=tuple(tags)[:MAX_TAGS],
+                origin=Origin(name, store, digest, number, len(pieces)),
+            )
+        )
+    return made
+
+
+def _items(ranked: Sequence[tuple[float, RemoteMemory]], kind: ScoreKind) -> list[MemoryItem]:
+    """One item a memory or a file, in the order and with the score of its best part."""
+    groups: dict[object, list[tuple[float, RemoteMemory]]] = {}
+    for score, memory in ranked:
+        origin = memory.origin
+        key = memory.id if origin is None else (origin.store, origin.name, origin.digest)
+        groups.setdefault(key, []).append((score, memory))
+    return [
+        _item([memory for _, memory in group]).scored(group[0][0], kind)
+        for group in groups.values()
+    ]
+
+
+def _item(memories: Sequence[RemoteMemory]) -> MemoryItem:
+    """One item of the parts of a file, or of one memory."""
+    parts = {0 if m.origin is None else m.origin.part: m for m in memories}
+    ordered = [parts[number] for number in sorted(parts)]
+    best, origin = memories[0], memories[0].origin
+    attributes: dict[str, str | int | tuple[str, ...]] = {
+        "title": readable(best.title),
+        "importance": best.importance,
+        "remote_ids": tuple(str(memory.id) for memory in ordered),
+    }
+    if origin is not None:
+        attributes |= {"file": origin.name, "store": origin.store}
+    return MemoryItem(
+        id=str(best.id),
+        layer=LAYER,
+        content=readable("\n\n".join(memory.content for memory in ordered)),
+        created=min(memory.created for memory in ordered),
+        tags=best.tags,
+        provenance=tuple(f"{LAYER}:{memory.id}" for memory in ordered),
+        attributes=attributes,
+    )

@@ -1,0 +1,96 @@
+"""One list out of what the files and the service found.
+
+The files are canonical. Where both hold the same content, the file's item stands and names both
+sources. What is taken is always decided over both lists in turn, by rank, before the cut: were the
+lists put one after the other, the first would fill the answer and the second be asked for nothing.
+Scores are not compared: BM25 has no bound, and the service's scale is its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import StrEnum
+from itertools import zip_longest
+from typing import Final
+
+from router.errors import InvalidRequest
+from router.memory.model import MemoryItem, ScoreKind
+from router.memory.texts.contents import content_key
+
+FILES_WEIGHT: Final = 0.6
+SERVICE_WEIGHT: Final = 0.4
+
+
+class MergeStrategy(StrEnum):
+    """How two ranked lists become one."""
+
+    PRIMARY_FIRST = "primary_first"
+    """Both are taken in turn; then those of the files stand first."""
+    UNION = "union"
+    """Both in turn: the files' first, the service's first, the files' second ..."""
+    WEIGHTED = "weighted"
+    """By weight divided by rank, so that each source's share of any answer is as its weight."""
+
+
+def merge(
+    files: Sequence[MemoryItem],
+    service: Sequence[MemoryItem],
+    *,
+    strategy: MergeStrategy,
+    limit: int,
+    weights: tuple[float, float] = (FILES_WEIGHT, SERVICE_WEIGHT),
+) -> list[MemoryItem]:
+    """At most ``limit`` items, none twice by content.
+
+    Args:
+        files: what the files gave, best first.
+        service: what the service gave, best first.
+        strategy: how they are put together. ``WEIGHTED`` gives scores of kind ``FUSED`` in (0, 1];
+            the others leave each item the score of its source.
+        limit: at least 1.
+        weights: of files and service; positive, and 1 together.
+
+    Raises:
+        InvalidRequest: the weights are not.
+    """
+    check_weights(weights)
+    ours, theirs = _distinct(files), _distinct(service)
+    both = {
+        key: _united(item, theirs[key]) if key in theirs else item for key, item in ours.items()
+    }
+    items = {key: item for key, item in theirs.items() if key not in ours} | both
+    if strategy is MergeStrategy.WEIGHTED:
+        scores: dict[str, float] = {}
+        for weight, source in zip(weights, (ours, theirs), strict=True):
+            for rank, key in enumerate(source, start=1):
+                scores[key] = scores.get(key, 0.0) + weight / rank
+        # Sorting is stable, and the files' come first: they win a tie, whatever the rounding.
+        best = sorted(scores, key=lambda key: round(scores[key], 12), reverse=True)[:limit]
+        return [items[key].scored(min(scores[key], 1.0), ScoreKind.FUSED) for key in best]
+    in_turn = [key for pair in zip_longest(ours, theirs) for key in pair if key is not None]
+    taken = list(dict.fromkeys(in_turn))[:limit]
+    if strategy is MergeStrategy.PRIMARY_FIRST:
+        taken.sort(key=lambda key: key not in ours)
+    return [items[key] for key in taken]
+
+
+def check_weights(weights: tuple[float, float]) -> None:
+    """Raise InvalidRequest unless both are positive and they are 1 together, within 0.01."""
+    if not all(math.isfinite(w) and w > 0 for w in weights) or abs(sum(weights) - 1) > 0.01:
+        raise InvalidRequest(f"weights: {weights} must be positive and 1 together")
+
+
+def _distinct(items: Sequence[MemoryItem]) -> dict[str, MemoryItem]:
+    """By content key; the first of each stands, with the provenance of all."""
+    found: dict[str, MemoryItem] = {}
+    for item in items:
+        key = content_key(item.content)
+        found[key] = _united(found[key], item) if key in found else item
+    return found
+
+
+def _united(item: MemoryItem, other: MemoryItem) -> MemoryItem:
+    provenance = tuple(dict.fromkeys(item.provenance + other.provenance))
+    return replace(item, provenance=provenance)

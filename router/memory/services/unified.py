@@ -1,0 +1,403 @@
+"""One way to all memories: the project's files, and the service that augments them.
+
+The files are canonical: they are written first, always searched, and win wherever both hold the
+same. The service finds by meaning what words do not. It may be absent, slow or dead, and an answer
+says so, but never waits for it longer than half a second; after a failure it is left alone for 30
+seconds. What it finds of a file is shown as that file says it now; of a file that is gone, nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from router.errors import InvalidRequest, MemoryServiceError, StoreError, UnknownMemory
+from router.flight import in_thread
+from router.memory.files.names import parse_name
+from router.memory.files.store import FileStore
+from router.memory.model import MAX_CONTENT_CHARACTERS, LayerStatus, MemoryItem
+from router.memory.services.delivery import Delivery, SyncReport, store_id
+from router.memory.services.forgetful.client import (
+    LAYER,
+    PROBE_SECONDS,
+    Forgetful,
+    connect_service,
+)
+from router.memory.services.forgetful.wire import ServiceLate, ServiceResting
+from router.memory.services.merge import (
+    FILES_WEIGHT,
+    SERVICE_WEIGHT,
+    MergeStrategy,
+    check_weights,
+    merge,
+)
+from router.memory.services.outbox import Intent, Outbox
+from router.memory.texts.contents import content_key, name_from
+from router.request import check_text
+
+if TYPE_CHECKING:
+    from router.retrieval.encoders import Encoder
+    from router.settings import MemorySettings
+
+NO_SERVICE: Final = "no memory service is set (setting memory.service.url)"
+MAX_QUERY: Final = 500
+MAX_LIMIT: Final = 100
+PATIENCE_SECONDS: Final = PROBE_SECONDS
+"""How long an answer from the files waits for the service."""
+ALONE_SECONDS: Final = 10.0
+"""How long the service may take when only it was asked."""
+SAVE_SECONDS: Final = 10.0
+SYNC_SECONDS: Final = 600.0
+_STATUS: Final = {ServiceLate: LayerStatus.TIMEOUT, ServiceResting: LayerStatus.SKIPPED}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReport:
+    """One source's part of an answer; it has a reason unless it just found something or nothing."""
+
+    status: LayerStatus
+    found: int
+    milliseconds: float
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "status": self.status.value,
+            "found": self.found,
+            "milliseconds": self.milliseconds,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class UnifiedAnswer:
+    """What a search found.
+
+    Attributes:
+        items: best first, none twice by content; each with the score of its source, or a score of
+            kind ``FUSED`` with the strategy ``weighted``.
+        files: how the files' part went.
+        service: how the service's part went.
+    """
+
+    items: tuple[MemoryItem, ...]
+    files: SourceReport
+    service: SourceReport
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain JSON types."""
+        return {
+            "items": [item.to_dict() for item in self.items],
+            "files": self.files.to_dict(),
+            "service": self.service.to_dict(),
+        }
+
+
+class ServiceFate(StrEnum):
+    """What has come of telling the service."""
+
+    DELIVERED = "delivered"
+    """It has confirmed."""
+    QUEUED = "queued"
+    """It will be told later."""
+    FAILED = "failed"
+    """It could not even be queued; ``sync`` finds the difference."""
+    OFF = "off"
+    """There is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaveReport:
+    """What became of a save or a deletion: the file's part is done, or an error was raised."""
+
+    name: str
+    service: ServiceFate
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, str]:
+        return {"name": self.name, "service": self.service.value, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class UnifiedStatus:
+    """How both sides are.
+
+    Attributes:
+        files: how many memories the files hold.
+        problems: what is left out of the files, and why.
+        service: ``up``, ``down`` or ``off``.
+        reason: why the service is down.
+        waiting: what the service has yet to be told.
+    """
+
+    files: int
+    problems: tuple[str, ...]
+    service: str
+    reason: str
+    waiting: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The status as plain JSON types."""
+        return {
+            "files": self.files,
+            "problems": list(self.problems),
+            "service": self.service,
+            "reason": self.reason,
+            "waiting": self.waiting,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSide:
+    """The service, with the outbox that belongs to it."""
+
+    service: Forgetful
+    outbox: Outbox
+
+
+class UnifiedMemory:
+    """Files and service as one. Belongs to one event loop; ``aclose`` it.
+
+    Args:
+        files: the canonical store.
+        side: the service and its outbox, closed by ``aclose``; None when there is none.
+    """
+
+    def __init__(self, files: FileStore, side: ServiceSide | None = None) -> None:
+        self._files = files
+        self._side = side
+        self._roots = {store_id(root): root for root in files.roots}
+        self._delivery = None if side is None else Delivery(files, side.service, side.outbox)
+
+    @property
+    def files(self) -> FileStore:
+        """The canonical store."""
+        return self._files
+
+    @classmethod
+    def open(cls, settings: MemorySettings, *, encoder: Encoder | None = None) -> UnifiedMemory:
+        """The memories that the settings name. The outbox of a service is a file beside the other
+        memories, one a URL: what one service was told says nothing about another. Blocks shortly.
+
+        Raises:
+            ConfigurationError: a pattern or the service's URL cannot be used.
+            StoreError: the outbox cannot be used.
+        """
+        files = FileStore(
+            settings.project_directory,
+            read_only=settings.read_only_patterns,
+            ignored=settings.ignored_patterns,
+        )
+        given = settings.service
+        if given.url is None:
+            return cls(files)
+        service = connect_service(given.url, protocol=given.protocol, token=given.token)
+        key = hashlib.sha256(given.url.rstrip("/").encode()).hexdigest()[:16]
+        outbox = Outbox(settings.directory / f"outbox-{key}.sqlite3", clock=time.time)
+        return cls(files, ServiceSide(Forgetful(service, encoder=encoder), outbox))
+
+    async def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        lexical_only: bool = False,
+        semantic_only: bool = False,
+        strategy: MergeStrategy | str = MergeStrategy.PRIMARY_FIRST,
+        weights: tuple[float, float] = (FILES_WEIGHT, SERVICE_WEIGHT),
+    ) -> UnifiedAnswer:
+        """What bears on a query, from both sources at once.
+
+        Args:
+            query: 1 to 500 characters of any language, with any signs.
+            limit: 1 to 100 items at most. The service gives 20 at most.
+            lexical_only: ask the files alone.
+            semantic_only: ask the service alone. If it is down the answer is empty and says why.
+            strategy: how the two lists become one.
+            weights: of files and service, for the strategy ``weighted``.
+
+        Raises:
+            InvalidRequest: an argument is out of its range, or both sources are excluded.
+        """
+        check_text("query", query, MAX_QUERY)
+        check_weights(weights)
+        if not 1 <= limit <= MAX_LIMIT:
+            raise InvalidRequest(f"limit: {limit} is not in 1 to {MAX_LIMIT}")
+        if lexical_only and semantic_only:
+            raise InvalidRequest("lexical_only and semantic_only exclude each other")
+        if strategy not in set(MergeStrategy):
+            raise InvalidRequest(f"strategy: {strategy!r} is none of {', '.join(MergeStrategy)}")
+        patience = ALONE_SECONDS if semantic_only else PATIENCE_SECONDS
+        (ours, files), (theirs, service) = await asyncio.gather(
+            self._search_files(query, limit) if not semantic_only else _unasked("semantic_only"),
+            self._search_service(query, limit, patience)
+            if not lexical_only
+            else _unasked("lexical_only"),
+        )
+        items = merge(ours, theirs, strategy=MergeStrategy(strategy), limit=limit, weights=weights)
+        return UnifiedAnswer(tuple(items), files, service)
+
+    async def get(self, name: str) -> MemoryItem:
+        """One memory: of the files by its name, or of the service as ``forgetful:17``.
+
+        Raises:
+            InvalidRequest: it is no name.
+            UnknownMemory: there is none; it suggests similar names.
+            MemoryServiceError: the service was meant and gave no answer.
+        """
+        kind, _, number = name.partition(":")
+        if kind == LAYER and number.isdecimal() and self._side is not None:
+            service = self._side.service
+            return await service.get(int(number), within_seconds=ALONE_SECONDS)
+        return await in_thread(lambda: self._files.get(name))
+
+    async def save(
+        self, content: str, *, name: str | None = None, tags: Sequence[str] = ()
+    ) -> SaveReport:
+        """Write a memory to its file, durably, and then tell the service, now or later.
+
+        Args:
+            content: 1 to 100,000 characters.
+            name: such as ``auth/login``; an existing memory of this name is replaced. None makes
+                one from the content, which never replaces another memory.
+            tags: labels, without commas.
+
+        Raises:
+            InvalidRequest: an argument cannot be used.
+            ReadOnlyMemory: a pattern protects the name.
+            StoreError: the file cannot be written.
+        """
+        check_text("content", content, MAX_CONTENT_CHARACTERS)
+        chosen = name if name is not None else await in_thread(lambda: self._free_name(content))
+        item = await in_thread(lambda: self._files.save(chosen, content, tags=tags))
+        return await self._tell(item.id, Intent.SEND)
+
+    async def delete(self, name: str) -> SaveReport:
+        """Delete a memory's file, durably, and then tell the service, now or later.
+
+        Raises:
+            UnknownMemory: there is no such file.
+            InvalidRequest, ReadOnlyMemory, StoreError: as for ``save``.
+        """
+        name = parse_name(name)
+        await in_thread(lambda: self._files.delete(name))
+        return await self._tell(name, Intent.DELETE)
+
+    async def sync(self, *, dry_run: bool = False, seconds: float = SYNC_SECONDS) -> SyncReport:
+        """Bring the service to the state of the files, never the other way round: changed files
+        are sent again, deleted ones marked obsolete.
+
+        Args:
+            dry_run: only count what would be done.
+            seconds: after which the rest is left for the next time.
+
+        Raises:
+            StoreError: the outbox cannot be used.
+        """
+        if self._delivery is None:
+            return SyncReport(fault=NO_SERVICE)
+        return await self._delivery.sync(dry_run=dry_run, seconds=seconds)
+
+    async def status(self) -> UnifiedStatus:
+        """How both sides are; takes half a second at most when the service is dead."""
+        names, problems = await in_thread(lambda: (self._files.names(), self._files.problems()))
+        if self._side is None or self._delivery is None:
+            return UnifiedStatus(len(names), problems, "off", NO_SERVICE, 0)
+        fault = await self._side.service.probe()
+        return UnifiedStatus(
+            files=len(names),
+            problems=problems,
+            service="up" if fault is None else "down",
+            reason=fault or "",
+            waiting=await self._delivery.waiting(),
+        )
+
+    async def aclose(self) -> None:
+        """Close connections and files. What is queued stays queued."""
+        if self._side is not None:
+            await self._side.service.aclose()
+            await in_thread(self._side.outbox.close)
+
+    async def _search_files(self, query: str, limit: int) -> tuple[list[MemoryItem], SourceReport]:
+        started = time.perf_counter()
+        items = await in_thread(lambda: self._files.search(query, k=limit))
+        return items, _report(items, started)
+
+    async def _search_service(
+        self, query: str, limit: int, patience: float
+    ) -> tuple[list[MemoryItem], SourceReport]:
+        if self._side is None:
+            return await _unasked(NO_SERVICE)
+        started = time.perf_counter()
+        try:
+            found = await self._side.service.search(query, k=limit, within_seconds=patience)
+        except MemoryServiceError as error:
+            spent = (time.perf_counter() - started) * 1000
+            return [], SourceReport(
+                _STATUS.get(type(error), LayerStatus.ERROR), 0, spent, str(error)
+            )
+        items = await in_thread(lambda: self._as_files_say(found))
+        return items, _report(items, started)
+
+    def _as_files_say(self, found: Sequence[MemoryItem]) -> list[MemoryItem]:
+        """What the service found, where it is of our files as they are now: their text under their
+        name, or nothing if they are gone."""
+        items: list[MemoryItem] = []
+        for item in found:
+            root = self._roots.get(str(item.attributes.get("store")))
+            if root is None:  # not made from a file of ours
+                items.append(item)
+                continue
+            try:
+                ours = self._files.get(str(item.attributes["file"]))
+            except UnknownMemory:
+                if not root.is_dir():  # the folder is away, not the memory
+                    items.append(item)
+                continue
+            except InvalidRequest:  # somebody else made up where it comes from
+                items.append(item)
+                continue
+            items.append(
+                replace(
+                    ours,
+                    provenance=ours.provenance + item.provenance,
+                    score=item.score,
+                    score_kind=item.score_kind,
+                )
+            )
+        return items
+
+    async def _tell(self, name: str, intent: Intent) -> SaveReport:
+        if self._delivery is None:
+            return SaveReport(name, ServiceFate.OFF)
+        try:
+            await self._delivery.queue(name, intent)
+            report = await self._delivery.run(seconds=SAVE_SECONDS, join=False)
+            if await self._delivery.is_waiting(name):
+                return SaveReport(name, ServiceFate.QUEUED, report.fault)
+        except StoreError as error:
+            return SaveReport(name, ServiceFate.FAILED, str(error))
+        return SaveReport(name, ServiceFate.DELIVERED)
+
+    def _free_name(self, content: str) -> str:
+        """A name made from the content that no other memory has."""
+        name = name_from(content)
+        with suppress(UnknownMemory):
+            if content_key(self._files.get(name).content) != content_key(content):
+                return f"{name}-{content_key(content)[:8]}"
+        return name
+
+
+def _report(items: Sequence[MemoryItem], started: float) -> SourceReport:
+    status = LayerStatus.OK if items else LayerStatus.EMPTY
+    return SourceReport(status, len(items), (time.perf_counter() - started) * 1000)
+
+
+async def _unasked(reason: str) -> tuple[list[MemoryItem], SourceReport]:
+    return [], SourceReport(LayerStatus.SKIPPED, 0, 0.0, reason)

@@ -1,0 +1,101 @@
+"""Consolidation candidates: counted, bounded, scoped, kept."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from router.errors import InvalidRequest, StoreError
+from router.memory.contexts.usage_patterns import QueryPatternTracker
+from router.memory.model import NOBODY, MemoryItem, Scope
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOW.timestamp()
+
+    def __call__(self) -> float:
+        self.now += 1
+        return self.now
+
+
+def item(number: int, scope: Scope = NOBODY) -> MemoryItem:
+    return MemoryItem(f"m{number}", "episodic", "something", NOW, scope=scope)
+
+
+def tracker(folder: Path, **options: int) -> QueryPatternTracker:
+    return QueryPatternTracker(folder / "patterns.sqlite3", clock=Clock(), **options)
+
+
+def ids(tracker: QueryPatternTracker, least: int, scope: Scope = NOBODY) -> list[tuple[str, int]]:
+    found = tracker.get_consolidation_candidates(least, scope=scope)
+    return [(candidate.id, candidate.retrievals) for candidate in found]
+
+
+async def test_candidates_are_those_retrieved_often_enough_most_often_first(tmp_path: Path) -> None:
+    counts = tracker(tmp_path)
+    await counts.record([item(1), item(2), item(3)])
+    await counts.record([item(2), item(3)])
+    await counts.record([item(3)])
+    assert ids(counts, 2) == [("m3", 3), ("m2", 2)]
+    counts.close()
+
+
+async def test_counts_outlive_the_process(tmp_path: Path) -> None:
+    first = tracker(tmp_path)
+    await first.record([item(1)])
+    first.close()
+    second = tracker(tmp_path)
+    await second.record([item(1)])
+    assert ids(second, 2) == [("m1", 2)]
+    second.close()
+
+
+async def test_beyond_the_bound_the_longest_unasked_is_forgotten(tmp_path: Path) -> None:
+    counts = tracker(tmp_path, max_tracked=2)
+    for number in (1, 2, 1, 3):
+        await counts.record([item(number)])
+    assert ids(counts, 1) == [("m1", 2), ("m3", 1)]
+    counts.close()
+
+
+async def test_candidates_of_another_scope_are_not_shown(tmp_path: Path) -> None:
+    counts = tracker(tmp_path)
+    await counts.record([item(1, Scope(user="ann")), item(2)])
+    assert ids(counts, 1, Scope(user="bob")) == [("m2", 1)]
+    assert sorted(ids(counts, 1, Scope(user="ann"))) == [("m1", 1), ("m2", 1)]
+    counts.close()
+
+
+async def test_nothing_below_one_retrieval_can_be_asked_for(tmp_path: Path) -> None:
+    counts = tracker(tmp_path)
+    with pytest.raises(InvalidRequest, match="min_retrievals"):
+        counts.get_consolidation_candidates(0)
+    counts.close()
+
+
+async def test_forgotten_counts_are_gone(tmp_path: Path) -> None:
+    counts = tracker(tmp_path)
+    await counts.record([item(1)])
+    counts.clear()
+    assert ids(counts, 1) == []
+    counts.close()
+
+
+def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+    (tmp_path / "patterns.sqlite3").write_bytes(b"not a database" * 100)
+    with pytest.raises(StoreError, match=r"patterns\.sqlite3"):
+        tracker(tmp_path)
+
+
+async def test_equal_ids_of_two_scopes_are_counted_apart(tmp_path: Path) -> None:
+    counts = tracker(tmp_path)
+    ada, bob = Scope(user="ada"), Scope(user="bob")
+    await counts.record([item(1, ada), item(1, bob)])
+    await counts.record([item(1, bob)])
+    assert (ids(counts, 1, ada), ids(counts, 1, bob)) == ([("m1", 1)], [("m1", 2)])
+    counts.close()

@@ -1,0 +1,236 @@
+"""The file store among strangers' names, links, files and patterns, and when it is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from router.errors import ConfigurationError, InvalidRequest, RouterError, UnknownMemory
+from router.memory.files.names import NamePatterns, check_new_name, parse_name
+from router.memory.files.store import FileStore
+
+
+@pytest.fixture
+def memories(tmp_path: Path) -> Path:
+    folder = tmp_path / "project" / ".serena" / "memories"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def files(tmp_path: Path, memories: Path) -> FileStore:
+    return FileStore(tmp_path / "project", global_folder=tmp_path / "home")
+
+
+_HOSTILE = st.lists(
+    st.sampled_from(
+        ["..", ".", "", "/", "\\", "mem:", ".md", "~", "a", "global", "C:", "\0", "\n", "é", " "]
+    )
+    | st.text(max_size=5),
+    max_size=8,
+).map("".join) | st.lists(st.sampled_from(["..", "a", "global", ""]), max_size=6).map("/".join)
+
+
+@given(name=_HOSTILE)
+@settings(max_examples=200)
+def test_no_name_leads_out_of_the_folders(
+    tmp_path_factory: pytest.TempPathFactory, name: str
+) -> None:
+    top = tmp_path_factory.mktemp("top")
+    files = FileStore(top / "in" / "project", global_folder=top / "in" / "home")
+    for call in (files.get, files.delete, lambda n: files.save(n, "x"), files.get, files.delete):
+        with contextlib.suppress(RouterError):
+            call(name)
+    assert {path.name for path in top.iterdir()} <= {"in"}
+    memories = top / "in" / "project" / ".serena" / "memories"
+    inside = (memories, top / "in" / "home")
+    for path in top.rglob("*"):
+        assert path.is_dir() or any(path.is_relative_to(folder) for folder in inside)
+
+
+@given(name=_HOSTILE)
+def test_a_parsed_name_parses_to_itself(name: str) -> None:
+    try:
+        parsed = parse_name(name)
+    except InvalidRequest:
+        return
+    assert parse_name(parsed) == parsed
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("../x", "a/../b", "/etc/x", "\\x", "a//b", "a/", "", "global", ".hidden", "a/.b"),
+        *("a\0b", "x" * 201, "é" * 101, "/".join("abcdefghi"), " /a"),
+    ],
+)
+def test_names_that_are_no_names_are_refused(files: FileStore, name: str) -> None:
+    with pytest.raises(InvalidRequest):
+        files.save(name, "x")
+
+
+@pytest.mark.parametrize("name", ["con", "a/NUL.txt", "a:b", "what?", "a.", "a /b", "com1"])
+def test_names_that_windows_cannot_hold_are_not_given(name: str) -> None:
+    with pytest.raises(InvalidRequest):
+        check_new_name(name)
+
+
+def test_links_are_followed_within_the_folder_only(
+    files: FileStore, memories: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "key.md").write_text("hunter2", encoding="utf-8")
+    (memories / "real").mkdir()
+    (memories / "real" / "a.md").write_text("alpha", encoding="utf-8")
+    (memories / "alias").symlink_to(memories / "real")
+    (memories / "out").symlink_to(tmp_path / "secret")
+    (memories / "file.md").symlink_to(tmp_path / "secret" / "key.md")
+    (memories / "real" / "loop").symlink_to(memories)
+    assert files.names() == ("alias/a", "real/a")
+    assert files.search("hunter2", k=5) == []
+    assert sum("leads out" in problem for problem in files.problems()) == 2
+    with pytest.raises(InvalidRequest, match="leads out"):
+        files.save("out/new", "x")
+    assert sorted(path.name for path in (tmp_path / "secret").iterdir()) == ["key.md"]
+
+
+def test_the_root_itself_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "project" / ".serena").mkdir(parents=True)
+    (tmp_path / "project" / ".serena" / "memories").symlink_to(tmp_path / "elsewhere")
+    files = FileStore(tmp_path / "project", global_folder=tmp_path / "home")
+    files.save("auth/login", "Tokens.")
+    assert files.get("auth/login").content == "Tokens."
+
+
+def test_a_folder_named_global_is_not_mistaken_for_the_global_memories(
+    files: FileStore, memories: Path
+) -> None:
+    (memories / "global").mkdir()
+    (memories / "global" / "a.md").write_text("x", encoding="utf-8")
+    assert files.names() == ()
+
+
+def test_files_that_cannot_be_read_are_reported_and_the_rest_is_found(
+    files: FileStore, memories: Path
+) -> None:
+    (memories / "good.md").write_text("token", encoding="utf-8")
+    (memories / "latin.md").write_bytes(b"caf\xe9")
+    (memories / "huge.md").write_bytes(b"x" * 500_000)
+    (memories / "long.md").write_bytes(b"x" * 100_001)
+    (memories / "empty.md").write_bytes(b"")
+    os.mkfifo(memories / "pipe.md")
+    (memories / "gone.md").symlink_to(memories / "nothing.md")
+    (memories / "x.md.md").write_text("token", encoding="utf-8")
+    assert [item.id for item in files.search("token", k=9)] == ["good", "x"]
+    reported = sorted(Path(problem.split(": ")[0]).name for problem in files.problems())
+    assert reported == ["empty.md", "gone.md", "huge.md", "latin.md", "long.md", "pipe.md"]
+    assert files.problems() == files.problems()
+    assert files.snapshot().digests["latin"] is None
+    with pytest.raises(UnknownMemory):
+        files.get("latin")
+
+
+def test_a_file_that_becomes_readable_is_found(files: FileStore, memories: Path) -> None:
+    (memories / "a.md").write_bytes(b"\xff")
+    assert len(files.problems()) == 1
+    (memories / "a.md").write_bytes(b"token")
+    assert files.problems() == ()
+    assert files.get("a").content == "token"
+
+
+def test_control_characters_are_shown_not_hidden(files: FileStore, memories: Path) -> None:
+    (memories / "log.md").write_bytes(b"\x1b[31mred\x00")
+    assert files.get("log").content == "\ufffd[31mred\ufffd"
+
+
+def test_a_link_to_nothing_hides_nothing(files: FileStore, memories: Path) -> None:
+    (memories / "gone.md").symlink_to(memories / "nothing.md")
+    assert files.snapshot().whole == {memories}
+
+
+def test_a_folder_that_is_away_is_known_not_to_be_seen_in_full(tmp_path: Path) -> None:
+    files = FileStore(tmp_path / "project", global_folder=tmp_path / "home")
+    assert files.snapshot().whole == frozenset()
+    files.save("a", "x")
+    assert files.snapshot().whole == {files.roots[0]}
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *("(", "[a", "(a+)+", "(a|a)*", "((a)|b)+", "(?:x*)*", r"(\w+\s?)+", ".*.*.*.*"),
+        *("x" * 201, "(a?){9}", "a{99999999999}"),
+    ],
+)
+def test_malformed_and_costly_patterns_are_refused(pattern: str) -> None:
+    with pytest.raises(ConfigurationError):
+        NamePatterns("ignored_patterns", [pattern])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "matches"),
+    [
+        ("auth/.*", "auth/login", True),
+        ("auth", "auth/login", False),
+        (r"(draft|tmp)/.+?\.old", "tmp/x.old", True),
+        (r"[^/()*]+", "plain", True),
+        (r"\(a\)+", "(a))", True),
+    ],
+)
+def test_patterns_match_whole_names(pattern: str, name: str, matches: bool) -> None:
+    assert NamePatterns("ignored_patterns", [pattern]).match(name) is matches
+
+
+def test_accepted_patterns_take_no_time_even_on_the_worst_name() -> None:
+    patterns = NamePatterns("ignored_patterns", [".*a.*a.*b"])
+    started = time.process_time()
+    assert not patterns.match("a" * 200)
+    assert time.process_time() - started < 5
+
+
+_WRITER = """
+    import sys
+    from pathlib import Path
+    from router.memory.files.store import FileStore
+    files = FileStore(Path(sys.argv[1]), global_folder=Path(sys.argv[1]) / "home")
+    for number in range(10**9):
+        files.save("a", f"{number % 10}" * 50_000)
+        if number == 3:
+            print("ready", flush=True)
+"""
+
+
+def test_a_writer_that_is_killed_leaves_a_whole_memory(tmp_path: Path) -> None:
+    files = FileStore(tmp_path, global_folder=tmp_path / "home")
+    for _ in range(3):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(_WRITER), str(tmp_path)], stdout=subprocess.PIPE
+        )
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        writer.stdout.close()
+        content = files.get("a").content
+        assert content == content[0] * 50_000
+        assert files.names() == ("a",)
+
+
+def test_what_a_killed_writer_left_is_swept_up_later(files: FileStore, memories: Path) -> None:
+    old, new = memories / ".old.tmp", memories / ".new.tmp"
+    old.touch()
+    new.touch()
+    os.utime(old, (0, 0))
+    files.save("a", "x")
+    assert (old.exists(), new.exists()) == (False, True)

@@ -1,0 +1,97 @@
+"""A query as the layers read it: terms, names, time."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from memory.remembered import NOW, period_of
+
+from router.errors import InvalidRequest
+from router.memory.query.rewrite import MAX_ENTITIES, rewrite
+from router.text import STOPWORDS
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("What did we decide about the payment module?", ("decide", "payment", "module")),
+        ("What broke in the importer last week?", ("broke", "importer")),
+        ("Which bugs did we fix in March?", ("bugs", "fix")),
+        ("Which bugs did we fix yesterday in the parser?", ("bugs", "fix", "parser")),
+        ("the elastic index", ("elastic", "index")),
+        ("What did we do?", ()),
+        ("Wer hat das Budget freigegeben?", ("wer", "hat", "das", "budget", "freigegeben")),
+    ],
+)
+def test_terms_are_the_words_about_the_matter_and_not_about_the_time(
+    text: str, terms: tuple[str, ...]
+) -> None:
+    assert rewrite(text, now=NOW).terms == terms
+
+
+@pytest.mark.parametrize(
+    ("text", "entities"),
+    [
+        ("What did Anna Weber say?", ("Anna Weber",)),
+        ("Ask Dr. Okafor about Lagos", ("Okafor", "Lagos")),
+        ("What is JWT?", ("JWT",)),
+        ("JWT or cookies?", ("JWT",)),
+        ("Which functions call calculateShipping?", ("calculateShipping",)),
+        ("Who extends BaseHandler and user_id?", ("BaseHandler", "user_id")),
+        ("Update README.md and src/auth/login.py", ("README.md", "src/auth/login.py")),
+        ("Does std::vector leak?", ("std::vector",)),
+        ("Why does `make all` fail?", ("make all",)),
+        ('Find "connection reset by peer"', ("connection reset by peer",)),
+        ("What does 'address in use' mean?", ("address in use",)),
+        ("Is #12 a duplicate of CORE-77, @mina?", ("#12", "CORE-77", "@mina")),
+        ("Open https://example.org/a?b=1 please", ("https://example.org/a?b=1",)),
+        ("What's Maria's role?", ("Maria",)),
+        ("I think I'm done", ()),
+        ("What happened on Monday in Porto?", ("Porto",)),
+        ("Stop. The parser failed. Tell me why.", ()),
+        ("Don't forget the 'why' of it", ("why",)),
+    ],
+)
+def test_entities_are_names_as_written(text: str, entities: tuple[str, ...]) -> None:
+    assert rewrite(text, now=NOW).entities == entities
+
+
+def test_the_period_is_what_the_text_says_about_time() -> None:
+    asked = rewrite("What did we do last week?", now=NOW)
+    assert asked.period == period_of("last week", NOW)
+    assert asked.now == NOW
+
+
+def test_an_update_is_not_about_time() -> None:
+    assert rewrite("Update the README", now=NOW).period is None
+
+
+@pytest.mark.parametrize("text", ["", " \n", "a\x00b", "\ud800", "x" * 2_001])
+def test_what_is_no_query_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="query"):
+        rewrite(text, now=NOW)
+
+
+def test_a_now_without_a_time_zone_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="time zone"):
+        rewrite("yesterday", now=datetime(2024, 5, 15, 12))
+
+
+@settings(max_examples=200)
+@given(
+    st.text(
+        st.one_of(st.characters(exclude_categories=["Cs", "Cc"]), st.sampled_from("aB_./'\"`@# ")),
+        min_size=1,
+        max_size=300,
+    ).filter(lambda text: not text.isspace())
+)
+def test_any_text_gives_words_and_names_that_stand_in_it(text: str) -> None:
+    asked = rewrite(text, now=NOW)
+    assert asked.text == text
+    assert STOPWORDS.isdisjoint(asked.terms)
+    assert len(asked.entities) <= MAX_ENTITIES
+    assert len(set(asked.entities)) == len(asked.entities)
+    assert all(name in text for name in asked.entities)

@@ -1,0 +1,151 @@
+"""What a sentence says about time, and what only looks like it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memory.remembered import NOW, period_of
+
+from router.memory.model import Period
+from router.memory.query.time_expressions import find_period
+
+
+def day(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "end"),
+    [
+        ("What did we do yesterday?", "2024-05-14", "2024-05-15"),
+        ("the bug from the day before yesterday", "2024-05-13", "2024-05-14"),
+        ("what is on today's list", "2024-05-15", "2024-05-16"),
+        ("What is due tomorrow?", "2024-05-16", "2024-05-17"),
+        ("what broke this morning", "2024-05-15T05:00", "2024-05-15T12:00"),
+        ("who was on call last night", "2024-05-14T18:00", "2024-05-15T06:00"),
+        ("yesterday evening", "2024-05-14T18:00", "2024-05-15T00:00"),
+        ("What did we do last week?", "2024-05-06", "2024-05-13"),
+        ("plans for next week", "2024-05-20", "2024-05-27"),
+        ("commits this month", "2024-05-01", "2024-06-01"),
+        ("the budget of last quarter", "2024-01-01", "2024-04-01"),
+        ("goals of last year", "2023-01-01", "2024-01-01"),
+        ("last weekend", "2024-05-11", "2024-05-13"),
+        ("What happened in March?", "2024-03-01", "2024-04-01"),
+        ("what happened in May", "2024-05-01", "2024-06-01"),
+        ("back in December we chose Redis", "2023-12-01", "2024-01-01"),
+        ("last december", "2023-12-01", "2024-01-01"),
+        ("the outage in June 2022", "2022-06-01", "2022-07-01"),
+        ("what changed in 2021", "2021-01-01", "2022-01-01"),
+        ("the release on 2024-05-02", "2024-05-02", "2024-05-03"),
+        ("logs of 2024/5/2", "2024-05-02", "2024-05-03"),
+        ("What did Caroline do on 8 May 2023?", "2023-05-08", "2023-05-09"),
+        ("What did Caroline do on May 8th, 2023?", "2023-05-08", "2023-05-09"),
+        ("the call on the 3rd of may", "2024-05-03", "2024-05-04"),
+        ("what was said on 20 June", "2023-06-20", "2023-06-21"),
+        ("last Tuesday", "2024-05-14", "2024-05-15"),
+        ("last Wednesday", "2024-05-08", "2024-05-09"),
+        ("what did she say on Friday", "2024-05-10", "2024-05-11"),
+        ("Friday morning", "2024-05-10T05:00", "2024-05-10T12:00"),
+        ("the report is due on Friday", "2024-05-17", "2024-05-18"),
+        ("next Friday", "2024-05-17", "2024-05-18"),
+        ("three days ago", "2024-05-12", "2024-05-13"),
+        ("two weeks ago", "2024-04-28", "2024-05-05"),
+        ("2 months ago", "2024-03-01", "2024-04-01"),
+        ("a year ago", "2023-01-01", "2024-01-01"),
+        ("an hour ago", "2024-05-15T09:00", "2024-05-15T10:00"),
+        ("a few days ago", "2024-05-09T10:30", "2024-05-14T10:30:01"),
+        ("in the last 3 days", "2024-05-12T10:30", "2024-05-15T10:30:01"),
+        ("over the past week", "2024-05-08T10:30", "2024-05-15T10:30:01"),
+        ("what have we done recently", "2024-05-08T10:30", "2024-05-15T10:30:01"),
+        ("what did I just now say", "2024-05-15T09:30", "2024-05-15T10:30:01"),
+        ("everything since Monday", "2024-05-13", "2024-05-15T10:30:01"),
+        ("after 3 May", "2024-05-04", "2024-05-15T10:30:01"),
+        ("between March and May", "2024-03-01", "2024-06-01"),
+        ("between November and February", "2023-11-01", "2024-03-01"),
+        ("from Monday to Tuesday", "2024-05-13", "2024-05-15"),
+        ("before June 2023", "0001-01-02", "2023-06-01"),
+        ("due by Friday", "0001-01-02", "2024-05-18"),
+        ("due by March", "0001-01-02", "2025-04-01"),
+        ("last summer", "2023-06-01", "2023-09-01"),
+        ("in the summer of 2022", "2022-06-01", "2022-09-01"),
+    ],
+)
+def test_a_phrase_about_time_means_this_period(text: str, start: str, end: str) -> None:
+    wanted = Period(day(start), day(end))
+    assert period_of(text, NOW) == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Update the README",
+        "May I ask something?",
+        "this may be wrong",
+        "8 may fail",
+        "What did May say?",
+        "June said hi to April",
+        "march on",
+        "give me a second",
+        "the date picker",
+        "the last minute change",
+        "elastic search",
+        "weekly report",
+        "release v2024-05-02-beta",
+        "/var/log/2024-05-02/app.log",
+        "31 February",
+        "9999 years ago",
+        "port 2024",
+        "notes from 2021",
+        "What is JWT?",
+        "",
+    ],
+)
+def test_this_says_nothing_about_time(text: str) -> None:
+    assert period_of(text, NOW) is None
+
+
+def test_the_words_about_time_can_be_taken_out() -> None:
+    text = "What did we decide about Redis between March and May, in short?"
+    found = find_period(text, NOW)
+    assert found is not None
+    assert text[slice(*found.span)] == "between March and May"
+    assert found.removed_from(text) == "What did we decide about Redis , in short?"
+
+
+def test_days_are_those_of_the_time_zone_of_now() -> None:
+    zone = timezone(timedelta(hours=9))
+    late = datetime(2024, 5, 16, 2, 0, tzinfo=zone)  # still the 15th in UTC
+    midnight = datetime(2024, 5, 16, tzinfo=zone)
+    assert period_of("today", late) == Period(midnight, midnight + timedelta(days=1))
+
+
+WORDS = st.sampled_from(
+    """last next this previous week weekend month quarter year monday Friday March May may june
+    2023 2024-02-30 31 8th 0 12 a few two couple of days weeks minutes hours ago since between and
+    from to until by before after yesterday tomorrow today morning night recently summer winter in
+    on the at due will remind 9999 deploy , . ?""".split()
+)
+TEXTS = st.lists(WORDS, max_size=10).map(" ".join) | st.text(max_size=80)
+MOMENTS = st.datetimes(timezones=st.just(UTC))
+
+
+@given(TEXTS, MOMENTS)
+def test_a_period_begins_before_it_ends_and_comes_from_the_text(text: str, now: datetime) -> None:
+    found = find_period(text, now)
+    if found is not None:
+        assert found.period.start < found.period.end
+        assert found.period.start.tzinfo is not None
+        assert 0 <= found.span[0] < found.span[1] <= len(text)
+
+
+@given(TEXTS, MOMENTS)
+def test_the_same_question_at_the_same_time_means_the_same(text: str, now: datetime) -> None:
+    assert find_period(text, now) == find_period(text, now)
+
+
+@given(TEXTS, MOMENTS)
+def test_white_space_around_a_text_changes_nothing(text: str, now: datetime) -> None:
+    assert period_of(f"  {text}  ", now) == period_of(text, now)

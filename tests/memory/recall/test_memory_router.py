@@ -1,0 +1,414 @@
+"""The memory router: which layers are read, what is cached, and what feedback changes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scripted_layers import (
+    Clock,
+    LoopLayer,
+    RaisingLayer,
+    TableClassifier,
+    WaitingLayer,
+    classified,
+    remembered,
+)
+
+from router.errors import InvalidRequest, LayerError
+from router.memory.model import (
+    NOBODY,
+    AnyLayer,
+    Classification,
+    LayerQuery,
+    LayerStatus,
+    MemoryItem,
+    QueryType,
+    Scope,
+)
+from router.memory.recall.answers import MemoryRoute
+from router.memory.recall.memory_router import CACHE_SECONDS, MAX_K, MemoryRouter
+from router.memory.recall.weights import LayerWeights
+
+AUTH = "continue working on auth"
+JWT = "what is jwt?"
+AMPLE = 30.0
+
+
+def table() -> TableClassifier:
+    return TableClassifier(
+        **{
+            AUTH: classified("session", "project", secondary=["graph", "episodic"]),
+            JWT: classified("semantic", types=(QueryType.FACTUAL,)),
+        }
+    )
+
+
+def layers() -> list[LoopLayer]:
+    names = ("session", "project", "graph", "episodic", "semantic")
+    return [LoopLayer(name, f"{name} on auth") for name in names]
+
+
+@asynccontextmanager
+async def routing(installed: Sequence[AnyLayer], **options: Any) -> AsyncIterator[MemoryRouter]:
+    defaults: dict[str, Any] = {
+        "classifier": table(),
+        "clock": Clock(),
+        "monotonic": Clock(0.0),
+        "layer_deadline_seconds": AMPLE,
+        "deadline_seconds": AMPLE,
+    }
+    router = MemoryRouter(installed, **(defaults | options))
+    try:
+        yield router
+    finally:
+        await router.aclose()
+
+
+def read(route: MemoryRoute) -> list[str]:
+    return [report.layer for report in route.results]
+
+
+async def test_the_layers_that_the_query_calls_for_are_read_heaviest_first() -> None:
+    async with routing(layers()) as router:
+        route = await router.route(AUTH, scope=NOBODY)
+    assert [(report.layer, report.weight) for report in route.results] == [
+        ("session", 1.0),
+        ("project", 0.9),
+    ]
+    assert [choice.name for choice in route.secondary] == ["graph", "episodic"]
+    assert route.stats.layers_queried == 2
+
+
+async def test_a_query_that_needs_no_memory_reads_none() -> None:
+    installed = layers()
+    async with routing(installed) as router:
+        route = await router.route("thank you", scope=NOBODY)
+    assert route.results == ()
+    assert sum(layer.calls for layer in installed) == 0
+
+
+async def test_layers_that_are_not_installed_are_passed_over() -> None:
+    async with routing([LoopLayer("project"), LoopLayer("episodic")]) as router:
+        route = await router.route(AUTH, scope=NOBODY)
+    assert read(route) == ["project"]
+    assert [choice.name for choice in route.secondary] == ["episodic"]
+
+
+async def test_where_no_primary_layer_is_installed_the_best_other_one_is_read() -> None:
+    async with routing([LoopLayer("episodic"), LoopLayer("graph")]) as router:
+        route = await router.route(AUTH, scope=NOBODY)
+    assert read(route) == ["graph"]
+
+
+async def test_named_layers_are_read_whatever_the_query_asks_for() -> None:
+    async with routing(layers()) as router:
+        route = await router.route("thank you", scope=NOBODY, layers=["graph", "semantic"])
+    assert read(route) == ["graph", "semantic"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"query": " "}, "query: empty"),
+        ({"query": "x" * 2001}, "query: 2,001 characters; at most 2,000"),
+        ({"k": 0}, "k: 0 is no whole number from 1 to 100"),
+        ({"k": MAX_K + 1}, "k: 101 is no whole number from 1 to 100"),
+        ({"layers": ["nowhere"]}, "layers: no layer is named 'nowhere'"),
+        ({"layers": "graph"}, "layers: expected a list of names, not one string"),
+    ],
+)
+async def test_an_argument_that_cannot_be_used_is_named(
+    arguments: dict[str, Any], message: str
+) -> None:
+    async with routing(layers()) as router:
+        call: dict[str, Any] = {"query": AUTH, "scope": NOBODY}
+        with pytest.raises(InvalidRequest, match=message):
+            await router.route(**(call | arguments))
+
+
+async def test_partial_results_are_kept_unless_the_caller_is_strict() -> None:
+    broken = RaisingLayer("project", ValueError("no"))
+    async with routing([LoopLayer("session", "here"), broken]) as router:
+        route = await router.route(AUTH, scope=NOBODY)
+        assert [report.status for report in route.results] == [LayerStatus.OK, LayerStatus.ERROR]
+        with pytest.raises(LayerError, match="layer project: error: ValueError: no"):
+            await router.route(AUTH, scope=NOBODY, strict=True)
+
+
+async def test_a_classifier_that_takes_long_leaves_the_layers_their_time() -> None:
+    clock = Clock(0.0)
+
+    class Slow(TableClassifier):
+        async def aclassify(self, query: str) -> Classification:
+            clock.now += 10 * AMPLE
+            return classified("session")
+
+    async with routing(layers(), classifier=Slow(), monotonic=clock) as router:
+        assert read(await router.route(AUTH, scope=NOBODY)) == ["session"]
+
+
+async def test_the_overall_deadline_bounds_the_route() -> None:
+    waiting = WaitingLayer("session")
+    async with routing([waiting], deadline_seconds=0.02) as router:
+        route = await router.route(AUTH, scope=NOBODY)
+    assert route.results[0].status is LayerStatus.TIMEOUT
+
+
+async def test_an_equal_query_is_answered_from_the_cache_under_an_id_of_its_own() -> None:
+    installed = layers()
+    async with routing(installed) as router:
+        first = await router.route(AUTH, scope=NOBODY)
+        again = await router.route(AUTH.capitalize() + ".", scope=NOBODY)
+    assert not first.stats.cache_hit
+    assert again.stats.cache_hit
+    assert again.results == first.results
+    assert again.query == "Continue working on auth."
+    assert again.id != first.id
+    assert installed[0].calls == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"scope": Scope(user="alice")},
+        {"k": 6},
+        {"layers": ["session"]},
+        {"query": "continue working on auth?"},
+    ],
+)
+async def test_a_call_that_differs_in_anything_is_answered_anew(change: dict[str, Any]) -> None:
+    async with routing(layers()) as router:
+        call: dict[str, Any] = {"query": AUTH, "scope": NOBODY, "k": 5, "layers": None}
+        await router.route(**call)
+        assert not (await router.route(**(call | change))).stats.cache_hit
+        assert (await router.route(**call)).stats.cache_hit
+
+
+async def test_a_partial_answer_is_not_cached() -> None:
+    raising = RaisingLayer("session", ValueError())
+    async with routing([raising]) as router:
+        await router.route(AUTH, scope=NOBODY)
+        raising.error = None
+        route = await router.route(AUTH, scope=NOBODY)
+    assert not route.stats.cache_hit
+    assert route.results[0].status is LayerStatus.EMPTY
+
+
+async def test_an_answer_is_forgotten_after_five_minutes() -> None:
+    monotonic = Clock(0.0)
+    async with routing(layers(), monotonic=monotonic) as router:
+        await router.route(AUTH, scope=NOBODY)
+        monotonic.now = CACHE_SECONDS - 1
+        assert (await router.route(AUTH, scope=NOBODY)).stats.cache_hit
+        monotonic.now = CACHE_SECONDS
+        assert not (await router.route(AUTH, scope=NOBODY)).stats.cache_hit
+
+
+async def test_a_write_drops_what_was_cached_before_it() -> None:
+    writes = [0]
+    session = LoopLayer("session")
+    async with routing([session], generation=lambda: writes[0]) as router:
+        await router.route(AUTH, scope=NOBODY)
+        session.items = [remembered("session", "written since")]
+        writes[0] += 1
+        route = await router.route(AUTH, scope=NOBODY)
+    assert [item.content for item in route.results[0].items] == ["written since"]
+
+
+async def test_what_was_read_before_a_write_is_not_served_after_it() -> None:
+    writes = [0]
+    slow = WaitingLayer("session")
+    async with routing([slow], generation=lambda: writes[0]) as router:
+        early = asyncio.ensure_future(router.route(AUTH, scope=NOBODY))
+        await slow.begun.wait()
+        writes[0] += 1
+        slow.go.set()
+        await early
+        assert not (await router.route(AUTH, scope=NOBODY)).stats.cache_hit
+
+
+async def test_yesterday_is_another_day_after_midnight() -> None:
+    clock = Clock(datetime(2026, 11, 20, 23, 59, tzinfo=UTC).timestamp())
+    asked: list[LayerQuery] = []
+
+    class Diary(LoopLayer):
+        async def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
+            asked.append(query)
+            return []
+
+    question = "what did we do yesterday?"
+    async with routing([Diary("episodic")], clock=clock) as router:
+        for now in (clock.now, clock.now + 30, clock.now + 120):
+            clock.now = now
+            await router.route(question, scope=NOBODY, layers=["episodic"])
+    assert [query.period.start.day for query in asked if query.period] == [19, 20]
+
+
+async def test_equal_calls_at_the_same_time_share_one_reading() -> None:
+    slow = WaitingLayer("session", "here")
+    async with routing([slow]) as router:
+        calls = [asyncio.ensure_future(router.route(AUTH, scope=NOBODY)) for _ in range(5)]
+        await slow.begun.wait()
+        slow.go.set()
+        routes = await asyncio.gather(*calls)
+    assert slow.calls == 1
+    assert len({route.id for route in routes}) == 5
+
+
+async def test_one_caller_that_leaves_does_not_take_the_others_answer_along() -> None:
+    slow = WaitingLayer("session", "here")
+    async with routing([slow]) as router:
+        leaving, staying = (
+            asyncio.ensure_future(router.route(AUTH, scope=NOBODY)) for _ in range(2)
+        )
+        await slow.begun.wait()
+        leaving.cancel()
+        slow.go.set()
+        route = await staying
+    assert route.results[0].status is LayerStatus.OK
+    assert leaving.cancelled()
+
+
+async def test_the_last_caller_that_leaves_ends_the_reading() -> None:
+    slow = WaitingLayer("session", "here")
+    async with routing([slow]) as router:
+        leaving = asyncio.ensure_future(router.route(AUTH, scope=NOBODY))
+        await slow.begun.wait()
+        leaving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await leaving
+    assert slow.cancelled == 1
+
+
+async def test_feedback_changes_the_order_of_the_layers() -> None:
+    async with routing(layers()) as router:
+        route = await router.route(AUTH, scope=NOBODY)
+        for _ in range(2):
+            await router.feedback("project", useful=True, route_id=route.id)
+        route = await router.route(AUTH, scope=NOBODY)
+    assert read(route) == ["project", "session"]
+    assert all(0 < report.weight <= 1 for report in route.results)
+
+
+async def test_feedback_changes_which_layers_are_read_but_not_how_many() -> None:
+    async with routing(layers()) as router:
+        for _ in range(3):
+            await router.feedback("episodic", useful=True, types=[QueryType.TEMPORAL])
+            await router.feedback("project", useful=False, types=[QueryType.TEMPORAL])
+        route = await router.route(AUTH, scope=NOBODY)
+        assert read(route) == ["session", "episodic"]
+        assert [choice.name for choice in route.secondary] == ["graph", "project"]
+        await router.reset_weights()
+        assert read(await router.route(AUTH, scope=NOBODY)) == ["session", "project"]
+
+
+async def test_feedback_on_one_type_of_query_leaves_other_queries_alone() -> None:
+    async with routing(layers()) as router:
+        before = await router.route(JWT, scope=NOBODY)
+        await router.feedback("semantic", useful=False, types=[QueryType.TEMPORAL])
+        after = await router.route(JWT, scope=NOBODY)
+    assert after.results == before.results
+
+
+async def test_feedback_outlives_the_router(tmp_path: Path) -> None:
+    path = tmp_path / "weights.sqlite3"
+    for useful_so_far in (0, 1):
+        weights = LayerWeights(path, clock=Clock())
+        async with routing(layers(), weights=weights) as router:
+            assert len(router.status().factors) == useful_so_far
+            await router.feedback("project", useful=True, types=[QueryType.TEMPORAL])
+        weights.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"layer": "nowhere", "types": [QueryType.USER]}, "no layer is named 'nowhere'"),
+        ({"layer": "graph"}, "give either route_id or types"),
+        (
+            {"layer": "graph", "route_id": "x", "types": [QueryType.USER]},
+            "either route_id or types",
+        ),
+        ({"layer": "graph", "route_id": "x"}, "'x' is none of the latest answers"),
+    ],
+)
+async def test_feedback_that_names_no_answer_is_refused(
+    arguments: dict[str, Any], message: str
+) -> None:
+    async with routing(layers()) as router:
+        with pytest.raises(InvalidRequest, match=message):
+            await router.feedback(**arguments, useful=True)
+
+
+async def test_status_shows_layers_weights_and_cache() -> None:
+    async with routing([LoopLayer("session", "here"), LoopLayer("project")]) as router:
+        await router.route(AUTH, scope=NOBODY)
+        await router.route(AUTH, scope=NOBODY)
+        await router.feedback("session", useful=True, types=[QueryType.USER])
+        shown = router.status().to_dict()
+    assert shown == {
+        "layers": [
+            {
+                "name": name,
+                "description": f"what {name} holds",
+                "breaker": "closed",
+                "running": 0,
+                "late": 0,
+            }
+            for name in ("session", "project")
+        ],
+        "weight_factors": {"user": {"session": pytest.approx(1.1)}},
+        "cache": {"entries": 1, "hits": 1, "misses": 1},
+    }
+
+
+async def test_a_route_is_plain_json() -> None:
+    async with routing(layers()) as router:
+        route = await router.route(AUTH, scope=NOBODY)
+    told = json.loads(json.dumps(route.to_dict()))
+    assert told["results"][0]["items"][0]["content"] == "session on auth"
+    assert told["classification"]["types"] == ["temporal"]
+
+
+NAMES = st.sampled_from([None, "a", "b"])
+SCOPES = st.builds(Scope, user=NAMES, project=NAMES, session=NAMES)
+
+
+class LeakyLayer(LoopLayer):
+    """Forgets to apply the scope."""
+
+    async def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
+        return self.items[:k]
+
+
+@settings(max_examples=100)
+@given(
+    stored=st.lists(SCOPES, max_size=8),
+    asking=st.lists(st.tuples(SCOPES, st.integers(1, 3)), min_size=1, max_size=8),
+)
+def test_no_answer_holds_what_its_scope_must_not_see(
+    stored: list[Scope], asking: list[tuple[Scope, int]]
+) -> None:
+    async def run() -> None:
+        tight, leaky = LoopLayer("session"), LeakyLayer("project")
+        for layer in (tight, leaky):
+            layer.items = [
+                remembered(layer.spec.name, f"canary {place}", scope=scope)
+                for place, scope in enumerate(stored)
+            ]
+        async with routing([tight, leaky]) as router:
+            for scope, k in asking * 2:  # the second time from the cache
+                route = await router.route(AUTH, scope=scope, k=k)
+                for report in route.results:
+                    assert all(scope.sees(item.scope) for item in report.items)
+
+    asyncio.run(run())

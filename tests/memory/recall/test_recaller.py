@@ -1,0 +1,441 @@
+"""Recaller: what is an answer, when further layers are read, and how the answer is put together."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scripted_layers import (
+    NOW,
+    Clock,
+    LoopLayer,
+    RaisingLayer,
+    TableClassifier,
+    classified,
+    remembered,
+)
+
+from router.errors import InvalidRequest
+from router.memory.model import AnyLayer, LayerStatus, MemoryItem, Scope, ScoreKind
+from router.memory.recall.answers import RecallResult
+from router.memory.recall.memory_router import MemoryRouter
+from router.memory.recall.recaller import (
+    LAYERS_A_TURN,
+    RELEVANCE_FLOOR,
+    Recaller,
+    merge_duplicates,
+    rerank_score,
+)
+from router.memory.recall.relevance import Relevance
+from router.memory.texts.contents import content_key
+from router.retrieval.encoders import WordLlamaEncoder
+
+AUTH = "continue working on auth"
+FURTHER = ["graph", "episodic", "meta", "user", "planning"]
+
+
+class Stated:
+    """Takes an item's relevance from the number that its content begins with."""
+
+    def __init__(self) -> None:
+        self.judged: list[str] = []
+
+    def of(self, query: str, contents: Sequence[str]) -> list[float]:
+        self.judged.extend(contents)
+        return [float(content.split()[0]) for content in contents]
+
+
+@asynccontextmanager
+async def recalling(*layers: AnyLayer, **options: Any) -> AsyncIterator[Recaller]:
+    table = TableClassifier(**{AUTH: classified("session", secondary=FURTHER)})
+    router = MemoryRouter(
+        layers,
+        classifier=table,
+        clock=Clock(),
+        monotonic=Clock(0.0),
+        layer_deadline_seconds=30,
+        deadline_seconds=30,
+    )
+    defaults: dict[str, Any] = {
+        "relevance": Stated(),
+        "clock": Clock(),
+        "monotonic": Clock(0.0),
+    }
+    recall = Recaller(router, **(defaults | options))
+    try:
+        yield recall
+    finally:
+        await recall.aclose()
+        await router.aclose()
+
+
+def contents(result: RecallResult) -> list[str]:
+    return [recalled.item.content for recalled in result.items]
+
+
+def turns(result: RecallResult) -> list[tuple[str, ...]]:
+    return [step.layers for step in result.cascade_path]
+
+
+async def test_a_good_answer_of_the_primary_layers_reads_no_others() -> None:
+    graph = LoopLayer("graph", "0.9 the token service")
+    async with recalling(LoopLayer("session", "0.8 auth is half done"), graph) as recall:
+        result = await recall.answer(AUTH)
+    assert contents(result) == ["0.8 auth is half done"]
+    assert result.confidence == 0.8
+    assert result.cascade_path == ()
+    assert graph.calls == 0
+
+
+async def test_a_weak_answer_turns_to_the_next_layers_until_it_is_good() -> None:
+    further = [LoopLayer(name) for name in FURTHER]
+    further[2] = LoopLayer("meta", "0.7 auth is well covered")
+    async with recalling(LoopLayer("session", "0.3 auth, perhaps"), *further) as recall:
+        result = await recall.answer(AUTH)
+    assert turns(result) == [("graph", "episodic"), ("meta", "user")]
+    assert [(step.before, step.after) for step in result.cascade_path] == [(0.3, 0.3), (0.3, 0.7)]
+    assert contents(result) == ["0.7 auth is well covered", "0.3 auth, perhaps"]
+    assert [report.layer for report in result.layers] == ["session", *FURTHER[:4]]
+    assert further[4].calls == 0
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2, 3, 10])
+async def test_the_cascade_is_never_deeper_than_told(depth: int) -> None:
+    async with recalling(*(LoopLayer(name) for name in ["session", *FURTHER])) as recall:
+        result = await recall.answer(AUTH, max_cascade_depth=depth)
+    there_are = -(-len(FURTHER) // LAYERS_A_TURN)
+    assert len(result.cascade_path) == min(depth, there_are)
+
+
+async def test_without_cascade_no_further_layer_is_read() -> None:
+    async with recalling(*(LoopLayer(name) for name in ["session", *FURTHER])) as recall:
+        result = await recall.answer(AUTH, cascade=False)
+    assert result.cascade_path == ()
+
+
+async def test_a_threshold_of_zero_is_met_by_an_empty_answer() -> None:
+    async with recalling(LoopLayer("session"), LoopLayer("graph", "0.9 x")) as recall:
+        result = await recall.answer(AUTH, confidence_threshold=0.0)
+    assert result.cascade_path == ()
+
+
+@pytest.fixture(scope="module")
+def relevance() -> Relevance:
+    return Relevance(WordLlamaEncoder())
+
+
+async def test_the_default_threshold_can_fire_and_can_not_fire(relevance: Relevance) -> None:
+    graph = LoopLayer("graph", "the auth service depends on the token store")
+    good = LoopLayer("session", "we are working on auth; to continue: auth needs refresh tokens")
+    async with recalling(good, graph, relevance=relevance) as recall:
+        assert (await recall.answer(AUTH)).cascade_path == ()
+    poor = LoopLayer("session", "lunch with Maria at noon")
+    async with recalling(poor, graph, relevance=relevance) as recall:
+        assert turns(await recall.answer(AUTH)) == [("graph",)]
+
+
+async def test_nothing_relevant_stored_is_an_empty_answer_that_says_so() -> None:
+    layers = [LoopLayer(name, f"0.05 {name}") for name in ["session", *FURTHER]]
+    async with recalling(*layers) as recall:
+        result = await recall.answer(AUTH)
+    assert (result.items, result.confidence) == ((), 0.0)
+    assert result.reasoning[-1] == "Nothing relevant is stored: none of 5 items found fits."
+
+
+async def test_a_query_that_needs_no_memory_reads_none_and_says_so() -> None:
+    session = LoopLayer("session", "0.9 x")
+    async with recalling(session, LoopLayer("graph", "0.9 y")) as recall:
+        result = await recall.answer("thank you")
+    assert (result.items, result.layers, result.cascade_path) == ((), (), ())
+    assert result.reasoning[-1] == "Answering this needs no memory, so none was read."
+    assert session.calls == 0
+
+
+async def test_what_is_below_the_floor_is_no_answer() -> None:
+    session = LoopLayer("session", f"{RELEVANCE_FLOOR} at it", f"{RELEVANCE_FLOOR - 0.001} below")
+    async with recalling(session) as recall:
+        result = await recall.answer(AUTH)
+    assert contents(result) == [f"{RELEVANCE_FLOOR} at it"]
+
+
+async def test_no_more_than_k_items_are_given_and_the_confidence_is_of_those() -> None:
+    useful = [remembered("session", f"0.6 useful {i}", usefulness=1.0) for i in range(3)]
+    session = LoopLayer("session")
+    session.items = [*useful, remembered("session", "0.8 useless", usefulness=0.0)]
+    async with recalling(session) as recall:
+        result = await recall.answer(AUTH, k=3)
+    assert contents(result) == [item.content for item in useful]
+    assert result.confidence == 0.6
+
+
+async def test_copies_are_one_item_with_the_provenance_of_all() -> None:
+    session, graph = LoopLayer("session"), LoopLayer("graph")
+    session.items = [remembered("session", "0.4 Auth uses JWT", provenance=("file:auth",))]
+    graph.items = [remembered("graph", "0.4 Auth  uses JWT")]
+    stated = Stated()
+    async with recalling(session, graph, relevance=stated) as recall:
+        result = await recall.answer(AUTH)
+    assert [recalled.item.layer for recalled in result.items] == ["session"]
+    assert result.items[0].item.provenance == ("file:auth", "graph:0.4 Auth  uses JWT")
+    assert [len(report.items) for report in result.layers] == [1, 1]
+    assert stated.judged == ["0.4 Auth uses JWT"]
+
+
+async def test_items_carry_their_place_as_score_and_their_five_factors() -> None:
+    session = LoopLayer("session", quality=0.85)
+    session.items = [remembered("session", "0.8 auth", days_old=1, tags=("a",))]
+    async with recalling(session) as recall:
+        (recalled,) = (await recall.answer(AUTH)).items
+    assert recalled.item.score_kind is ScoreKind.RERANKED
+    assert recalled.item.score == pytest.approx(0.75 + 0.05 * 89 / 90 + 0.2 * 0.5)
+    assert recalled.confidence is not None
+    assert recalled.confidence.to_dict() == {
+        "relevance": 0.8,
+        "source_quality": 0.85,
+        "recency": pytest.approx(0.95, abs=0.001),
+        "consistency": 1.0,
+        "completeness": 0.25,
+        "overall": pytest.approx(0.81, abs=0.001),
+        "level": "high",
+    }
+
+
+async def test_scores_and_reasons_are_left_out_on_request() -> None:
+    async with recalling(LoopLayer("session", "0.8 auth")) as recall:
+        result = await recall.answer(AUTH, include_confidence_scores=False, explain_reasoning=False)
+    assert result.items[0].confidence is None
+    assert result.items[0].relevance == 0.8
+    assert result.reasoning == ()
+
+
+async def test_the_reasons_tell_the_path_and_what_is_missing() -> None:
+    broken = RaisingLayer("graph", ValueError("no"))
+    async with recalling(LoopLayer("session", "0.3 auth", "0.05 lunch"), broken) as recall:
+        result = await recall.answer(AUTH)
+    assert result.reasoning == (
+        "The table says so.",
+        "The best answer so far bears on the query with probability 0.30, which is too low; "
+        "reading graph made it 0.30.",
+        "Layer graph is missing (error): ValueError: no.",
+        "Of 2 items found, 1 bears on the query with probability 0.1 or more; the best is given.",
+    )
+    assert not result.is_complete
+    assert [report.status for report in result.layers] == [LayerStatus.OK, LayerStatus.ERROR]
+
+
+async def test_the_context_says_whose_memories_are_read() -> None:
+    session = LoopLayer("session")
+    session.items = [
+        remembered("session", "0.8 of alice", scope=Scope(user="alice")),
+        remembered("session", "0.8 of bob", scope=Scope(user="bob")),
+        remembered("session", "0.8 of all"),
+    ]
+    async with recalling(session) as recall:
+        assert contents(await recall.answer(AUTH, {"user": "alice"})) == [
+            "0.8 of alice",
+            "0.8 of all",
+        ]
+        assert contents(await recall.answer(AUTH, Scope(user="bob"))) == [
+            "0.8 of bob",
+            "0.8 of all",
+        ]
+        assert contents(await recall.answer(AUTH)) == ["0.8 of all"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"query": ""}, "query: empty"),
+        ({"context": {"tenant": "x"}}, "scope: unknown 'tenant'"),
+        ({"k": 0}, "k: 0 is no whole number"),
+        ({"confidence_threshold": 1.5}, r"confidence_threshold: 1.5 is not in \[0, 1\]"),
+        ({"confidence_threshold": float("nan")}, "confidence_threshold: nan"),
+        ({"max_cascade_depth": -1}, "max_cascade_depth: -1 is no whole number from 0 to 10"),
+        ({"max_cascade_depth": 1.5}, "max_cascade_depth: 1.5 is no whole number from 0 to 10"),
+    ],
+)
+async def test_an_argument_that_cannot_be_used_is_named(
+    arguments: dict[str, Any], message: str
+) -> None:
+    async with recalling(LoopLayer("session")) as recall:
+        with pytest.raises(InvalidRequest, match=message):
+            await recall.answer(**({"query": AUTH} | arguments))
+
+
+async def test_a_result_is_plain_json() -> None:
+    async with recalling(LoopLayer("session", "0.3 auth"), LoopLayer("graph")) as recall:
+        told = json.loads(json.dumps((await recall.answer(AUTH)).to_dict()))
+    assert told["items"][0]["score_kind"] == "reranked"
+    assert told["items"][0]["confidence"]["level"] == "medium"
+    assert told["cascade_path"] == [{"depth": 1, "layers": ["graph"], "before": 0.3, "after": 0.3}]
+    assert told["classification"]["secondary"][0]["name"] == "graph"
+
+
+async def test_judging_may_wait_in_a_thread() -> None:
+    where: list[str] = []
+
+    class Remote(Stated):
+        def of(self, query: str, contents: Sequence[str]) -> list[float]:
+            where.append(threading.current_thread().name)
+            return super().of(query, contents)
+
+    layer = LoopLayer("session", "0.8 auth")
+    async with recalling(layer, relevance=Remote(), judges_in_thread=True) as recall:
+        assert contents(await recall.answer(AUTH)) == ["0.8 auth"]
+    assert where != [threading.main_thread().name]
+
+
+async def test_what_was_given_is_told_after_the_answer() -> None:
+    may_go = threading.Event()
+    told: list[str] = []
+
+    def accessed(items: Sequence[MemoryItem]) -> None:
+        may_go.wait(60)
+        told.extend(item.id for item in items)
+
+    layer = LoopLayer("session", "0.8 auth", "0.05 lunch")
+    async with recalling(layer, accessed=accessed) as recall:
+        await recall.answer(AUTH)  # comes although nobody could be told yet
+        assert told == []
+        may_go.set()
+    assert told == ["0.8 auth"]
+
+
+async def test_a_note_that_fails_is_logged_and_the_next_one_is_made(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    told: list[str] = []
+
+    def accessed(items: Sequence[MemoryItem]) -> None:
+        told.extend(item.id for item in items)
+        raise OSError("disk full")
+
+    async with recalling(LoopLayer("session", "0.8 auth"), accessed=accessed) as recall:
+        await recall.answer(AUTH)
+        await recall.aclose()
+        await recall.answer(AUTH)
+    assert told == ["0.8 auth"] * 2
+    assert "cannot note which memories were given" in caplog.text
+
+
+TEXTS = ["Auth uses JWT", "Auth  uses\nJWT", " Auth uses JWT ", "auth uses jwt", "C++", "C"]
+FOUND = st.tuples(
+    st.sampled_from(["session", "graph"]),
+    st.sampled_from(TEXTS),
+    st.lists(st.sampled_from(["file:a", "file:b"]), max_size=2).map(tuple),
+)
+ITEMS = st.lists(FOUND, max_size=8).map(
+    lambda found: [
+        replace(remembered(layer, text, provenance=origins), id=str(place))
+        for place, (layer, text, origins) in enumerate(found)
+    ]
+)
+
+
+@given(ITEMS)
+def test_merging_copies_twice_is_merging_them_once(items: list[MemoryItem]) -> None:
+    once = merge_duplicates(items)
+    assert merge_duplicates(once) == once
+
+
+@given(ITEMS)
+def test_merging_keeps_the_first_copy_of_each_content_in_order(items: list[MemoryItem]) -> None:
+    firsts: dict[str, str] = {}
+    for item in items:
+        firsts.setdefault(content_key(item.content), item.id)
+    assert [item.id for item in merge_duplicates(items)] == list(firsts.values())
+
+
+@given(ITEMS)
+def test_merging_loses_no_origin(items: list[MemoryItem]) -> None:
+    told = {origin for item in merge_duplicates(items) for origin in item.provenance}
+    assert {origin for item in items for origin in item.provenance} <= told
+
+
+UNIT = st.floats(0, 1)
+DAYS = st.floats(0, 400)
+
+
+@given(UNIT, UNIT, UNIT, DAYS)
+def test_of_two_items_alike_the_more_relevant_comes_first(
+    one: float, other: float, usefulness: float, days: float
+) -> None:
+    item = remembered("session", "x", usefulness=usefulness, days_old=days)
+    low, high = sorted((one, other))
+    assert rerank_score(item, low, NOW) <= rerank_score(item, high, NOW)
+
+
+@given(UNIT, UNIT, UNIT, DAYS)
+def test_of_two_items_alike_the_more_useful_comes_first(
+    one: float, other: float, relevance: float, days: float
+) -> None:
+    low, high = sorted((one, other))
+    scores = [
+        rerank_score(remembered("session", "x", usefulness=u, days_old=days), relevance, NOW)
+        for u in (low, high)
+    ]
+    assert scores == sorted(scores)
+
+
+@given(DAYS, DAYS, UNIT)
+def test_of_two_items_alike_the_one_used_later_comes_first(
+    one: float, other: float, relevance: float
+) -> None:
+    older, newer = sorted((one, other), reverse=True)
+    scores = [
+        rerank_score(
+            remembered("session", "x", days_old=400, accessed=NOW - timedelta(days=days)),
+            relevance,
+            NOW,
+        )
+        for days in (older, newer)
+    ]
+    assert scores == sorted(scores)
+
+
+def test_the_rerank_score_reaches_both_ends() -> None:
+    best = remembered("session", "x", days_old=0, usefulness=1.0)
+    worst = remembered("session", "x", days_old=90, usefulness=0.0)
+    assert rerank_score(best, 1.0, NOW) == pytest.approx(1.0)
+    assert rerank_score(worst, 0.0, NOW) == 0.0
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(st.tuples(st.sampled_from(["session", *FURTHER]), UNIT), max_size=12),
+    st.integers(1, 6),
+    UNIT,
+    st.integers(0, 3),
+)
+def test_every_answer_is_bounded_ordered_and_as_confident_as_its_best_item(
+    stored: list[tuple[str, float]], k: int, threshold: float, depth: int
+) -> None:
+    async def run() -> RecallResult:
+        held = {
+            name: LoopLayer(
+                name, *(f"{r} item {i}" for i, (at, r) in enumerate(stored) if at == name)
+            )
+            for name in ["session", *FURTHER]
+        }
+        async with recalling(*held.values()) as recall:
+            return await recall.answer(
+                AUTH, k=k, confidence_threshold=threshold, max_cascade_depth=depth
+            )
+
+    result = asyncio.run(run())
+    scores = [recalled.item.score for recalled in result.items if recalled.item.score is not None]
+    assert scores == sorted(scores, reverse=True)
+    assert len(scores) == len(result.items) <= k
+    assert len(result.cascade_path) <= depth
+    assert all(recalled.relevance >= RELEVANCE_FLOOR for recalled in result.items)
+    assert result.confidence == max((r.relevance for r in result.items), default=0.0)
+    assert all(step.before < threshold for step in result.cascade_path)

@@ -1,0 +1,129 @@
+"""How probable it is that a text bears on a query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from router.memory.recall.relevance import Relevance, names_in
+from router.retrieval.encoders import WordLlamaEncoder
+
+PAIRS = [
+    (
+        "How do we deploy to staging?",
+        "To deploy to staging, merge into develop and run make release-staging.",
+        "Maria prefers oat milk in her coffee.",
+    ),
+    (
+        "Who owns the billing service?",
+        "The billing service is owned by the payments team; Maria is the contact.",
+        "The font of the documentation is Inter.",
+    ),
+    (
+        "timeout of the worker",
+        "Workers kill a job after 15 minutes; WORKER_TIMEOUT changes it.",
+        "Design reviews happen on Thursday.",
+    ),
+    (
+        "what does error E1042 mean",
+        "E1042 means that the uploaded file is larger than the quota.",
+        "The team retreat is in the Alps.",
+    ),
+    (
+        "When did Carla move to Lisbon?",
+        "Carla moved to Lisbon in the spring of 2024.",
+        "Unit tests are written with pytest.",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def relevance() -> Relevance:
+    return Relevance(WordLlamaEncoder())
+
+
+class Blind:
+    """An encoder that knows no word."""
+
+    identity = "blind"
+    static = True
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.zeros((len(texts), 4), dtype=np.float32)
+
+    def encode_documents(self, documents: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        return self.encode([head for head, _ in documents])
+
+
+@pytest.mark.parametrize(("query", "answer", "unrelated"), PAIRS)
+def test_an_answer_is_above_a_half_and_an_unrelated_text_near_zero(
+    relevance: Relevance, query: str, answer: str, unrelated: str
+) -> None:
+    bears, does_not = relevance.of(query, [answer, unrelated])
+    assert bears > 0.5
+    assert does_not < 0.06
+
+
+def test_the_query_itself_is_near_one(relevance: Relevance) -> None:
+    query = "When did Carla move to Lisbon?"
+    assert relevance.of(query, [query])[0] > 0.95
+
+
+def test_the_same_words_about_another_person_are_less_probable(relevance: Relevance) -> None:
+    query = "When did Carla move to Lisbon?"
+    carla, dora = relevance.of(query, ["Carla moved to Lisbon.", "Dora moved to Lisbon."])
+    assert dora < carla - 0.2
+
+
+def test_another_number_is_less_probable(relevance: Relevance) -> None:
+    query = "what does error E1042 mean"
+    right, wrong = relevance.of(query, ["E1042 is about quotas.", "E1017 is about quotas."])
+    assert wrong < right / 2
+
+
+def test_each_text_is_judged_by_itself(relevance: Relevance) -> None:
+    query, answer, unrelated = PAIRS[0]
+    together = relevance.of(query, [answer, unrelated, answer])
+    assert together[0] == together[2]
+    assert together[0] == pytest.approx(relevance.of(query, [answer])[0])
+
+
+def test_nothing_to_judge_asks_no_encoder(relevance: Relevance) -> None:
+    assert relevance.of("anything", []) == []
+
+
+def test_words_decide_where_the_encoder_knows_none() -> None:
+    held, not_held = Relevance(Blind()).of("Wie wird bereitgestellt", ["wird bereitgestellt", "x"])
+    assert held > 0.1 > not_held
+
+
+def test_a_query_without_words_bears_on_nothing(relevance: Relevance) -> None:
+    assert relevance.of("?!", ["Unit tests are written with pytest."])[0] < 0.1
+
+
+@settings(max_examples=50)
+@given(st.text(min_size=1, max_size=80), st.lists(st.text(min_size=1, max_size=80), max_size=4))
+def test_it_is_always_a_probability(relevance: Relevance, query: str, contents: list[str]) -> None:
+    judged = relevance.of(query, contents)
+    assert len(judged) == len(contents)
+    assert all(0 < probability < 1 for probability in judged)
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("What is JWT?", {"jwt"}),
+        ("When did Anna's team meet?", {"anna"}),
+        ("Did Anna reach Porto", {"anna", "porto"}),
+        ("what changed in v2", {"v2"}),
+        ("Update the readme", set()),
+        ("what do I like", set()),
+    ],
+)
+def test_names_are_known_by_their_shape(query: str, names: set[str]) -> None:
+    assert names_in(query) == names

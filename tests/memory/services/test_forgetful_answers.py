@@ -1,0 +1,200 @@
+"""What the service's answers are worth: order, scores, parts, and when it is asked at all."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from servers.forgetful_server import ForgetfulServer
+
+from router.errors import EncoderError, MemoryServiceError
+from router.memory.model import ScoreKind
+from router.memory.services.forgetful.client import (
+    FRESH_SECONDS,
+    Forgetful,
+    connect_service,
+    new_memories,
+)
+from router.memory.services.forgetful.wire import ServiceLate, ServiceResting
+from router.memory.texts.contents import content_key
+from router.retrieval.encoders import WordLlamaEncoder
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def forgetful(server: ForgetfulServer, clock: Clock) -> AsyncIterator[Forgetful]:
+    made = Forgetful(connect_service(server.url), clock=clock)
+    yield made
+    await made.aclose()
+
+
+@pytest.fixture
+async def with_encoder(
+    server: ForgetfulServer, encoder: WordLlamaEncoder
+) -> AsyncIterator[Forgetful]:
+    made = Forgetful(connect_service(server.url), encoder=encoder)
+    yield made
+    await made.aclose()
+
+
+async def ask(forgetful: Forgetful, query: str, k: int = 10) -> list[str]:
+    return [item.content for item in await forgetful.search(query, k=k, within_seconds=5)]
+
+
+async def test_importance_does_not_decide_what_comes_first(
+    server: ForgetfulServer, forgetful: Forgetful
+) -> None:
+    server.add("Lunch is at noon.", importance=10)
+    server.add("Tokens are refreshed hourly.", importance=5)
+    assert (await ask(forgetful, "tokens refreshed"))[0] == "Tokens are refreshed hourly."
+
+
+async def test_scores_are_the_services_when_it_gives_them(
+    server: ForgetfulServer, forgetful: Forgetful
+) -> None:
+    server.says_scores = True
+    server.add("refresh", importance=10)
+    server.add("refresh tokens", importance=5)
+    items = await forgetful.search("refresh tokens", k=5, within_seconds=5)
+    assert [(item.id, item.score, item.score_kind) for item in items] == [
+        ("2", 1.0, ScoreKind.COSINE),
+        ("1", 0.5, ScoreKind.COSINE),
+    ]
+
+
+async def test_the_local_encoder_finds_the_meaning_where_no_word_agrees(
+    server: ForgetfulServer, with_encoder: Forgetful
+) -> None:
+    server.add("Lunch is served at noon.", importance=10)
+    server.add("The database schema migration failed.", importance=5)
+    items = await with_encoder.search("SQL tables upgrade error", k=5, within_seconds=5)
+    assert [item.id for item in items] == ["2", "1"]
+    assert [item.score_kind for item in items] == [ScoreKind.FUSED] * 2
+
+
+async def test_an_encoder_that_fails_leaves_the_words(
+    server: ForgetfulServer,
+    with_encoder: Forgetful,
+    monkeypatch: pytest.MonkeyPatch,
+    encoder: WordLlamaEncoder,
+) -> None:
+    def fail(texts: object) -> None:
+        raise EncoderError("gone")
+
+    monkeypatch.setattr(encoder, "encode", fail)
+    server.add("Lunch", importance=10)
+    server.add("Tokens", importance=5)
+    assert await ask(with_encoder, "tokens") == ["Tokens", "Lunch"]
+
+
+async def test_parts_of_a_file_come_back_as_one(
+    server: ForgetfulServer, forgetful: Forgetful
+) -> None:
+    content = "\n\n".join(f"Paragraph {n} about tokens. " + "word " * 150 for n in range(9))
+    for part in new_memories("big", store="ab", digest="cd", content=content, tags=["t"]):
+        await forgetful.create(part, within_seconds=5)
+    assert len(server.memories) > 2
+    (item,) = await forgetful.search("tokens", k=10, within_seconds=5)
+    assert content_key(item.content) == content_key(content)
+    assert item.provenance == tuple(f"forgetful:{number}" for number in server.memories)
+    assert item.attributes["file"] == "big"
+
+
+@given(content=st.text(st.sampled_from("ab .\n。é"), min_size=1, max_size=9_000), repeat=st.just(3))
+@settings(max_examples=50)
+def test_no_part_breaks_the_services_limits_and_nothing_is_lost(content: str, repeat: int) -> None:
+    content = content * repeat + "x"
+    parts = new_memories("n" * 200, store="a", digest="b", content=content, tags=["t"] * 20)
+    assert [part.origin.part for part in parts] == list(range(1, len(parts) + 1))
+    for part in parts:
+        assert 1 <= len(part.content) <= 2_000
+        assert 1 <= len(part.title) <= 200
+        assert len(part.context) <= 500
+        assert len(part.tags) <= 10
+        assert len(part.keywords) <= 10
+    assert "".join("".join(part.content for part in parts).split()) == "".join(content.split())
+
+
+async def test_an_answer_is_not_asked_for_while_the_service_rests(
+    server: ForgetfulServer, forgetful: Forgetful, clock: Clock
+) -> None:
+    server.fault = "broken"
+    with pytest.raises(MemoryServiceError):
+        await ask(forgetful, "x")
+    server.fault = None
+    with pytest.raises(ServiceResting, match="500"):
+        await ask(forgetful, "x")
+    clock.now += FRESH_SECONDS
+    assert await ask(forgetful, "x") == []
+
+
+async def test_a_failed_trial_begins_another_rest(
+    server: ForgetfulServer, forgetful: Forgetful, clock: Clock
+) -> None:
+    server.fault = "starting"
+    for _ in range(3):
+        with pytest.raises(MemoryServiceError, match="503"):
+            await ask(forgetful, "x")
+        with pytest.raises(ServiceResting):
+            await ask(forgetful, "x")
+        clock.now += FRESH_SECONDS
+
+
+async def test_a_probe_is_a_real_query_and_remembered(
+    server: ForgetfulServer, forgetful: Forgetful, clock: Clock
+) -> None:
+    assert await forgetful.probe() is None
+    assert await forgetful.probe() is None
+    assert [name for name, _ in server.calls] == ["query_memory"]
+    clock.now += FRESH_SECONDS
+    assert await forgetful.probe() is None
+    assert len(server.calls) == 2
+
+
+async def test_any_answer_is_as_good_as_a_probe(
+    server: ForgetfulServer, forgetful: Forgetful
+) -> None:
+    await ask(forgetful, "x")
+    assert await forgetful.probe() is None
+    assert len(server.calls) == 1
+
+
+async def test_a_port_that_accepts_but_never_answers_is_down(
+    server: ForgetfulServer, forgetful: Forgetful
+) -> None:
+    server.fault = "hang"
+    reason = await forgetful.probe()
+    assert reason is not None
+    assert "0.5 s" in reason
+    assert server.hanging.is_set()
+    assert "0.5 s" in str(await forgetful.probe())
+
+
+async def test_a_late_answer_is_an_error_of_its_own(
+    server: ForgetfulServer, forgetful: Forgetful
+) -> None:
+    server.fault = "hang"
+    before = threading.active_count()
+    with pytest.raises(ServiceLate):
+        await forgetful.search("x", k=1, within_seconds=0.05)
+    assert threading.active_count() <= before
+
+
+async def test_what_is_gone_over_there_is_as_good_as_deleted(forgetful: Forgetful) -> None:
+    await forgetful.obsolete(99, reason="deleted", superseded_by=None, within_seconds=5)
+    assert await forgetful.probe() is None

@@ -1,0 +1,336 @@
+"""Files and service as one: search, get, save, status."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import SecretStr
+from servers.forgetful_server import ForgetfulServer
+
+from router.errors import (
+    ConfigurationError,
+    InvalidRequest,
+    MemoryServiceError,
+    ReadOnlyMemory,
+    UnknownMemory,
+)
+from router.memory.files.store import FileStore
+from router.memory.model import LayerStatus, ScoreKind
+from router.memory.services.delivery import store_id
+from router.memory.services.forgetful.client import Forgetful, connect_service
+from router.memory.services.forgetful.wire import Origin
+from router.memory.services.outbox import Outbox
+from router.memory.services.unified import (
+    NO_SERVICE,
+    PATIENCE_SECONDS,
+    ServiceFate,
+    ServiceSide,
+    UnifiedAnswer,
+    UnifiedMemory,
+)
+from router.settings import MemorySettings
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> FileStore:
+    return FileStore(tmp_path / "project", global_folder=tmp_path / "home", read_only=["adr/.*"])
+
+
+@pytest.fixture(params=["http", "mcp"])
+async def memory(
+    request: pytest.FixtureRequest, server: ForgetfulServer, files: FileStore, tmp_path: Path
+) -> AsyncIterator[UnifiedMemory]:
+    outbox = Outbox(tmp_path / "outbox.sqlite3", clock=time.time)
+    service = Forgetful(connect_service(server.url, protocol=request.param))
+    made = UnifiedMemory(files, ServiceSide(service, outbox))
+    yield made
+    await made.aclose()
+
+
+def shown(answer: UnifiedAnswer) -> list[str]:
+    return [item.id for item in answer.items]
+
+
+async def test_both_sources_are_searched_and_files_stand_first(
+    memory: UnifiedMemory, server: ForgetfulServer, files: FileStore
+) -> None:
+    files.save("auth", "Tokens are refreshed hourly.")
+    server.add("The gateway refreshes tokens.")
+    answer = await memory.search("refreshed tokens")
+    assert [item.layer for item in answer.items] == ["files", "forgetful"]
+    assert (answer.files.status, answer.files.found) == (LayerStatus.OK, 1)
+    assert (answer.service.status, answer.service.found) == (LayerStatus.OK, 1)
+
+
+async def test_many_files_leave_room_for_what_the_service_found(
+    memory: UnifiedMemory, server: ForgetfulServer, files: FileStore
+) -> None:
+    for number in range(9):
+        files.save(f"f{number}", f"tokens {number}")
+    server.add("tokens over there")
+    answer = await memory.search("tokens", limit=4)
+    assert [item.layer for item in answer.items] == ["files"] * 3 + ["forgetful"]
+
+
+async def test_what_both_hold_is_the_files_with_both_sources_named(
+    memory: UnifiedMemory, server: ForgetfulServer, files: FileStore
+) -> None:
+    files.save("auth", "Tokens are refreshed.")
+    server.add("Tokens  are refreshed.\n")
+    answer = await memory.search("refreshed tokens")
+    assert [item.provenance for item in answer.items] == [("file:auth", "forgetful:1")]
+
+
+async def test_the_weighted_strategy_scores_on_one_scale(
+    memory: UnifiedMemory, server: ForgetfulServer, files: FileStore
+) -> None:
+    files.save("auth", "tokens here")
+    server.add("tokens there")
+    answer = await memory.search("tokens", strategy="weighted", weights=(0.3, 0.7))
+    assert [(item.layer, item.score, item.score_kind) for item in answer.items] == [
+        ("forgetful", 0.7, ScoreKind.FUSED),
+        ("files", 0.3, ScoreKind.FUSED),
+    ]
+
+
+async def test_each_source_can_be_asked_alone(
+    memory: UnifiedMemory, server: ForgetfulServer, files: FileStore
+) -> None:
+    files.save("auth", "tokens here")
+    server.add("tokens there")
+    lexical = await memory.search("tokens", lexical_only=True)
+    assert shown(lexical) == ["auth"]
+    assert lexical.service.status is LayerStatus.SKIPPED
+    assert server.calls == []
+    semantic = await memory.search("tokens", semantic_only=True)
+    assert shown(semantic) == ["1"]
+    assert semantic.files.status is LayerStatus.SKIPPED
+
+
+async def test_a_dead_service_is_said_and_the_files_answer(
+    memory: UnifiedMemory, server: ForgetfulServer, files: FileStore
+) -> None:
+    files.save("auth", "tokens here")
+    server.fault = "starting"
+    answer = await memory.search("tokens")
+    assert shown(answer) == ["auth"]
+    assert answer.service.status is LayerStatus.ERROR
+    again = await memory.search("tokens")
+    assert again.service.status is LayerStatus.SKIPPED
+
+
+async def test_a_hanging_service_costs_the_files_half_a_second_once(
+    memory: UnifiedMemory, server: ForgetfulServer, files: FileStore
+) -> None:
+    files.save("auth", "tokens here")
+    server.fault = "hang"
+    first = await memory.search("tokens")
+    assert shown(first) == ["auth"]
+    assert first.service.status is LayerStatus.TIMEOUT
+    assert f"{PATIENCE_SECONDS:g} s" in first.service.reason
+    server.hanging.clear()
+    second = await memory.search("tokens")
+    assert second.service.status is LayerStatus.SKIPPED
+    assert not server.hanging.is_set()  # it was not asked
+
+
+async def test_only_a_dead_service_is_an_empty_answer_with_the_reason(
+    memory: UnifiedMemory, server: ForgetfulServer
+) -> None:
+    server.fault = "broken"
+    answer = await memory.search("tokens", semantic_only=True)
+    assert answer.items == ()
+    assert answer.service.status is LayerStatus.ERROR
+    assert answer.service.reason
+
+
+async def test_without_a_service_the_files_are_everything(files: FileStore) -> None:
+    memory = UnifiedMemory(files)
+    report = await memory.save("Tokens are refreshed.", name="auth")
+    assert report.service is ServiceFate.OFF
+    answer = await memory.search("tokens", semantic_only=True)
+    assert (answer.items, answer.service.reason) == ((), NO_SERVICE)
+    assert (await memory.status()).service == "off"
+    await memory.aclose()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        '"a" OR (',
+        "C:\\x\\y",
+        "a/b?c=d&e",
+        "日本語",
+        "مرحبا",
+        "{'k': 1}",
+        "--",
+        "x" * 500,
+        "?",
+        "🦊",
+    ],
+)
+async def test_any_query_is_accepted(memory: UnifiedMemory, query: str) -> None:
+    answer = await memory.search(query)
+    assert answer.files.status is LayerStatus.EMPTY
+    assert answer.service.status is LayerStatus.EMPTY
+
+
+@given(query=st.text(min_size=1, max_size=500).filter(lambda q: q.isprintable() and q.strip()))
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_query_breaks_the_files(files: FileStore, query: str) -> None:
+    files.save("a", "Some words: a b c 1 2 3 é 日本.")
+    files.search(query, k=10)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"query": ""},
+        {"query": "x" * 501},
+        {"query": "a\0b"},
+        {"query": "x", "limit": 0},
+        {"query": "x", "limit": 101},
+        {"query": "x", "strategy": "best"},
+        {"query": "x", "weights": (1.0, 1.0)},
+        {"query": "x", "lexical_only": True, "semantic_only": True},
+    ],
+)
+async def test_what_cannot_be_asked_is_refused(
+    files: FileStore, arguments: dict[str, object]
+) -> None:
+    with pytest.raises(InvalidRequest):
+        await UnifiedMemory(files).search(**arguments)  # type: ignore[arg-type]
+
+
+async def test_a_save_writes_the_file_and_tells_the_service(
+    memory: UnifiedMemory, server: ForgetfulServer, files: FileStore
+) -> None:
+    report = await memory.save("# Login flow\n\nTokens.", tags=["auth"])
+    assert (report.name, report.service) == ("login-flow", ServiceFate.DELIVERED)
+    assert files.get("login-flow").tags == ("auth",)
+    assert server.held() == ["# Login flow\n\nTokens."]
+    assert server.memories[1]["tags"] == ["auth"]
+
+
+async def test_a_made_name_never_replaces_another_memory(memory: UnifiedMemory) -> None:
+    first = await memory.save("# Login flow\n\nTokens.")
+    same = await memory.save("# Login flow\n\nTokens.")
+    other = await memory.save("# Login flow\n\nCookies.")
+    assert same.name == first.name
+    assert other.name != first.name
+    assert (await memory.get(first.name)).content == "# Login flow\n\nTokens."
+
+
+async def test_a_save_that_cannot_reach_the_service_is_delivered_by_a_later_one(
+    memory: UnifiedMemory, server: ForgetfulServer
+) -> None:
+    server.fault = "broken"
+    report = await memory.save("First.", name="a")
+    assert report.service is ServiceFate.QUEUED
+    assert "500" in report.reason
+    assert (await memory.get("a")).content == "First."
+    assert (await memory.status()).waiting == 1
+
+
+async def test_a_memory_that_must_not_be_written_is_told_to_nobody(
+    memory: UnifiedMemory, server: ForgetfulServer
+) -> None:
+    with pytest.raises(ReadOnlyMemory):
+        await memory.save("No.", name="adr/1")
+    assert server.calls == []
+
+
+async def test_what_the_service_found_of_a_file_is_shown_as_the_file_says_it_now(
+    memory: UnifiedMemory, server: ForgetfulServer, files: FileStore
+) -> None:
+    await memory.save("Tokens are refreshed hourly.", name="auth")
+    files.save("auth", "Sessions end daily.")  # by somebody who tells nobody
+    answer = await memory.search("refreshed tokens", semantic_only=True)
+    assert [(item.id, item.layer, item.content) for item in answer.items] == [
+        ("auth", "files", "Sessions end daily.")
+    ]
+    assert answer.items[0].provenance == ("file:auth", "forgetful:1")
+
+
+async def test_of_a_file_that_is_gone_the_service_shows_nothing(
+    memory: UnifiedMemory, files: FileStore
+) -> None:
+    await memory.save("Tokens are refreshed hourly.", name="auth")
+    files.delete("auth")
+    assert (await memory.search("refreshed tokens")).items == ()
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "..", "/etc/passwd", "a//b", "x" * 500])
+async def test_a_forged_origin_leads_nowhere(
+    memory: UnifiedMemory, server: ForgetfulServer, files: FileStore, name: str
+) -> None:
+    forged = Origin(name, store_id(files.roots[0]), "d", 1, 1)
+    server.add("refreshed tokens", source_url=forged.to_url())
+    answer = await memory.search("refreshed tokens")
+    assert [(item.layer, item.content) for item in answer.items] == [
+        ("forgetful", "refreshed tokens")
+    ]
+
+
+async def test_a_long_file_is_one_item_though_the_service_holds_parts(
+    memory: UnifiedMemory, server: ForgetfulServer
+) -> None:
+    await memory.save("Tokens are refreshed. " * 400, name="long")
+    assert len(server.memories) > 3
+    answer = await memory.search("refreshed tokens")
+    assert shown(answer) == ["long"]
+    assert len(answer.items[0].provenance) == 1 + len(server.memories)
+
+
+async def test_memories_are_got_by_name_from_either_side(
+    memory: UnifiedMemory, server: ForgetfulServer, files: FileStore
+) -> None:
+    files.save("auth", "tokens here")
+    server.add("tokens there")
+    assert (await memory.get("mem:auth")).content == "tokens here"
+    assert (await memory.get("forgetful:1")).content == "tokens there"
+    with pytest.raises(UnknownMemory):
+        await memory.get("nowhere")
+    with pytest.raises(MemoryServiceError):
+        await memory.get("forgetful:99")
+
+
+async def test_a_deletion_reaches_the_service(
+    memory: UnifiedMemory, server: ForgetfulServer
+) -> None:
+    await memory.save("Tokens.", name="auth")
+    report = await memory.delete("auth")
+    assert report.service is ServiceFate.DELIVERED
+    assert server.held() == []
+
+
+async def test_the_status_tells_of_both_sides(
+    memory: UnifiedMemory, server: ForgetfulServer, tmp_path: Path
+) -> None:
+    await memory.save("Tokens.", name="auth")
+    (tmp_path / "project" / ".serena" / "memories" / "bad.md").write_bytes(b"\xff")
+    status = await memory.status()
+    assert (status.files, len(status.problems), status.service, status.waiting) == (1, 1, "up", 0)
+
+
+async def test_the_settings_open_it(tmp_path: Path, server: ForgetfulServer) -> None:
+    given: Callable[..., MemorySettings] = MemorySettings
+    memory = UnifiedMemory.open(
+        given(
+            directory=tmp_path / "state",
+            project_directory=tmp_path,
+            ignored_patterns=("draft/.*",),
+            service={"url": server.url, "protocol": "http", "token": SecretStr("t")},
+        )
+    )
+    assert (await memory.save("Tokens.", name="auth")).service is ServiceFate.DELIVERED
+    with pytest.raises(ReadOnlyMemory):
+        await memory.save("Tokens.", name="draft/a")
+    await memory.aclose()
+    with pytest.raises(ConfigurationError):
+        UnifiedMemory.open(given(directory=tmp_path, ignored_patterns=("(",)))
