@@ -2,14 +2,20 @@
 PYTHON ?= python3
 VENV := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 BIN := $(VENV)/bin
+CASES := 1000
 
-.PHONY: demo test check format bench bench-peers clean
+.PHONY: demo test test-random check format bench bench-peers clean
 
 demo: $(VENV)/.installed
 	$(BIN)/router demo
 
 test: $(VENV)/.developer
 	$(BIN)/python -m pytest $(ARGS)
+
+# Every property test tries CASES new random cases. Before a release, and after changes of parsers.
+# What fails becomes an @example of its test.
+test-random: $(VENV)/.developer
+	ROUTER_TEST_CASES=$(CASES) $(BIN)/python -m pytest -m hypothesis $(ARGS)
 
 check: $(VENV)/.developer
 	$(BIN)/ruff check .

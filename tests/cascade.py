@@ -24,7 +24,7 @@ SHIPPED: Final = Path(__file__).parents[1] / "skills"
 SQUASH: Final = "squash the last four commits on this branch into one"
 SQUASH_PARAPHRASED: Final = "Please squash the last four commits on this branch into one!"
 NONSENSE: Final = "colourless green ideas sleep furiously qwzx"
-WAIT_SECONDS: Final = 20.0
+WAIT_SECONDS: Final = 120.0
 """Longest that a test waits for an event; reached only when it fails."""
 
 

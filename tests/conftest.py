@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 from servers.ollama_server import OllamaServer
 from servers.openai_server import OpenAIServer
 
-# Machines are shared and noisy: how long an example takes is no reason to fail.
-settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("shared")
+# Numpy's threads wait for each other when other programs want the cores: on a busy machine a fit
+# then takes many times as long. This must be set before numpy is imported for the first time.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+RANDOM_CASES = int(os.environ.get("ROUTER_TEST_CASES", "0"))
+"""Cases that every property test tries, drawn anew on each run; 0 for the suite's own fixed cases.
+``make test-random`` sets it."""
+
+# How long a case takes is no reason to fail: machines are shared and busy.
+settings.register_profile("base", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The suite tries the same cases on every run and on every machine, so a failure is never luck.
+settings.register_profile("suite", settings.get_profile("base"), derandomize=True, database=None)
+settings.register_profile("random", settings.get_profile("base"), print_blob=True)
+settings.load_profile("random" if RANDOM_CASES else "suite")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give every property test the number of cases asked for, also where it states its own."""
+    if not RANDOM_CASES:
+        return
+    for item in items:
+        test: Any = getattr(item, "obj", None)
+        if is_hypothesis_test(test):
+            test = getattr(test, "__func__", test)  # of a method
+            # Hypothesis has no public way to change the settings of a test that has some.
+            own: settings = test._hypothesis_internal_use_settings
+            test._hypothesis_internal_use_settings = settings(own, max_examples=RANDOM_CASES)
 
 
 def pytest_configure() -> None:

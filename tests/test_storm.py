@@ -39,9 +39,9 @@ TOPICS: Final = """
     ukuleles volcanoes windmills xylophones yoghurt zeppelins
 """.split()
 """What the small storm is made of, beside the shipped skills."""
-SETTLE_SECONDS: Final = 6 * WAIT_SECONDS
+SETTLE_SECONDS: Final = WAIT_SECONDS
 
-pytestmark = pytest.mark.timeout(120 + 60 * SWITCHES if BENCH_DATA else 120)
+pytestmark = pytest.mark.timeout(600 + 60 * SWITCHES if BENCH_DATA else 600)
 
 
 # --- two branches

@@ -67,15 +67,15 @@ class LatentSpace:
         rows = _Rows(lexical, terms)
         sample = rows.of(basis)
         # The product of an array with itself takes half the time of one with its copy.
-        eigenvalues, vectors = np.linalg.eigh(sample @ sample.T)
+        eigenvalues, vectors = np.linalg.eigh(_product(sample, sample.T))
         count = max(1, min(DIMENSIONS, len(sample) - 1))
         singular = np.sqrt(np.maximum(eigenvalues[::-1][:count], 1e-6))
-        axes = (sample.T @ vectors[:, ::-1][:, :count]) / singular
+        axes = _product(sample.T, vectors[:, ::-1][:, :count]) / singular
         projected = (
-            [sample @ axes]
+            [_product(sample, axes)]
             if lexical.size <= MAX_BASIS
             # The rows of a hundred thousand documents at once would take gigabytes.
-            else [rows.of(block) @ axes for block in _blocks(lexical.size, MAX_BASIS)]
+            else [_product(rows.of(block), axes) for block in _blocks(lexical.size, MAX_BASIS)]
         )
         return cls(terms, axes, lexical.documents, _unit(np.concatenate(projected)))
 
@@ -106,7 +106,7 @@ class LatentIndex:
         place = {name: number for number, name in enumerate(space.documents)}
         self.documents = space.vectors[[place.get(name, 0) for name in names]]
         new = np.array([n for n, name in enumerate(names) if name in folded], dtype=np.intp)
-        self.documents[new] = _unit(rows.of(new) @ space.axes)
+        self.documents[new] = _unit(_product(rows.of(new), space.axes))
 
     def query(self, terms: Sequence[int]) -> NDArray[np.float64]:
         """The sum of some terms' vectors, shape (dimensions,); its length says how much of them
@@ -121,7 +121,7 @@ class LatentIndex:
     ) -> NDArray[np.float64]:
         """Cosine of some documents to a query, shape (documents,); zeros for an empty query.
         Several queries, shape (n, dimensions), give (n, documents)."""
-        return (_unit(query) @ self.documents[among].T).astype(np.float64)
+        return _product(_unit(query), self.documents[among].T).astype(np.float64)
 
 
 class _Rows:
@@ -172,6 +172,20 @@ def _spread(size: int, limit: int) -> NDArray[np.intp]:
 def _blocks(size: int, limit: int) -> list[NDArray[np.intp]]:
     """All positions, in runs of ``limit``."""
     return [np.arange(at, min(at + limit, size)) for at in range(0, size, limit)]
+
+
+def _product(left: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The matrix product. On some processors BLAS sets the flag for an invalid operation though all
+    values are finite, so the flag is ignored and the result is checked instead.
+
+    Raises:
+        FloatingPointError: the result holds an infinity or NaN.
+    """
+    with np.errstate(invalid="ignore"):
+        product = np.asarray(left @ right)
+    if not np.isfinite(product).all():
+        raise FloatingPointError("a product of the latent space is not finite")
+    return product
 
 
 def _unit(vectors: NDArray[np.floating]) -> NDArray[np.float32]:

@@ -190,7 +190,7 @@ def test_each_line_is_answered_while_the_sender_waits_and_ctrl_c_loses_none(
         answer = json.loads(process.stdout.readline())
         assert answer["request"] == text.decode().strip()
     process.send_signal(signal.SIGINT)
-    rest, complaints = process.communicate(timeout=60)
+    rest, complaints = process.communicate(timeout=120)
     assert (process.returncode, rest) == (130, b"")
     assert b"Traceback" not in complaints
     assert b"Fatal" not in complaints
@@ -213,8 +213,8 @@ def test_an_endless_input_is_read_lazily_and_a_closed_pipe_ends_it_quietly(
     assert json.loads(process.stdout.readline())["line"] == 1
     process.stdout.close()  # as `head -1` does
     assert process.stderr.read() == b""
-    assert process.wait(timeout=60) == 1
-    sender.join(timeout=60)
+    assert process.wait(timeout=120) == 1
+    sender.join(timeout=120)
     process.stderr.close()
     with suppress(BrokenPipeError):
         process.stdin.close()

@@ -172,7 +172,7 @@ def test_a_batch_is_answered_line_by_line_and_ctrl_c_ends_it(start: Start) -> No
         process.stdin.flush()
         assert json.loads(process.stdout.readline())["query"] == query.decode().strip()
     process.send_signal(signal.SIGINT)
-    rest, complaints = process.communicate(timeout=60)
+    rest, complaints = process.communicate(timeout=120)
     assert (process.returncode, rest) == (130, b"")
     assert b"Traceback" not in complaints
 
@@ -185,7 +185,7 @@ def test_a_closed_pipe_ends_a_batch_quietly(start: Start, tmp_path: Path) -> Non
     assert json.loads(process.stdout.readline())["layers"] == ["semantic"]
     process.stdout.close()  # as `head -1` does
     assert process.stderr.read() == b""
-    assert process.wait(timeout=60) == 1
+    assert process.wait(timeout=120) == 1
     process.stderr.close()
     process.stdin.close()
 
@@ -309,7 +309,7 @@ def test_a_content_that_is_too_long_is_refused_before_it_is_read_whole(start: St
     with suppress(BrokenPipeError):
         process.stdin.close()
     complaint = process.stderr.read()
-    assert process.wait(timeout=60) == 2
+    assert process.wait(timeout=120) == 2
     assert complaint.startswith(b"error: content: ")
     process.stderr.close()
     assert process.stdout
@@ -376,7 +376,7 @@ def test_ctrl_c_during_an_ingestion_keeps_what_is_stored(
     (tmp_path / "gate").open("r").close()  # it has stored two batches and reads on
     process.send_signal(signal.SIGINT)
     (tmp_path / "gate").open("w").close()
-    output, complaints = process.communicate(timeout=60)
+    output, complaints = process.communicate(timeout=120)
     assert (process.returncode, output) == (130, b"")
     assert b"Traceback" not in complaints
     report = parsed(run("memory", "ingest", tmp_path / "docs", "--json"))
@@ -492,7 +492,7 @@ def on_a_terminal(*arguments: str) -> str:
         while piece := os.read(master, 65_536):
             data += piece
     os.close(master)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=120) == 0
     return data.decode().replace("\r\n", "\n")
 
 

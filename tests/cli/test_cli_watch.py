@@ -39,7 +39,7 @@ class Watcher:
 
     def interrupt(self) -> int:
         self._process.send_signal(signal.SIGINT)
-        self._process.communicate(timeout=20)
+        self._process.communicate(timeout=120)
         return self._process.returncode
 
     def kill(self) -> None:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -92,8 +92,9 @@ def test_coverage_is_a_probability_that_falls_with_what_is_expected_uncovered(
     assert 0 <= more <= fewer <= 1
 
 
+@example(rows=[(0.0, 0.0), (0.0, 1.5e-105)])
 @given(
-    st.lists(
+    rows=st.lists(
         st.tuples(st.floats(-20, 20, width=32), st.floats(0, 2)),
         min_size=2,
         max_size=8,
@@ -105,7 +106,8 @@ def test_the_likeliest_answer_stays_the_likeliest_and_no_probability_passes_one(
     scores = np.array([score for score, _ in rows], dtype=np.float32)
     support = np.array([score for _, score in rows])
     right = fitted.probabilities(scores, support)
-    assert right.argmax() == (scores + support).argmax()
+    # Scores that differ by less than floating point can tell apart share the highest probability.
+    assert right[(scores + support).argmax()] == right.max()
     assert right.min() >= 0 and right.max() <= 1
 
 

@@ -156,7 +156,7 @@ def start_stdio(tmp_path: Path) -> Connect:
         )
         with (tmp_path / "stderr").open("w", encoding="utf-8") as errors:
             transport = stdio_client(parameters, errlog=errors)
-            async with Client(transport, mode=mode, read_timeout_seconds=30, **options) as client:
+            async with Client(transport, mode=mode, read_timeout_seconds=120, **options) as client:
                 yield client
 
     return start
@@ -214,7 +214,7 @@ def connect(start_stdio: Connect, shared: Shared) -> Connect:
     def make(transport: str, mode: str) -> AbstractAsyncContextManager[Client]:
         if transport == "stdio":
             return start_stdio("-m", "router", "mcp", "--skills", str(shared.skills), mode=mode)
-        return Client(shared.url, mode=mode, read_timeout_seconds=30)
+        return Client(shared.url, mode=mode, read_timeout_seconds=120)
 
     return make
 
@@ -235,7 +235,7 @@ def live(
             serving = asyncio.create_task(running.serve(sockets=[listening]))
             async with (
                 opened.manager.watch(),
-                Client(_url(listening), mode=mode, read_timeout_seconds=30, **options) as client,
+                Client(_url(listening), mode=mode, read_timeout_seconds=120, **options) as client,
             ):
                 if mode == "legacy":
                     await app.seen.wait()

@@ -63,7 +63,7 @@ def post(
     era = {**NEWER, "Mcp-Method": "server/discover"} if newer else {}
     content = json.dumps(message).encode() if body is None else body
     sent = [(k.encode(), v.encode("latin-1")) for k, v in {**HEADERS, **era, **headers}.items()]
-    return httpx2.post(url, content=content, headers=sent, timeout=20)
+    return httpx2.post(url, content=content, headers=sent, timeout=120)
 
 
 @GENERATIONS
@@ -294,5 +294,5 @@ async def test_the_command_serves_until_it_is_told_to_stop(command: subprocess.P
         assert not (await client.call_tool("load_skill", {"name": "git"})).is_error
         async with client.listen(tools_list_changed=True):
             command.send_signal(signal.SIGTERM)
-            output, errors = await asyncio.to_thread(command.communicate, timeout=20)
+            output, errors = await asyncio.to_thread(command.communicate, timeout=120)
     assert (command.returncode, output, errors) == (0, "", "")

@@ -50,7 +50,7 @@ class Server:
 
     def end(self) -> tuple[int, bytes, bytes]:
         """Exit code, what was printed after the last answer, and standard error."""
-        output, errors = self.process.communicate(timeout=30)
+        output, errors = self.process.communicate(timeout=120)
         return self.process.returncode, output, errors
 
 

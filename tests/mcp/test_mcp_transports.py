@@ -23,7 +23,7 @@ Connect = Callable[..., AbstractAsyncContextManager[Client]]
 SaveSkill = Callable[..., Path]
 
 NEWER = "2026-07-28"
-SECONDS = 20.0
+SECONDS = 120.0
 
 TRANSPORTS = pytest.mark.parametrize("transport", ["stdio", "http"])
 GENERATIONS = pytest.mark.parametrize(

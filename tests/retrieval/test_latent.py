@@ -57,6 +57,13 @@ def test_documents_without_any_terms_are_like_nothing(size: int) -> None:
     assert index.similarities(index.query([])).tolist() == [0] * size
 
 
+def test_a_query_that_is_not_finite_is_an_error_and_no_ranking() -> None:
+    index = LatentIndex(lexical_of(*many(21)))
+    query = index.query([])
+    with pytest.raises(FloatingPointError):
+        index.similarities(np.full_like(query, np.nan))
+
+
 def test_a_query_without_terms_gives_zeros() -> None:
     index = LatentIndex(lexical_of(*many(5)))
     assert not index.query([]).any()

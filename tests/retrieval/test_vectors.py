@@ -416,7 +416,7 @@ def test_closing_releases_the_files(tmp_path: Path, encode: Encode) -> None:
     store.sync(wanted("a"), encode)
     assert open_files() != []
     store.close()
-    deadline = time.monotonic() + 10  # Chroma closes its files in threads of its own
+    deadline = time.monotonic() + 120  # Chroma closes its files in threads of its own
     while open_files():
         assert time.monotonic() < deadline
         threading.Event().wait(0.01)

@@ -50,7 +50,7 @@ class Recorder:
 
     async def until(self, condition: Callable[[Catalog], object]) -> Catalog:
         """The first catalog told that fulfils the condition."""
-        async with asyncio.timeout(20), self._told:
+        async with asyncio.timeout(120), self._told:
             await self._told.wait_for(lambda: self.changes and condition(self.changes[-1].after))
             return self.changes[-1].after
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cpu_time import cpu_time_at_most
 from numpy.typing import NDArray
 
 from router.request import MAX_REQUEST_CHARACTERS
@@ -119,12 +120,12 @@ async def test_words_of_such_instructions_alone_are_harmless(
     assert (local.decision, local.selected) == (Decision.ROUTE, ("git",))
 
 
-@pytest.mark.timeout(5)  # with backtracking these take minutes together
 @pytest.mark.parametrize("junk", ["\n", " ", "<system ", "ignore ", "\nsystem"])
 async def test_the_longest_requests_are_judged_in_no_time(shipped: SkillIndex, junk: str) -> None:
-    for number in range(3):
-        count = (MAX_REQUEST_CHARACTERS - 10) // len(junk)
-        assert (await decide(f"{number} {junk * count} x", shipped)).selected == ()
+    count = (MAX_REQUEST_CHARACTERS - 10) // len(junk)
+    with cpu_time_at_most(5):  # with backtracking it takes minutes
+        for number in range(3):
+            assert (await decide(f"{number} {junk * count} x", shipped)).selected == ()
 
 
 async def test_with_no_skill_there_is_nothing_to_choose(tmp_path: Path) -> None:

@@ -167,10 +167,18 @@ class UnifiedMemory:
     Args:
         files: the canonical store.
         side: the service and its outbox, closed by ``aclose``; None when there is none.
+        patience_seconds: how long an answer from the files waits for the service.
     """
 
-    def __init__(self, files: FileStore, side: ServiceSide | None = None) -> None:
+    def __init__(
+        self,
+        files: FileStore,
+        side: ServiceSide | None = None,
+        *,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
         self._files = files
+        self._patience = patience_seconds
         self._side = side
         self._roots = {store_id(root): root for root in files.roots}
         self._delivery = None if side is None else Delivery(files, side.service, side.outbox)
@@ -233,7 +241,7 @@ class UnifiedMemory:
             raise InvalidRequest("lexical_only and semantic_only exclude each other")
         if strategy not in set(MergeStrategy):
             raise InvalidRequest(f"strategy: {strategy!r} is none of {', '.join(MergeStrategy)}")
-        patience = ALONE_SECONDS if semantic_only else PATIENCE_SECONDS
+        patience = ALONE_SECONDS if semantic_only else self._patience
         (ours, files), (theirs, service) = await asyncio.gather(
             self._search_files(query, limit) if not semantic_only else _unasked("semantic_only"),
             self._search_service(query, limit, patience)

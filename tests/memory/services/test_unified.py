@@ -27,7 +27,6 @@ from router.memory.services.forgetful.wire import Origin
 from router.memory.services.outbox import Outbox
 from router.memory.services.unified import (
     NO_SERVICE,
-    PATIENCE_SECONDS,
     ServiceFate,
     ServiceSide,
     UnifiedAnswer,
@@ -41,15 +40,37 @@ def files(tmp_path: Path) -> FileStore:
     return FileStore(tmp_path / "project", global_folder=tmp_path / "home", read_only=["adr/.*"])
 
 
+AMPLE = 60.0
+"""Seconds that no answer of a test's server takes, however busy the machine is."""
+SHORT = 0.1
+"""Seconds to wait for a server that never answers."""
+
+OpenMemory = Callable[[float], UnifiedMemory]
+
+
 @pytest.fixture(params=["http", "mcp"])
-async def memory(
+async def open_memory(
     request: pytest.FixtureRequest, server: ForgetfulServer, files: FileStore, tmp_path: Path
-) -> AsyncIterator[UnifiedMemory]:
-    outbox = Outbox(tmp_path / "outbox.sqlite3", clock=time.time)
-    service = Forgetful(connect_service(server.url, protocol=request.param))
-    made = UnifiedMemory(files, ServiceSide(service, outbox))
-    yield made
-    await made.aclose()
+) -> AsyncIterator[OpenMemory]:
+    """Opens a memory that waits so many seconds for the service; closed at the end."""
+    opened: list[UnifiedMemory] = []
+
+    def opening(patience: float) -> UnifiedMemory:
+        outbox = Outbox(tmp_path / "outbox.sqlite3", clock=time.time)
+        connection = connect_service(server.url, protocol=request.param)
+        service = Forgetful(connection, probe_seconds=patience)
+        side = ServiceSide(service, outbox)
+        opened.append(UnifiedMemory(files, side, patience_seconds=patience))
+        return opened[-1]
+
+    yield opening
+    for made in opened:
+        await made.aclose()
+
+
+@pytest.fixture
+def memory(open_memory: OpenMemory) -> UnifiedMemory:
+    return open_memory(AMPLE)
 
 
 def shown(answer: UnifiedAnswer) -> list[str]:
@@ -124,15 +145,16 @@ async def test_a_dead_service_is_said_and_the_files_answer(
     assert again.service.status is LayerStatus.SKIPPED
 
 
-async def test_a_hanging_service_costs_the_files_half_a_second_once(
-    memory: UnifiedMemory, server: ForgetfulServer, files: FileStore
+async def test_a_hanging_service_is_waited_for_once(
+    open_memory: OpenMemory, server: ForgetfulServer, files: FileStore
 ) -> None:
+    memory = open_memory(SHORT)
     files.save("auth", "tokens here")
     server.fault = "hang"
     first = await memory.search("tokens")
     assert shown(first) == ["auth"]
     assert first.service.status is LayerStatus.TIMEOUT
-    assert f"{PATIENCE_SECONDS:g} s" in first.service.reason
+    assert f"{SHORT:g} s" in first.service.reason
     server.hanging.clear()
     second = await memory.search("tokens")
     assert second.service.status is LayerStatus.SKIPPED

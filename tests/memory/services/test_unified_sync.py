@@ -249,7 +249,7 @@ async def test_a_delivery_that_is_cancelled_is_taken_up_again(
     server.fault, server.fault_on = "hang", "create_memory"
     files.save("a", "text")
     syncing = asyncio.create_task(memory.sync())
-    await asyncio.to_thread(server.hanging.wait, 10)
+    await asyncio.to_thread(server.hanging.wait, 120)
     syncing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await syncing
@@ -265,7 +265,7 @@ async def test_a_save_does_not_wait_for_a_long_delivery(
     server.fault, server.fault_on = "hang", "create_memory"
     files.save("a", "text")
     syncing = asyncio.create_task(memory.sync())
-    await asyncio.to_thread(server.hanging.wait, 10)
+    await asyncio.to_thread(server.hanging.wait, 120)
     report = await memory.save("more", name="b")
     assert (report.service, report.reason) == (ServiceFate.QUEUED, "a delivery is under way")
     assert not syncing.done()

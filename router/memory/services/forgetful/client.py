@@ -82,6 +82,7 @@ class Forgetful:
         service: the connection; ``aclose`` closes it.
         encoder: a local one, for services that give no similarity; None means words alone.
         clock: monotonic seconds.
+        probe_seconds: how long ``probe`` waits for an answer.
     """
 
     def __init__(
@@ -90,22 +91,24 @@ class Forgetful:
         *,
         encoder: Encoder | None = None,
         clock: Callable[[], float] = time.monotonic,
+        probe_seconds: float = PROBE_SECONDS,
     ) -> None:
         self._service = service
         self._encoder = encoder
         self._clock = clock
+        self._probe_seconds = probe_seconds
         self._breaker = CircuitBreaker(failures=1, reset_seconds=FRESH_SECONDS, clock=clock)
         self._heard: float | None = None
         self._fault = ""
 
     async def probe(self) -> str | None:
-        """Why the service cannot be used now; None when it can. Half a second at most; what is
-        known from any call of the last 30 seconds is not asked again."""
+        """Why the service cannot be used now; None when it can. Waits ``probe_seconds`` at most;
+        what is known from any call of the last 30 seconds is not asked again."""
         is_fresh = self._heard is not None and self._clock() - self._heard < FRESH_SECONDS
         if is_fresh and self._breaker.state is BreakerState.CLOSED:
             return None
         try:
-            await self._call(self._service.probe, PROBE_SECONDS)
+            await self._call(self._service.probe, self._probe_seconds)
         except MemoryServiceError as error:
             return str(error)
         return None

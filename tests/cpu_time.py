@@ -1,0 +1,20 @@
+"""Bounds on the CPU time of a piece of code, which other programs on the machine cannot use up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def cpu_time_at_most(seconds: float) -> Iterator[None]:
+    """Fail if the code inside takes more CPU time of this thread than ``seconds``.
+
+    Wall-clock time would depend on what else runs. CPU time still grows by half or so where
+    programs share a core's caches, so a bound should be several times what a quiet machine needs.
+    """
+    started = time.thread_time()
+    yield
+    spent = time.thread_time() - started
+    assert spent <= seconds, f"took {spent:.3f} s of CPU time; at most {seconds:g} s are allowed"
