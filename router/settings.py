@@ -1,29 +1,34 @@
-"""Every setting, with its default, and where an effective value came from.
+"""Every setting, with its default and its class of trust.
 
 Sources, strongest first: arguments, ``ROUTER_*`` environment variables, ``router.toml`` in the
-working directory, ``[tool.router]`` in its ``pyproject.toml``, the defaults below. A nested value
-is named with two underscores: ``ROUTER_FUZZY__TTL_SECONDS=3600``. Keys of providers are read from
-the environment only, and never written or shown.
+working directory, ``[tool.router]`` in its ``pyproject.toml``, the user's own ``router.toml`` in
+``router.trust.config_folder()``, the defaults below. The files of the working directory may come
+with a cloned repository: until the user trusts that folder, they set only what is harmless. See
+``router/settings_files.py``.
+
+A nested value is named with two underscores: ``ROUTER_FUZZY__TTL_SECONDS=3600``. Keys of providers
+are read from the environment only, and never written or shown.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 import platformdirs
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
     PydanticBaseSettingsSource,
-    PyprojectTomlConfigSettingsSource,
     SettingsConfigDict,
-    TomlConfigSettingsSource,
 )
 
 from router.errors import ConfigurationError
+from router.settings_files import folder_settings, user_settings
+from router.trust import Trust
 
 
 def _split(value: object) -> object:
@@ -39,7 +44,12 @@ def _folder(value: object) -> object:
     """An empty value would mean the working directory, and ``~`` a folder of that name."""
     if value == "":
         raise ValueError("empty; name a path, or leave the setting out")
-    return Path(value).expanduser() if isinstance(value, str | Path) else value
+    if not isinstance(value, str | Path):
+        return value
+    try:
+        return Path(value).expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"{value}: there is no such user; write the whole path") from error
 
 
 StateFolder = Annotated[Path, BeforeValidator(_folder)]
@@ -50,6 +60,8 @@ ProviderNames = Annotated[
     tuple[Literal["openai", "ollama"], ...], NoDecode, BeforeValidator(_split)
 ]
 
+EncoderKind = Literal["wordllama", "minilm", "sentence-transformers", "openai", "ollama"]
+
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -58,89 +70,89 @@ class _Section(BaseModel):
 class FuzzySettings(_Section):
     """Stage 1, the fuzzy cache."""
 
-    similarity_threshold: float = Field(0.75, ge=0, le=1)
+    similarity_threshold: Annotated[float, Trust.ANYONE] = Field(0.75, ge=0, le=1)
     """Least Levenshtein similarity of a hit, in [0, 1]; the content gate applies on top."""
-    ttl_seconds: float = Field(7 * 24 * 3600, gt=0)
-    max_entries: int = Field(500, ge=1)
+    ttl_seconds: Annotated[float, Trust.ANYONE] = Field(7 * 24 * 3600, gt=0)
+    max_entries: Annotated[int, Trust.ANYONE] = Field(500, ge=1)
 
 
 class ExactSettings(_Section):
     """Stage 2, the exact cache."""
 
-    ttl_seconds: float = Field(7 * 24 * 3600, gt=0)
-    max_entries: int = Field(1000, ge=1)
+    ttl_seconds: Annotated[float, Trust.ANYONE] = Field(7 * 24 * 3600, gt=0)
+    max_entries: Annotated[int, Trust.ANYONE] = Field(1000, ge=1)
 
 
 class OpenAISettings(_Section):
     """An OpenAI-compatible API."""
 
-    base_url: str | None = None
+    base_url: Annotated[str | None, Trust.USER] = None
     """None means the SDK's own default, or ``OPENAI_BASE_URL``."""
-    model: str = "gpt-4.1-mini"
+    model: Annotated[str, Trust.USER] = "gpt-4.1-mini"
     """A model that gives token probabilities; reasoning models give none and take longer."""
-    api_key: SecretStr | None = None
+    api_key: Annotated[SecretStr | None, Trust.USER] = None
     """None means ``OPENAI_API_KEY``. Set it by environment variable, not in a file."""
 
 
 class OllamaSettings(_Section):
     """An Ollama server."""
 
-    host: str | None = None
+    host: Annotated[str | None, Trust.USER] = None
     """None means ``OLLAMA_HOST``, or the SDK's own default on loopback."""
-    model: str = "llama3.2"
+    model: Annotated[str, Trust.USER] = "llama3.2"
 
 
 class LLMSettings(_Section):
     """Stage 3, the LLM."""
 
-    enabled: bool = True
+    enabled: Annotated[bool, Trust.USER] = True
     """False: stage 3 is skipped, whatever the environment holds."""
-    providers: ProviderNames | None = None
+    providers: Annotated[ProviderNames | None, Trust.USER] = None
     """Which to ask, in fall-back order. None: openai when a key or a base URL is set, then ollama
     when a host is set."""
     openai: OpenAISettings = OpenAISettings()
     ollama: OllamaSettings = OllamaSettings()
-    timeout_seconds: float = Field(20.0, gt=0)
+    timeout_seconds: Annotated[float, Trust.ANYONE] = Field(20.0, gt=0)
     """Deadline of the whole stage: every retry and every provider together."""
-    max_retries: int = Field(2, ge=0, le=10)
+    max_retries: Annotated[int, Trust.ANYONE] = Field(2, ge=0, le=10)
     """Further tries per provider after 429, 5xx or a connection error."""
-    breaker_failures: int = Field(5, ge=1)
+    breaker_failures: Annotated[int, Trust.ANYONE] = Field(5, ge=1)
     """Failures in a row after which a provider is left alone ..."""
-    breaker_reset_seconds: float = Field(30.0, gt=0)
+    breaker_reset_seconds: Annotated[float, Trust.ANYONE] = Field(30.0, gt=0)
     """... for this long; then one trial call decides."""
-    max_offered: int = Field(40, ge=1, le=500)
+    max_offered: Annotated[int, Trust.ANYONE] = Field(40, ge=1, le=500)
     """With more skills than this, the LLM is offered a shortlist from retrieval."""
 
 
 class VectorSettings(_Section):
     """Stage 4, the vector fallback."""
 
-    confidence_threshold: float = Field(0.5, ge=0, le=1)
+    confidence_threshold: Annotated[float, Trust.ANYONE] = Field(0.5, ge=0, le=1)
     """An LLM answer below it is weak, and stage 4 runs."""
-    confidence_boost: float = Field(0.15, ge=0, le=1)
+    confidence_boost: Annotated[float, Trust.ANYONE] = Field(0.15, ge=0, le=1)
     """Lift of a weak answer that retrieval supports."""
-    confidence_cap: float = Field(0.95, ge=0, le=1)
+    confidence_cap: Annotated[float, Trust.ANYONE] = Field(0.95, ge=0, le=1)
     """No lift goes above it."""
-    generic_skills: Names = ("writer", "knowledge")
+    generic_skills: Annotated[Names, Trust.ANYONE] = ("writer", "knowledge")
     """Fall-back skills: being the only choice, one of them makes a weak answer."""
-    max_suggestions: int = Field(3, ge=0, le=20)
+    max_suggestions: Annotated[int, Trust.ANYONE] = Field(3, ge=0, le=20)
 
 
 class EncoderSettings(_Section):
     """The text encoder of the vector index."""
 
-    kind: Literal["wordllama", "minilm", "sentence-transformers", "openai", "ollama"] = "wordllama"
+    kind: Annotated[EncoderKind, Trust.USER] = "wordllama"
     """``wordllama`` is bundled and English; ``minilm`` is Chroma's ONNX model, downloaded once."""
-    model: str | None = None
+    model: Annotated[str | None, Trust.USER] = None
     """Model name or folder, for the kinds that need one."""
 
 
 class WatchSettings(_Section):
     """Following the skills on disk."""
 
-    debounce_seconds: float = Field(0.2, gt=0)
+    debounce_seconds: Annotated[float, Trust.ANYONE] = Field(0.2, gt=0)
     """How long the folders must be quiet before a change is taken up."""
-    polling: bool | None = None
+    polling: Annotated[bool | None, Trust.ANYONE] = None
     """True looks every second instead of waiting for the system's events; None does so only where
     there are none, or where ``WATCHFILES_FORCE_POLLING`` is set."""
 
@@ -148,50 +160,50 @@ class WatchSettings(_Section):
 class LearningSettings(_Section):
     """Learning from every answer, inside an error bound."""
 
-    enabled: bool = True
+    enabled: Annotated[bool, Trust.USER] = True
     """False: nothing is remembered of requests but what the caches keep."""
-    max_error: float = Field(0.01, ge=0, lt=1)
+    max_error: Annotated[float, Trust.USER] = Field(0.01, ge=0, lt=1)
     """Largest share of wrong answers, relative to the LLM's, for which LLM calls may be saved; it
     holds with 95% confidence. 0 asks the LLM whenever no cache answers."""
-    seed: int = 0
+    seed: Annotated[int, Trust.ANYONE] = 0
     """Of the random share of local answers that is audited."""
-    share_scopes: bool = False
+    share_scopes: Annotated[bool, Trust.USER] = False
     """Whether requests of a scope teach too. What they teach serves every scope."""
 
 
 class MemoryServiceSettings(_Section):
     """A Forgetful server beside the memory files; without a URL the files stand alone."""
 
-    url: str | None = None
+    url: Annotated[str | None, Trust.USER] = None
     """Such as ``http://127.0.0.1:8020``. A host that is not loopback needs https and a token."""
-    protocol: Literal["http", "mcp"] = "http"
+    protocol: Annotated[Literal["http", "mcp"], Trust.USER] = "http"
     """Its HTTP API, or its MCP endpoint (which needs the extra ``mcp``)."""
-    token: SecretStr | None = None
+    token: Annotated[SecretStr | None, Trust.USER] = None
     """Set it by environment variable, not in a file."""
 
 
 class MemorySettings(_Section):
     """Memory: layers, files, and the service that augments them."""
 
-    directory: StateFolder = Field(
+    directory: Annotated[StateFolder, Trust.USER] = Field(
         default_factory=lambda: platformdirs.user_data_path("cascade-router") / "memory"
     )
     """Where memories are kept. Not a cache: nothing else holds them."""
-    project_directory: StateFolder = Path()
+    project_directory: Annotated[StateFolder, Trust.FOLDER] = Path()
     """The project whose ``.serena/memories`` are the canonical files."""
-    read_only_patterns: Names = ()
+    read_only_patterns: Annotated[Names, Trust.USER] = ()
     """Regular expressions; a memory file whose whole name matches one is never written."""
-    ignored_patterns: Names = ()
+    ignored_patterns: Annotated[Names, Trust.USER] = ()
     """Regular expressions; a memory file whose whole name matches one is not there at all."""
-    user: str | None = Field(None, min_length=1)
-    project: str | None = Field(None, min_length=1)
-    session: str | None = Field(None, min_length=1)
+    user: Annotated[str | None, Trust.USER] = Field(None, min_length=1)
+    project: Annotated[str | None, Trust.USER] = Field(None, min_length=1)
+    session: Annotated[str | None, Trust.USER] = Field(None, min_length=1)
     """Whose memories they are where a call does not say."""
-    layer_deadline_seconds: float = Field(0.05, gt=0)
+    layer_deadline_seconds: Annotated[float, Trust.ANYONE] = Field(0.05, gt=0)
     """What one layer may take; what it has not found by then is not waited for ..."""
-    deadline_seconds: float = Field(0.25, gt=0)
+    deadline_seconds: Annotated[float, Trust.ANYONE] = Field(0.25, gt=0)
     """... nor what all of them have not."""
-    cache_ttl_seconds: float = Field(300.0, gt=0)
+    cache_ttl_seconds: Annotated[float, Trust.ANYONE] = Field(300.0, gt=0)
     """How long an answer of the layers may be given again while nothing is written."""
     service: MemoryServiceSettings = MemoryServiceSettings()
 
@@ -202,31 +214,29 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         env_prefix="ROUTER_",
         env_nested_delimiter="__",
-        toml_file="router.toml",
-        pyproject_toml_table_header=("tool", "router"),
         extra="forbid",
         frozen=True,
         hide_input_in_errors=True,  # a traceback shows the underlying error, and keys are input
     )
 
-    skills: Paths | None = None
+    skills: Annotated[Paths | None, Trust.FOLDER] = None
     """Folders of skills, strongest first. None: ``skills``, ``.agents/skills`` and
     ``.claude/skills`` under the working directory, then ``~/.agents/skills``, where they exist."""
-    shipped_skills: bool = True
+    shipped_skills: Annotated[bool, Trust.ANYONE] = True
     """Whether the skills that come with the package are installed too, weakest of all."""
-    catalogues: Paths = ()
+    catalogues: Annotated[Paths, Trust.FOLDER] = ()
     """Folders of skills and JSON indexes that list skills which are not installed, strongest first:
     ``discover`` can suggest them, and nothing routes to them."""
-    state_dir: StateFolder = Field(
+    state_dir: Annotated[StateFolder, Trust.USER] = Field(
         default_factory=lambda: platformdirs.user_cache_path("cascade-router")
     )
     """Where the fuzzy cache and the index are kept."""
-    pinned_skills: Names = ()
+    pinned_skills: Annotated[Names, Trust.ANYONE] = ()
     """Skills that every shortlist for the LLM includes."""
-    enrichment: StateFile | None = None
+    enrichment: Annotated[StateFile | None, Trust.FOLDER] = None
     """A file of requests that an LLM has written for the skills, whatever root they come from. It
     counts before the ``enrichment.jsonl`` in the roots."""
-    max_concurrency: int = Field(16, ge=1, le=1000)
+    max_concurrency: Annotated[int, Trust.ANYONE] = Field(16, ge=1, le=1000)
     """How many requests ``route_many`` works on at a time."""
     fuzzy: FuzzySettings = FuzzySettings()
     exact: ExactSettings = ExactSettings()
@@ -262,41 +272,23 @@ class Settings(BaseSettings):
         return (
             init_settings,
             env_settings,
-            _from_file("router.toml", TomlConfigSettingsSource, settings_cls),
-            _from_file("pyproject.toml", PyprojectTomlConfigSettingsSource, settings_cls),
+            *(_FileSource(settings_cls, values) for values in _file_values(settings_cls)),
         )
 
 
-_SECRETS: Final = (("llm", "openai", "api_key"), ("memory", "service", "token"))
+class _FileSource(PydanticBaseSettingsSource):
+    """The values of a file, with exactly these names. The library's own sources also take other
+    spellings, such as ``LLM`` for ``llm``, which would pass by the check for trust."""
 
+    def __init__(self, settings: type[BaseSettings], values: dict[str, Any]) -> None:
+        super().__init__(settings)
+        self._values = values
 
-def _holds(values: object, path: tuple[str, ...]) -> bool:
-    for name in path:
-        if not isinstance(values, dict) or name not in values:
-            return False
-        values = values[name]
-    return True
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002 - the base class asks for it
+        return self._values.get(field_name), field_name, False
 
-
-def _from_file(
-    file: str, source: type[TomlConfigSettingsSource], settings_cls: type[BaseSettings]
-) -> PydanticBaseSettingsSource:
-    """A file's settings; faults in the file itself are reported with its name. Files are copied
-    and committed, so they may not hold a key."""
-    try:
-        settings = source(settings_cls)
-        for path in _SECRETS:
-            if _holds(settings(), path):
-                variable = "ROUTER_" + "__".join(path).upper()
-                raise ConfigurationError(
-                    f"{file}: setting {'.'.join(path)}: keys are read from the environment only; "
-                    f"set {variable}"
-                )
-        return settings
-    except (OSError, ValueError) as error:  # it cannot be read, or is not TOML
-        raise ConfigurationError(f"{file}: {error}") from error
-    except AttributeError as error:  # the library takes any value for a table
-        raise ConfigurationError(f"{file}: [tool.router] is not a table") from error
+    def __call__(self) -> dict[str, Any]:
+        return self._values
 
 
 def _render(error: ValidationError) -> str:
@@ -305,3 +297,10 @@ def _render(error: ValidationError) -> str:
         f"setting {'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}"
         for fault in error.errors(include_input=False, include_url=False)
     )
+
+
+def _file_values(settings: type[BaseSettings]) -> tuple[dict[str, Any], ...]:
+    """What each file sets, strongest first. What is ignored in the working directory is logged."""
+    here = folder_settings(settings, Path.cwd())
+    here.warn_of_ignored()
+    return (*here.effective.values(), user_settings(settings).values)

@@ -17,7 +17,19 @@ PACKAGE = Path(router.__file__).parent
 
 # Lower floors first; a module may import its own floor and those below it.
 FLOORS = (
-    ("errors", "result", "request", "text", "settings", "flight", "loop_thread", "database"),
+    (
+        "errors",
+        "result",
+        "request",
+        "text",
+        "settings",
+        "settings_files",
+        "trust",
+        "flight",
+        "loop_thread",
+        "database",
+        "private_files",
+    ),
     ("skills", "events"),
     ("retrieval", "llm"),
     ("stages", "lint", "memory", "learning"),

@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from router import ConfigurationError, RouterError, Settings
+from router.trust import config_folder
 
 SECRET = "sk-very-secret"  # noqa: S105 - it opens nothing
 
@@ -80,7 +81,9 @@ def test_a_stronger_source_wins_and_the_others_fill_in(monkeypatch: pytest.Monke
 
 
 def test_deeply_nested_names_are_reached_from_every_source(monkeypatch: pytest.MonkeyPatch) -> None:
-    write("router.toml", '[llm.openai]\nbase_url = "http://127.0.0.1:1/v1"\n')
+    user_file = config_folder() / "router.toml"
+    user_file.parent.mkdir(parents=True)
+    user_file.write_text('[llm.openai]\nbase_url = "http://127.0.0.1:1/v1"\n')
     monkeypatch.setenv("ROUTER_LLM__OPENAI__MODEL", "small")
     monkeypatch.setenv("ROUTER_LLM__OLLAMA__HOST", "http://127.0.0.1:2")
     llm = Settings().llm
@@ -112,10 +115,10 @@ def test_a_variable_gives_a_list_with_commas_or_as_json(
 
 
 def test_files_and_arguments_give_real_lists() -> None:
-    write("router.toml", 'skills = ["a", "b"]\n[llm]\nproviders = ["ollama", "openai"]\n')
+    write("router.toml", 'skills = ["a", "b"]\n[vector]\ngeneric_skills = ["writer"]\n')
     settings = Settings(pinned_skills=["git"])
     assert settings.skills == (Path("a"), Path("b"))
-    assert settings.llm.providers == ("ollama", "openai")
+    assert settings.vector.generic_skills == ("writer",)
     assert settings.pinned_skills == ("git",)
 
 
@@ -216,6 +219,11 @@ def test_the_state_folder_is_expanded_and_never_empty(monkeypatch: pytest.Monkey
     monkeypatch.setenv("ROUTER_STATE_DIR", "")
     with pytest.raises(ConfigurationError, match="empty; name a path"):
         Settings()
+
+
+def test_the_home_of_a_user_who_is_not_there_is_a_fault_of_the_setting() -> None:
+    with pytest.raises(ConfigurationError, match=r"setting state_dir: .*no such user"):
+        Settings(state_dir="~nosuchuser/x")
 
 
 @pytest.mark.parametrize("name", ["user", "project", "session"])

@@ -19,6 +19,7 @@ from router.cli import (
     output,
     route,
     skills,
+    trust,
     watch,
 )
 from router.cli.options import EXIT_CODES
@@ -97,6 +98,7 @@ app.add_typer(skills.app, name="skills", help="List, show, search, check, lint a
 app.add_typer(cache.app, name="cache", help="Look at the cached routes, or forget them.")
 app.add_typer(memory.app, name="memory", help="Classify, search, recall, assemble, remember.")
 app.command("config", epilog=EXIT_CODES)(config.show_config)
+app.command("trust", epilog=EXIT_CODES)(trust.trust_folder)
 app.command("feedback", epilog=EXIT_CODES)(learn.give_feedback)
 app.command("calibrate", epilog=EXIT_CODES)(learn.calibrate)
 app.add_typer(learn.app, name="learn", help="Look at what was learnt, export, import, forget.")

@@ -2,8 +2,9 @@
 of the skills are noticed here.
 
 The sources are asked one by one, in the order in which ``Settings`` lets them win, so the answer
-is theirs and not a guess. Keys are never shown, and neither are user names, passwords and queries
-inside addresses: some gateways carry a key there.
+is theirs and not a guess. A value that a file of the working directory gives and that does not
+count, because the folder is not trusted, is named too. Keys are never shown, and neither are user
+names, passwords and queries inside addresses: some gateways carry a key there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from router.cli import output
@@ -37,12 +39,15 @@ class EffectiveSetting:
     Attributes:
         name: dotted name, such as ``fuzzy.ttl_seconds``.
         value: plain JSON types; secrets masked.
-        source: a variable's name, ``router.toml``, ``pyproject.toml`` or ``default``.
+        source: a variable's name, ``router.toml``, ``pyproject.toml``, the path of the user's own
+            file, or ``default``.
+        not_trusted: files of the working directory that give another value, which is ignored.
     """
 
     name: str
     value: Any
     source: str
+    not_trusted: tuple[str, ...] = ()
 
 
 def show_config(as_json: AsJson = False) -> None:
@@ -50,16 +55,24 @@ def show_config(as_json: AsJson = False) -> None:
     events for the folders of skills. Keys are masked."""
     found = [*effective_settings(), _file_events()]
     if as_json:
-        output.print_json({s.name: {"value": s.value, "source": s.source} for s in found})
+        output.print_json({setting.name: _as_json(setting) for setting in found})
         return
     table = output.table("setting", "value", "from")
     for setting in found:
         value = setting.value
         shown = ", ".join(map(str, value)) if isinstance(value, list) else value
+        source = setting.source
+        if setting.not_trusted:
+            source += f" ({', '.join(setting.not_trusted)}: not trusted)"
         table.add_row(
-            setting.name, "" if shown is None else output.plain(shown), output.plain(setting.source)
+            setting.name, "" if shown is None else output.plain(shown), output.plain(source)
         )
     output.screen().print(table)
+
+
+def _as_json(setting: EffectiveSetting) -> dict[str, Any]:
+    shown = {"value": setting.value, "source": setting.source}
+    return shown | ({"not_trusted": list(setting.not_trusted)} if setting.not_trusted else {})
 
 
 def effective_settings() -> Iterator[EffectiveSetting]:
@@ -68,17 +81,30 @@ def effective_settings() -> Iterator[EffectiveSetting]:
     Raises:
         ConfigurationError: a setting is malformed.
     """
+    from pydantic_settings import EnvSettingsSource
+
+    from router.settings import Settings
+    from router.settings_files import folder_settings, user_settings
+    from router.trust import value_at
+
     settings = read_settings()
-    given = _given_values()
+    here = folder_settings(Settings, Path.cwd())
+    user = user_settings(Settings)
+    given: list[tuple[str, Mapping[str, Any]]] = [
+        ("environment", EnvSettingsSource(Settings)()),
+        *here.effective.items(),
+        (str(user.file), user.values),
+    ]
     for path, value in _leaves(settings):
         name = ".".join(path)
-        source = next((label for label, values in given if _holds(values, path)), "default")
+        source = next((label for label, values in given if value_at(values, path)[0]), "default")
         if source == "environment":
             source = _variable_name(path)
         variable = _PROVIDER_VARIABLES.get(name)
         if value is None and variable is not None and os.environ.get(variable):
             value, source = os.environ[variable], variable
-        yield EffectiveSetting(name, _shown(name, value), source)
+        ignored = tuple(file for file, values in here.ignored.items() if path in values)
+        yield EffectiveSetting(name, shown_value(name, value), source, ignored)
 
 
 def _file_events() -> EffectiveSetting:
@@ -90,23 +116,6 @@ def _file_events() -> EffectiveSetting:
     roots = configured_roots(settings, later_ones=True)
     report = how_watched(roots, polling=settings.watch.polling)
     return EffectiveSetting("file events", report.mode.value, report.reason or "this system")
-
-
-def _given_values() -> list[tuple[str, Mapping[str, Any]]]:
-    """What each source gives, strongest first."""
-    from pydantic_settings import (
-        EnvSettingsSource,
-        PyprojectTomlConfigSettingsSource,
-        TomlConfigSettingsSource,
-    )
-
-    from router.settings import Settings
-
-    return [
-        ("environment", EnvSettingsSource(Settings)()),
-        ("router.toml", TomlConfigSettingsSource(Settings)()),
-        ("pyproject.toml", PyprojectTomlConfigSettingsSource(Settings)()),
-    ]
 
 
 def _leaves(
@@ -122,15 +131,6 @@ def _leaves(
             yield (*above, name), value
 
 
-def _holds(values: Mapping[str, Any], path: tuple[str, ...]) -> bool:
-    here: Any = values
-    for name in path:
-        if not isinstance(here, Mapping) or name not in here:
-            return False
-        here = here[name]
-    return True
-
-
 def _variable_name(path: tuple[str, ...]) -> str:
     """The variable that gives a setting: its own, or one that holds its whole section as JSON.
 
@@ -141,14 +141,15 @@ def _variable_name(path: tuple[str, ...]) -> str:
     return next(set_now[spelling] for spelling in spellings if spelling in set_now)
 
 
-def _shown(name: str, value: Any) -> Any:
+def shown_value(name: str, value: Any) -> Any:
+    """A setting's value as plain JSON types, without keys."""
     from pydantic import SecretStr
 
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, SecretStr) or name.endswith("api_key"):
         return MASK
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return [str(item) for item in value]
     is_address = name in _PROVIDER_VARIABLES or name.endswith("url")
     return _without_credentials(str(value)) if is_address else str(value)

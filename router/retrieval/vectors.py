@@ -240,8 +240,13 @@ def _client(place: Path) -> Client:
 
     # PersistentClient keeps one system a path for the whole process, even one that failed to
     # start, so a damaged index could not be replaced.
+    # Chroma would take settings from `.env` in the working directory, which may be a stranger's,
+    # and its settings name the classes that it loads.
     settings = Settings(
-        is_persistent=True, persist_directory=str(place), anonymized_telemetry=False
+        _env_file=None,
+        is_persistent=True,
+        persist_directory=str(place),
+        anonymized_telemetry=False,
     )
     system = System(settings)
     system.instance(chromadb.api.ServerAPI)  # type: ignore[type-abstract]  # Chroma's own idiom

@@ -238,7 +238,9 @@ async def test_a_store_that_cannot_be_opened_is_told_and_the_rest_goes_on(
 async def test_the_command_serves_them_from_the_settings(
     start_stdio: Connect, skills: Path, tmp_path: Path, mode: str
 ) -> None:
-    (tmp_path / "work" / "router.toml").write_text(PATIENT + 'project = "shop"\n')
+    own = tmp_path / ".config" / "cascade-router" / "router.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text(PATIENT + 'project = "shop"\n')
     arguments = ("-m", "router", "mcp", "--skills", str(skills))
     async with start_stdio(*arguments, mode=mode) as client:
         await call(client, "save_memory", content="JWT is a signed token", layer="project")

@@ -1,0 +1,178 @@
+"""The files that settings are read from, and what of them counts.
+
+``router.toml`` in the user's configuration folder is the user's own word. ``router.toml`` and the
+table ``[tool.router]`` of ``pyproject.toml`` in the working directory may be somebody else's: what
+needs the user's trust there is left out until the user has run ``router trust``.
+
+No file may hold a key, because files are copied and committed.
+"""
+
+from __future__ import annotations
+
+import logging
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from router.errors import ConfigurationError
+from router.trust import (
+    SettingPath,
+    TrustedFolders,
+    config_folder,
+    digest_of,
+    leaves,
+    needing_trust,
+    value_at,
+    without,
+)
+
+_log: Final = logging.getLogger(__name__)
+
+SETTINGS_FILE: Final = "router.toml"
+PROJECT_FILE: Final = "pyproject.toml"
+MAX_BYTES: Final = 4 * 2**20
+"""Of a settings file. It is read at every start, and it may be a stranger's."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserSettings:
+    """The user's own settings file.
+
+    Attributes:
+        file: where it is, or would be.
+        values: nested tables; empty when there is no file.
+    """
+
+    file: Path
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FolderSettings:
+    """What the files of a folder set.
+
+    Attributes:
+        folder: absolute.
+        files: by file name, strongest first, all that the file sets.
+        guarded: by file name, what of it needs the user's trust.
+        trusted: whether the user has trusted the folder with exactly these values.
+    """
+
+    folder: Path
+    files: Mapping[str, dict[str, Any]]
+    guarded: Mapping[str, dict[SettingPath, Any]]
+    trusted: bool
+
+    @property
+    def digest(self) -> str:
+        """Of the values that need trust; what the user agrees to."""
+        return digest_of(self.guarded)
+
+    @property
+    def ignored(self) -> dict[str, dict[SettingPath, Any]]:
+        """By file name, the settings that do not count because the folder is not trusted."""
+        return {} if self.trusted else {file: dict(v) for file, v in self.guarded.items() if v}
+
+    @property
+    def effective(self) -> dict[str, dict[str, Any]]:
+        """By file name, strongest first, what counts."""
+        ignored = self.ignored
+        return {
+            file: without(values, iter(ignored.get(file, {})))
+            for file, values in self.files.items()
+        }
+
+    def warn_of_ignored(self) -> None:
+        """Log one warning for all that is ignored; a process repeats none."""
+        ignored = self.ignored
+        if ignored:
+            named = "; ".join(
+                f"{str(self.folder / file)!a}: {', '.join(map('.'.join, found))}"
+                for file, found in ignored.items()
+            )
+            _warn_once(
+                f"settings ignored, because this folder is not trusted: {named}. "
+                "If you trust them, run `router trust` in that folder, or set them yourself: in "
+                f"{config_folder() / SETTINGS_FILE} or as ROUTER_* variables"
+            )
+
+
+@lru_cache(maxsize=256)
+def _warn_once(message: str) -> None:
+    _log.warning("%s", message)
+
+
+def user_settings(model: type[BaseModel]) -> UserSettings:
+    """The user's own settings.
+
+    Raises:
+        ConfigurationError: the file cannot be read, is not TOML, or holds a key.
+    """
+    file = config_folder() / SETTINGS_FILE
+    values = _read(file, str(file))
+    _refuse_keys(model, values, str(file))
+    return UserSettings(file, values)
+
+
+def folder_settings(model: type[BaseModel], folder: Path) -> FolderSettings:
+    """The settings of a folder, and whether they count.
+
+    Args:
+        model: the settings with their classes of trust.
+        folder: absolute, such as the working directory.
+
+    Raises:
+        ConfigurationError: a file cannot be read, is not TOML, or holds a key; or the list of
+            trusted folders cannot be read.
+    """
+    files: dict[str, dict[str, Any]] = {}
+    if folder.resolve() != config_folder().resolve():  # there it is the user's own file
+        files[SETTINGS_FILE] = _read(folder / SETTINGS_FILE, SETTINGS_FILE)
+    files[PROJECT_FILE] = _table(_read(folder / PROJECT_FILE, PROJECT_FILE))
+    for name, values in files.items():
+        _refuse_keys(model, values, name)
+    guarded = {name: needing_trust(model, values, folder) for name, values in files.items()}
+    trusted = any(guarded.values()) and TrustedFolders().holds(folder, digest_of(guarded))
+    return FolderSettings(folder, files, guarded, trusted)
+
+
+def _read(file: Path, name: str) -> dict[str, Any]:
+    """The tables of a TOML file; none when there is no file."""
+    try:
+        if not file.is_file():  # a pipe would never end
+            return {}
+        with file.open("rb") as opened:
+            content = opened.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise ConfigurationError(f"{name}: larger than {MAX_BYTES:,} bytes")
+        return tomllib.loads(content.decode("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{name}: {error}") from error
+    except RecursionError as error:
+        raise ConfigurationError(f"{name}: nested too deeply") from error
+
+
+def _table(project: dict[str, Any]) -> dict[str, Any]:
+    """The table ``[tool.router]`` of a ``pyproject.toml``."""
+    table = project
+    for name in ("tool", "router"):
+        inner = table.get(name, {})
+        if not isinstance(inner, dict):
+            raise ConfigurationError(f"{PROJECT_FILE}: [tool.router] is not a table")
+        table = inner
+    return table
+
+
+def _refuse_keys(model: type[BaseModel], values: Mapping[str, Any], name: str) -> None:
+    for path, field in leaves(model):
+        if "SecretStr" in str(field.annotation) and value_at(values, path)[0]:
+            variable = "ROUTER_" + "__".join(path).upper()
+            raise ConfigurationError(
+                f"{name}: setting {'.'.join(path)}: keys are read from the environment only; "
+                f"set {variable}"
+            )

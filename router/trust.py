@@ -1,0 +1,232 @@
+"""Whose word counts for a setting, and which folders the user has said to trust.
+
+A file in the working directory may have come with a cloned repository. It may tune the router, but
+it must not decide where requests, keys or files go, or which code is loaded. So each setting has a
+class of trust, and what a stranger may not set is left out unless the user has trusted the folder.
+
+Trust is given to a folder together with the values that need it. When one of these values changes,
+the folder is not trusted any more until the user has looked again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import platformdirs
+from filelock import FileLock
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from router.errors import ConfigurationError
+from router.private_files import private_folder
+
+SettingPath: TypeAlias = tuple[str, ...]
+"""Where a setting is, such as ``("llm", "openai", "base_url")``."""
+
+LOCK_SECONDS: Final = 10.0
+
+
+class Trust(Enum):
+    """Who may set a setting. Written beside the field: ``Annotated[int, Trust.ANYONE]``."""
+
+    ANYONE = "anyone"
+    """Harmless, such as a threshold or a size: a cloned folder may set it."""
+    FOLDER = "folder"
+    """One or more paths. A cloned folder may name what lies inside it; the rest is the user's."""
+    USER = "user"
+    """Decides where data, keys or files go, or which code is loaded."""
+
+
+def config_folder() -> Path:
+    """Where the user's own settings and the list of trusted folders are."""
+    return platformdirs.user_config_path("cascade-router")
+
+
+def leaves(model: type[BaseModel]) -> Iterator[tuple[SettingPath, FieldInfo]]:
+    """Every single setting of a tree of sections, in the order of the source."""
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            for path, leaf in leaves(kind):
+                yield (name, *path), leaf
+        else:
+            yield (name,), field
+
+
+def trust_of(field: FieldInfo) -> Trust | None:
+    """The class of trust that is written beside a field."""
+    return next((mark for mark in field.metadata if isinstance(mark, Trust)), None)
+
+
+def value_at(values: object, path: SettingPath) -> tuple[bool, Any]:
+    """Whether nested tables give a setting, and its value."""
+    for name in path:
+        if not isinstance(values, Mapping) or name not in values:
+            return False, None
+        values = values[name]
+    return True, values
+
+
+def without(values: Mapping[str, Any], paths: Iterator[SettingPath]) -> dict[str, Any]:
+    """The same nested tables without some settings."""
+    kept = dict(values)
+    for name, *rest in paths:
+        if rest:
+            kept[name] = without(kept[name], iter([tuple(rest)]))
+        else:
+            del kept[name]
+    return kept
+
+
+def needing_trust(
+    model: type[BaseModel], values: Mapping[str, Any], folder: Path
+) -> dict[SettingPath, Any]:
+    """What a file of a folder sets that only the user may. A setting without a class is such a one.
+
+    Args:
+        model: the settings.
+        values: the file's contents.
+        folder: where the file is.
+    """
+    found: dict[SettingPath, Any] = {}
+    for path, field in leaves(model):
+        given, value = value_at(values, path)
+        if not given:
+            continue
+        trust = trust_of(field)
+        if trust is Trust.ANYONE or (trust is Trust.FOLDER and _lies_inside(field, value, folder)):
+            continue
+        found[path] = value
+    return found
+
+
+def _lies_inside(field: FieldInfo, value: object, folder: Path) -> bool:
+    """Whether all paths that a value names are inside a folder, links followed."""
+    try:
+        parsed = TypeAdapter(field.rebuild_annotation()).validate_python(value)
+    except ValidationError:
+        return False
+    named = parsed if isinstance(parsed, tuple) else (parsed,)
+    home = Path(os.path.realpath(folder))
+    return all(
+        isinstance(path, Path)
+        and not str(path).startswith("~")
+        and Path(os.path.realpath(home / path)).is_relative_to(home)
+        for path in named
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedFolder:
+    """A folder that the user has trusted.
+
+    Attributes:
+        folder: absolute, links resolved.
+        digest: of the values that the user has agreed to; see ``digest_of``.
+    """
+
+    folder: Path
+    digest: str
+
+
+def digest_of(values: Mapping[str, Mapping[SettingPath, Any]]) -> str:
+    """Digest of what the files of a folder set that needs trust.
+
+    Args:
+        values: by file name, the settings and their values.
+    """
+    plain = {
+        file: {".".join(path): value for path, value in found.items()}
+        for file, found in values.items()
+        if found
+    }
+    text = json.dumps(plain, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+
+
+class TrustedFolders:
+    """The list of trusted folders, a JSON file in the user's configuration folder."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        """The list in a file; nothing is read yet. None means the user's own list."""
+        self._file = config_folder() / "trusted.json" if file is None else file
+
+    def all(self) -> tuple[TrustedFolder, ...]:
+        """Every folder, sorted by path.
+
+        Raises:
+            ConfigurationError: the list cannot be read; the message names the file.
+        """
+        try:
+            held = json.loads(self._file.read_text(encoding="utf-8"))
+            return tuple(
+                TrustedFolder(Path(folder), str(digest))
+                for folder, digest in sorted(held["folders"].items())
+            )
+        except FileNotFoundError:
+            return ()
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ConfigurationError(
+                f"{self._file}: the list of trusted folders cannot be read ({error}); "
+                "delete it and trust your folders again"
+            ) from error
+
+    def holds(self, folder: Path, digest: str) -> bool:
+        """Whether a folder is trusted with exactly these values.
+
+        Raises:
+            ConfigurationError: the list cannot be read.
+        """
+        return TrustedFolder(_real(folder), digest) in self.all()
+
+    def add(self, folder: Path, digest: str) -> None:
+        """Trust a folder with these values, in place of earlier ones.
+
+        Raises:
+            ConfigurationError: the list cannot be read or written.
+        """
+        self._change(_real(folder), digest)
+
+    def remove(self, folder: Path) -> bool:
+        """Trust a folder no more; whether it was trusted.
+
+        Raises:
+            ConfigurationError: the list cannot be read or written.
+        """
+        return self._change(_real(folder), None)
+
+    def _change(self, folder: Path, digest: str | None) -> bool:
+        try:
+            private_folder(self._file.parent)
+            with FileLock(f"{self._file}.lock", timeout=LOCK_SECONDS):
+                held = {str(entry.folder): entry.digest for entry in self.all()}
+                was_there = held.pop(str(folder), None) is not None
+                if digest is not None:
+                    held[str(folder)] = digest
+                self._write(json.dumps({"folders": held}, indent=2) + "\n")
+        except OSError as error:  # FileLock's Timeout is one
+            raise ConfigurationError(f"{self._file}: cannot be written: {error}") from error
+        return was_there
+
+    def _write(self, text: str) -> None:
+        """Readers see the old list or the new one, never half of it."""
+        number, name = tempfile.mkstemp(dir=self._file.parent, prefix="trusted-")  # mode 0600
+        try:
+            with os.fdopen(number, "w", encoding="utf-8") as file:
+                file.write(text)
+            Path(name).replace(self._file)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+def _real(folder: Path) -> Path:
+    return Path(os.path.realpath(folder))
