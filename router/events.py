@@ -169,8 +169,8 @@ class Events:
     """The one place through which every event goes.
 
     Attributes:
-        listening: whether there is a sink. Whoever raises an event asks this first, so that an event
-            that nobody hears is not even made.
+        listening: whether there is a sink. Whoever raises an event asks this first, so that an
+            event that nobody hears is not even made.
     """
 
     __slots__ = ("_sinks", "listening")
@@ -196,5 +196,5 @@ class Events:
         for sink in self._sinks:
             try:
                 sink(event)
-            except Exception:  # a sink is code of others, and no request may fail for it
+            except Exception:  # noqa: BLE001 - a sink is code of others; no request may fail for it
                 _log.exception("a sink failed on %s", type(event).__name__)
