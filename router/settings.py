@@ -60,7 +60,7 @@ ProviderNames = Annotated[
     tuple[Literal["openai", "ollama"], ...], NoDecode, BeforeValidator(_split)
 ]
 
-EncoderKind = Literal["wordllama", "minilm", "sentence-transformers", "openai", "ollama"]
+EncoderKind = Literal["wordllama", "onnx", "minilm", "sentence-transformers", "openai", "ollama"]
 
 
 class _Section(BaseModel):
@@ -142,9 +142,11 @@ class EncoderSettings(_Section):
     """The text encoder of the vector index."""
 
     kind: Annotated[EncoderKind, Trust.USER] = "wordllama"
-    """``wordllama`` is bundled and English; ``minilm`` is Chroma's ONNX model, downloaded once."""
+    """``wordllama`` is bundled and English; ``onnx`` runs any sentence encoder in the ONNX format;
+    ``minilm`` is Chroma's, downloaded once."""
     model: Annotated[str | None, Trust.USER] = None
-    """Model name or folder, for the kinds that need one."""
+    """Name of the model, for the kinds that need one; for ``onnx`` and ``sentence-transformers``
+    its folder, or its name on the Hugging Face hub."""
 
 
 class WatchSettings(_Section):

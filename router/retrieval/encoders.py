@@ -93,12 +93,12 @@ class WordLlamaEncoder:
         self._model.tokenizer.no_padding()
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return _unit(self._pooled(texts, damped=False))
+        return unit(self._pooled(texts, damped=False))
 
     def encode_documents(self, documents: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         heads = self.encode([head for head, _ in documents])
-        bodies = _unit(self._pooled([body for _, body in documents], damped=True))
-        return _unit(heads + BODY_SHARE * bodies)
+        bodies = unit(self._pooled([body for _, body in documents], damped=True))
+        return unit(heads + BODY_SHARE * bodies)
 
     def _pooled(self, texts: Sequence[str], *, damped: bool) -> NDArray[np.float32]:
         """Sums of token vectors; damped: a token that occurs n times counts as sqrt(n), so that a
@@ -118,8 +118,8 @@ class WordLlamaEncoder:
         return [tokenizer.encode(text, add_special_tokens=False) for text in texts]
 
 
-class _HeadEncoder(ABC):
-    """What encoders share that are too slow, or too short of context, for whole bodies."""
+class HeadEncoder(ABC):
+    """What encoders share that are too slow, or read too little, for whole bodies."""
 
     @abstractmethod
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
@@ -128,7 +128,7 @@ class _HeadEncoder(ABC):
         return self.encode([head for head, _ in documents])
 
 
-class MiniLMEncoder(_HeadEncoder):
+class MiniLMEncoder(HeadEncoder):
     """all-MiniLM-L6-v2 in Chroma's ONNX packaging, 384 dimensions; downloaded once by Chroma."""
 
     identity: Final = "chroma-onnx/all-MiniLM-L6-v2"
@@ -143,12 +143,12 @@ class MiniLMEncoder(_HeadEncoder):
         import httpx
 
         try:
-            return _unit(np.asarray(self._model(list(texts))))
+            return unit(np.asarray(self._model(list(texts))))
         except (OSError, ValueError, httpx.HTTPError) as error:  # no network, or bad files
             raise EncoderError(f"minilm: {error}") from error
 
 
-class SentenceTransformerEncoder(_HeadEncoder):
+class SentenceTransformerEncoder(HeadEncoder):
     """Any sentence-transformers model, by name or folder."""
 
     static: Final = False
@@ -168,10 +168,10 @@ class SentenceTransformerEncoder(_HeadEncoder):
             raise EncoderError(f"sentence-transformers: cannot load {model!r}: {error}") from error
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return _unit(self._model.encode(list(texts), show_progress_bar=False))
+        return unit(self._model.encode(list(texts), show_progress_bar=False))
 
 
-class OpenAIEncoder(_HeadEncoder):
+class OpenAIEncoder(HeadEncoder):
     """An OpenAI-compatible embeddings endpoint."""
 
     static: Final = False
@@ -208,7 +208,7 @@ class OpenAIEncoder(_HeadEncoder):
         return _checked(rows, len(texts), "openai")
 
 
-class OllamaEncoder(_HeadEncoder):
+class OllamaEncoder(HeadEncoder):
     """An Ollama server's embedding model."""
 
     static: Final = False
@@ -250,6 +250,10 @@ def build_encoder(settings: Settings) -> Encoder:
         return MiniLMEncoder()
     if chosen.model is None:
         raise ConfigurationError(f"setting encoder.model: kind {chosen.kind!r} needs a model")
+    if chosen.kind == "onnx":
+        from router.retrieval.onnx_encoder import OnnxEncoder
+
+        return OnnxEncoder(chosen.model)
     if chosen.kind == "sentence-transformers":
         return SentenceTransformerEncoder(chosen.model)
     if chosen.kind == "openai":
@@ -286,10 +290,10 @@ def _checked(rows: Sequence[Sequence[float]], wanted: int, provider: str) -> NDA
         raise EncoderError(f"{provider}: empty vectors")
     if not np.isfinite(vectors).all():
         raise EncoderError(f"{provider}: a vector holds a value that is not a number")
-    return _unit(vectors)
+    return unit(vectors)
 
 
-def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Rows scaled to length 1; a row of zeros stays one."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.maximum(norms, 1e-9), dtype=np.float32)

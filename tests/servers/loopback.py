@@ -130,6 +130,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._serve()
 
+    def do_HEAD(self) -> None:
+        self._serve()
+
     def do_POST(self) -> None:
         self._serve()
 
@@ -163,6 +166,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(reply.body)))
         self.end_headers()
+        if self.command == "HEAD":
+            return
         self.wfile.write(reply.body[: len(reply.body) // 2] if reply.cut else reply.body)
 
     def log_message(self, *_: object) -> None:

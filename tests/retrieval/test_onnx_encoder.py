@@ -1,0 +1,193 @@
+"""The ONNX encoder with the weights of MiniLM: from a folder, and from a hub on loopback."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from servers.loopback import LoopbackServer, Recorded, Reply
+from tokenizers import Tokenizer
+
+from benchmarks.weights import minilm_folder
+from router.errors import ConfigurationError, EncoderError
+from router.retrieval.encoders import Encoder, build_encoder
+from router.retrieval.onnx_encoder import BATCH, MAX_TOKENS, OnnxEncoder, threads
+from router.settings import Settings
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return minilm_folder(tmp_path_factory.mktemp("weights") / "minilm")
+
+
+@pytest.fixture(scope="module")
+def encoder(folder: Path) -> OnnxEncoder:
+    return OnnxEncoder(str(folder))
+
+
+def test_rows_are_of_length_one_and_in_the_order_of_the_texts(encoder: OnnxEncoder) -> None:
+    texts = [f"{'very ' * (number % 7)}big file {number}" for number in range(BATCH + 5)]
+    vectors = encoder.encode(texts)
+    assert vectors.shape == (len(texts), 384)
+    assert vectors.dtype == np.float32
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
+    for place in (0, 6, len(texts) - 1):
+        assert vectors[place] @ encoder.encode([texts[place]])[0] == pytest.approx(1, abs=1e-4)
+
+
+def test_the_vector_is_the_mean_over_the_tokens(encoder: OnnxEncoder, folder: Path) -> None:
+    tokens = Tokenizer.from_file(str(folder / "tokenizer.json")).encode("undo my last commit")
+    length = sum(tokens.attention_mask)
+    ids = np.array([tokens.ids[:length]], dtype=np.int64)
+    session = onnxruntime.InferenceSession(folder / "model.onnx")
+    (states,) = session.run(
+        None,
+        {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": 0 * ids},
+    )
+    mean = np.asarray(states)[0].mean(axis=0)
+    (vector,) = encoder.encode(["undo my last commit"])
+    assert vector == pytest.approx(mean / np.linalg.norm(mean), abs=1e-4)
+
+
+def test_like_texts_are_nearer_than_unlike_ones_in_other_words_too(encoder: OnnxEncoder) -> None:
+    one, like, unlike = encoder.encode(
+        ["my laptop won't turn on", "the computer does not start", "bake a chocolate cake"]
+    )
+    assert one @ like > one @ unlike + 0.3
+
+
+def test_a_text_without_a_word_and_an_endless_one_have_vectors(encoder: OnnxEncoder) -> None:
+    nothing, endless, cut = encoder.encode(["", "cake " * 10_000, "cake " * MAX_TOKENS])
+    assert np.linalg.norm(nothing) == pytest.approx(1, abs=1e-5)
+    assert endless @ cut == pytest.approx(1, abs=1e-5)
+    assert encoder.encode([]).shape[0] == 0
+
+
+def test_skills_are_encoded_by_what_they_are_for(encoder: OnnxEncoder) -> None:
+    (skill,) = encoder.encode_documents([("version control", "bake a cake")])
+    assert skill == pytest.approx(encoder.encode(["version control"])[0], abs=1e-5)
+
+
+def test_the_identity_names_the_files_and_not_their_place(
+    encoder: OnnxEncoder, folder: Path, tmp_path: Path
+) -> None:
+    other = shutil.copytree(folder, tmp_path / "elsewhere")
+    assert OnnxEncoder(str(other)).identity == encoder.identity
+    assert encoder.identity.startswith("onnx/")
+    tokenizer = other / "tokenizer.json"
+    tokenizer.write_text(tokenizer.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    assert OnnxEncoder(str(other)).identity != encoder.identity
+
+
+def test_quantised_weights_are_taken_first(folder: Path, tmp_path: Path) -> None:
+    shutil.copy(folder / "tokenizer.json", tmp_path)
+    (tmp_path / "model.onnx").write_bytes(b"never read")
+    (tmp_path / "onnx").mkdir()
+    shutil.copy(folder / "model.onnx", tmp_path / "onnx" / "model_quantized.onnx")
+    assert isinstance(OnnxEncoder(str(tmp_path)), Encoder)
+
+
+@pytest.mark.parametrize("missing", ["tokenizer.json", "model.onnx"])
+def test_a_folder_that_lacks_a_file_is_an_error(folder: Path, tmp_path: Path, missing: str) -> None:
+    copy = shutil.copytree(folder, tmp_path / "model")
+    (copy / missing).unlink()
+    with pytest.raises(EncoderError, match=f"the folder .*model lacks .*{missing}"):
+        OnnxEncoder(str(copy))
+
+
+@pytest.mark.parametrize("broken", ["tokenizer.json", "model.onnx"])
+def test_a_broken_file_is_an_error(folder: Path, tmp_path: Path, broken: str) -> None:
+    copy = shutil.copytree(folder, tmp_path / "model")
+    (copy / broken).write_bytes(b"{}")
+    with pytest.raises(EncoderError, match=r"onnx: cannot load .*model"):
+        OnnxEncoder(str(copy))
+
+
+@pytest.mark.parametrize("name", ["/gone", "./gone/model", "gone", "a/b/c", ""])
+def test_what_is_neither_a_folder_nor_a_name_is_an_error(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if name == "":  # would be the working directory
+        with pytest.raises(EncoderError, match="lacks"):
+            OnnxEncoder(name)
+        return
+    with pytest.raises(EncoderError, match="is no folder, and no name of the form owner/model"):
+        OnnxEncoder(name)
+
+
+def test_threads_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = []
+    for cores in (None, 1, 2, 6, 64):
+        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
+        counted.append(threads())
+    assert counted == [1, 1, 1, 3, 4]
+
+
+def test_it_is_chosen_by_setting(folder: Path, encoder: OnnxEncoder) -> None:
+    settings = Settings(encoder={"kind": "onnx", "model": str(folder)})
+    assert build_encoder(settings).identity == encoder.identity
+    with pytest.raises(ConfigurationError, match=r"setting encoder\.model"):
+        build_encoder(Settings(encoder={"kind": "onnx"}))
+
+
+class Hub(LoopbackServer):
+    """The part of the Hugging Face hub that a download needs, over the files of one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    def respond(self, request: Recorded) -> Reply:
+        name = request.path.removeprefix("/owner/model/resolve/main/")
+        if not (self.folder / name).is_file():
+            return Reply(b"", status=404, headers={"X-Error-Code": "EntryNotFound"})
+        body = (self.folder / name).read_bytes()
+        etag = f'"{hashlib.sha1(body).hexdigest()}"'  # noqa: S324 - a name, no secret
+        return Reply(body, headers={"ETag": etag, "X-Repo-Commit": "0" * 40})
+
+
+@pytest.fixture
+def hub(folder: Path) -> Iterator[Hub]:
+    server = Hub(folder)
+    yield server
+    server.close()
+
+
+def load_from(hub: str, home: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """Load ``owner/model`` in a process of its own: the hub's client reads its address once."""
+    script = (
+        "from router.errors import EncoderError\n"
+        "from router.retrieval.onnx_encoder import OnnxEncoder\n"
+        "try: print(OnnxEncoder('owner/model').identity)\n"
+        "except EncoderError as error: print(error)\n"
+    )
+    environment = {**os.environ, "HF_HOME": str(home), "HF_ENDPOINT": hub, **more}
+    return subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+
+
+def test_a_name_is_downloaded_once_and_found_again_offline(
+    hub: Hub, tmp_path: Path, encoder: OnnxEncoder
+) -> None:
+    assert load_from(hub.address, tmp_path).stdout.strip() == encoder.identity
+    asked = len(hub.requests)
+    again = load_from(hub.address, tmp_path, HF_HUB_OFFLINE="1")
+    assert (again.stdout.strip(), len(hub.requests)) == (encoder.identity, asked)
+
+
+def test_a_name_that_cannot_be_downloaded_is_an_error(hub: Hub, tmp_path: Path) -> None:
+    hub.folder = tmp_path
+    said = load_from(hub.address, tmp_path / "home").stdout
+    assert said.startswith("onnx: 'owner/model' lacks tokenizer.json, or any of ")
+    said = load_from(hub.address, tmp_path / "home", HF_HUB_OFFLINE="1").stdout
+    assert said.startswith("onnx: cannot download 'owner/model': ")
