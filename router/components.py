@@ -24,11 +24,14 @@ from router.retrieval.vectors import VectorStore
 from router.settings import Settings
 from router.skills.catalog import Catalog
 from router.skills.registry import SkillRegistry
+from router.skills.sources import SkillSource
 from router.stages.invalidation import CatalogRecord, context_of, digest
 from router.stages.llm import LLMStage, models_from_settings
 
 _log: Final = logging.getLogger(__name__)
 
+MAX_WARNINGS: Final = 5
+"""Warnings about skills that are left out when a router opens; a last one counts the others."""
 ANSWERS: Final = 3
 """Generation of answers, part of every cache context. Raise it when new code must not replay what
 older code decided."""
@@ -101,7 +104,7 @@ class Components:
 def assemble(
     settings: Settings,
     *,
-    roots: Sequence[Path] | None = None,
+    sources: Sequence[SkillSource | Path] | None = None,
     encoder: Encoder | None = None,
     models: Sequence[ChatModel] | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -114,13 +117,24 @@ def assemble(
         EncoderError: the encoder cannot be loaded, or a skill not encoded.
         StoreError: the index cannot be opened.
     """
-    if roots is None:
-        registry = SkillRegistry.configured(settings)
-    else:
-        registry = SkillRegistry(roots, enrichment=settings.enrichment)
+    registry = (
+        SkillRegistry.configured(settings)
+        if sources is None
+        else SkillRegistry(sources, enrichment=settings.enrichment, max_skills=settings.max_skills)
+    )
+    for fault in registry.catalog.left_out[:MAX_WARNINGS]:
+        _log.warning("%s", fault)
+    if len(registry.catalog.left_out) > MAX_WARNINGS:
+        more = len(registry.catalog.left_out) - MAX_WARNINGS
+        _log.warning("%d more skills or folders are left out: router skills check", more)
     encoder = build_encoder(settings) if encoder is None else encoder
     models = models_from_settings(settings.llm) if models is None else models
-    places = digest([str(root) for root in registry.roots])
+    places = digest(
+        [
+            [str(root) for root in registry.roots],
+            *(source.name for source in registry.sources if not source.roots),
+        ]
+    )
     folder = settings.state_dir / "index" / places
     store = VectorStore.open(folder, identity=encoder.identity)
     try:

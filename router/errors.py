@@ -4,6 +4,7 @@
     ├── ConfigurationError      a setting is unknown, malformed or contradicts another
     ├── InvalidRequest          a request (or its history, scope, skills) cannot be routed
     ├── ManifestError           a SKILL.md cannot be loaded: path, line, reason
+    ├── SourceError             a skill or tool that a program gives cannot be used
     ├── UnknownSkill            a skill was asked for that the catalog does not hold
     ├── StoreError              a file that the router keeps cannot be read or written
     ├── EncoderError            an encoder cannot be loaded or gave unusable vectors
@@ -50,6 +51,23 @@ class ManifestError(RouterError):
         super().__init__(f"{path}:{line}: {reason}" if line else f"{path}: {reason}")
         self.path = path
         self.line = line
+        self.reason = reason
+
+
+class SourceError(RouterError, ValueError):
+    """A skill or a tool that a program gives to a source cannot be used.
+
+    Attributes:
+        source: the name of the source.
+        entry: the name of the skill or tool, or which one it is; empty when nothing is known of it.
+        reason: what is wrong, in a sentence.
+    """
+
+    def __init__(self, source: str, entry: str, reason: str) -> None:
+        place = f"source {source!r}, {entry!r}" if entry else f"source {source!r}"
+        super().__init__(f"{place}: {reason}")
+        self.source = source
+        self.entry = entry
         self.reason = reason
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from router.skills.changes import CatalogChange
     from router.skills.manager import SkillManager
     from router.skills.observers import CatalogObserver
+    from router.skills.sources import SkillSource
 
 RECENT_ANSWERS: Final = 2_000
 """Answers that feedback can be given on while the router is open."""
@@ -60,6 +61,7 @@ class SemanticRouter:
         settings: Settings | None = None,
         *,
         roots: Sequence[Path] | None = None,
+        sources: Sequence[SkillSource | Path | str] | None = None,
         enrichment: str | Path | None = None,
         encoder: Encoder | None = None,
         models: Sequence[ChatModel] | None = None,
@@ -71,6 +73,8 @@ class SemanticRouter:
         Args:
             settings: None reads them from the environment and the working directory.
             roots: folders of skills in place of the configured ones, strongest first.
+            sources: what skills come from, in place of ``roots``: ``SkillSource`` objects, and
+                folders among them; strongest first.
             enrichment: a file of requests that an LLM has written for the skills, in place of the
                 one that the settings name.
             encoder: in place of the one that the settings name.
@@ -79,8 +83,12 @@ class SemanticRouter:
             progress: called with (done, total) while skills are encoded.
 
         Raises:
-            ConfigurationError: a setting is malformed.
+            ConfigurationError: a setting is malformed, or both ``roots`` and ``sources`` are given.
         """
+        if roots is not None and sources is not None:
+            raise ConfigurationError(
+                "roots and sources: give one of them; sources may hold folders"
+            )
         if settings is None:
             from router.settings import Settings
 
@@ -101,7 +109,7 @@ class SemanticRouter:
             settings,
             self.exact,
             self.fuzzy,
-            roots=roots,
+            sources=roots if sources is None else _with_paths(sources),
             encoder=encoder,
             models=models,
             observers=observers,
@@ -504,6 +512,10 @@ class SemanticRouter:
             trace=trace,
             id=next(self._ids),
         )
+
+
+def _with_paths(sources: Sequence[SkillSource | Path | str]) -> list[SkillSource | Path]:
+    return [Path(source) if isinstance(source, str) else source for source in sources]
 
 
 def _ids() -> Iterator[str]:

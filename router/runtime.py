@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from router.skills.changes import CatalogChange
     from router.skills.manager import SkillManager
     from router.skills.observers import CatalogObserver
+    from router.skills.sources import SkillSource
     from router.stages.invalidation import SkillChanges
 
 SETTLE_SECONDS: Final = 5.0
@@ -52,7 +53,7 @@ class Runtime:
         exact: ExactCache,
         fuzzy: FuzzyCache,
         *,
-        roots: Sequence[Path] | None,
+        sources: Sequence[SkillSource | Path] | None,
         encoder: Encoder | None,
         models: Sequence[ChatModel] | None,
         observers: Sequence[CatalogObserver],
@@ -64,7 +65,7 @@ class Runtime:
         self._settings = settings
         self._exact = exact
         self._fuzzy = fuzzy
-        self._roots = roots
+        self._sources = sources
         self._encoder = encoder
         self._models = models
         self._observers = observers
@@ -130,7 +131,7 @@ class Runtime:
             # Kept by the thread itself: when the caller is cancelled, the next one goes on with it.
             self._parts, self._first = assemble(
                 self._settings,
-                roots=self._roots,
+                sources=self._sources,
                 encoder=self._encoder,
                 models=self._models,
                 progress=self._progress,

@@ -224,6 +224,8 @@ class Settings(BaseSettings):
     skills: Annotated[Paths | None, Trust.FOLDER] = None
     """Folders of skills, strongest first. None: ``skills``, ``.agents/skills`` and
     ``.claude/skills`` under the working directory, then ``~/.agents/skills``, where they exist."""
+    max_skills: Annotated[int, Trust.ANYONE] = Field(100_000, ge=1)
+    """Skills taken from folders, at most. What is left out is reported by every command."""
     shipped_skills: Annotated[bool, Trust.ANYONE] = True
     """Whether the skills that come with the package are installed too, weakest of all."""
     catalogues: Annotated[Paths, Trust.FOLDER] = ()

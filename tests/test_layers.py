@@ -149,6 +149,7 @@ def test_the_public_names_are_these() -> None:
         "Scope",
         "SemanticRouter",
         "Settings",
+        "SourceError",
         "Stage",
         "StageTrace",
         "StoreError",

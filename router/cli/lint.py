@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from router.cli import output
-from router.cli.options import AsJson, read_settings
+from router.cli.options import AsJson, left_out_in_words, read_settings
 from router.errors import ConfigurationError, ManifestError
 
 if TYPE_CHECKING:
@@ -49,7 +49,10 @@ def lint_skills(
     catalog = load_catalog(
         tuple(map(existing_root, folders or configured_roots(settings))),
         enrichment=settings.enrichment,
+        max_skills=settings.max_skills,
     )
+    if catalog.left_out:
+        output.warn(left_out_in_words(catalog))
     findings = _findings(catalog, settings, routing=routing)
     counts = _counts(catalog, findings)
     if sarif is not None:

@@ -14,6 +14,7 @@ from router.cli import output
 if TYPE_CHECKING:
     from router.router import SemanticRouter
     from router.settings import Settings
+    from router.skills.catalog import Catalog
 
 EXIT_CODES: Final = (
     "Exit codes: 0 done; 1 it ran and something is wrong (a skill that cannot be loaded, a bad "
@@ -46,6 +47,15 @@ def read_settings(*, no_llm: bool = False, **values: Any) -> Settings:
     if no_llm:
         values["llm"] = {"enabled": False}
     return Settings(**values)
+
+
+def left_out_in_words(catalog: Catalog) -> str:
+    """How much is missing from a catalog, and the first reason."""
+    first = catalog.left_out[0]
+    failed, others = len(catalog.failures), len(catalog.left_out) - len(catalog.failures)
+    counts = [f"{failed} not loaded"] if failed else []
+    counts += [f"{others} left out"] if others else []
+    return f"{', '.join(counts)}, such as {first.path}: {first.message}"
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ from router.cli.options import (
     EXIT_CODES,
     AsJson,
     SkillFolders,
+    left_out_in_words,
     open_router,
     read_settings,
 )
@@ -42,6 +43,7 @@ def list_skills(folders: SkillFolders = None, as_json: AsJson = False) -> None:
     catalog, roots, generic = _load(folders)
     if as_json:
         output.print_json([_summary(m, roots, generic) for m in catalog.skills.values()])
+        _warn_of_faults(catalog)
         return
     table = output.table("name", "generic", "source", "description")
     table.expand, table.columns[3].ratio = True, 1
@@ -68,6 +70,7 @@ def show_skill(
 ) -> None:
     """Show a skill's manifest and whatever is odd about its file."""
     catalog, roots, generic = _load(folders)
+    _warn_of_faults(catalog)
     manifest = catalog.get(name)
     fields = {
         **_summary(manifest, roots, generic),
@@ -166,7 +169,7 @@ def check_skills(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Report everything odd by path and line. Exit code 1 when a skill cannot be loaded."""
+    """Report everything odd by path and line. Exit code 1 when something is not loaded."""
     catalog, _, _ = _load(folders)
     diagnostics = sorted(
         (*catalog.diagnostics, *(d for s in catalog.shadowed for d in s.manifest.diagnostics)),
@@ -176,6 +179,7 @@ def check_skills(
         "loaded": len(catalog.skills),
         "shadowed": len(catalog.shadowed),
         "not_loaded": len(catalog.failures),
+        "left_out": len(catalog.left_out) - len(catalog.failures),
     }
     if as_json:
         output.print_json({**counts, "diagnostics": [_diagnostic_to_dict(d) for d in diagnostics]})
@@ -184,10 +188,11 @@ def check_skills(
             typer.echo(output.plain(diagnostic))
         typer.echo(
             f"{counts['loaded']} loaded, {counts['shadowed']} shadowed, "
-            f"{counts['not_loaded']} not loaded, {len(diagnostics)} diagnostics",
+            f"{counts['not_loaded']} not loaded, {counts['left_out']} left out, "
+            f"{len(diagnostics)} diagnostics",
             err=True,
         )
-    if catalog.failures:
+    if catalog.left_out:
         raise typer.Exit(1)
 
 
@@ -198,7 +203,7 @@ def _load(folders: Sequence[Path] | None) -> tuple[Catalog, tuple[Path, ...], tu
 
     settings = read_settings()
     roots = tuple(map(existing_root, folders or configured_roots(settings)))
-    catalog = load_catalog(roots, enrichment=settings.enrichment)
+    catalog = load_catalog(roots, enrichment=settings.enrichment, max_skills=settings.max_skills)
     return catalog, roots, settings.vector.generic_skills
 
 
@@ -256,5 +261,5 @@ def _short(root: Path) -> str:
 
 
 def _warn_of_faults(catalog: Catalog) -> None:
-    if catalog.failures:
-        output.warn(f"{len(catalog.failures)} not loaded; see: router skills check")
+    if catalog.left_out:
+        output.warn(f"{left_out_in_words(catalog)}; see: router skills check")

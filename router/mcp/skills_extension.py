@@ -180,7 +180,7 @@ class SkillResources:
         except NotServed as error:
             raise _unknown(str(error)) from error
         skill = self._catalog().skills.get(name)
-        if skill is None or skill.disable_model_invocation:
+        if skill is None or skill.disable_model_invocation or not skill.has_file:
             raise _unknown(f"no skill is served at {uri_of(name)!r}")
         return skill, parts
 
@@ -191,6 +191,8 @@ def skill_entry(skill: SkillManifest) -> dict[str, Any]:
     Raises:
         NotServed: the skill cannot be published; the message says why.
     """
+    if not skill.has_file:
+        raise NotServed("it is held in memory and has no files")
     folder = skill.path.parent
     resources: list[dict[str, Any]] = []
     manifest: bytes | None = None

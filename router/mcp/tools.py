@@ -194,6 +194,8 @@ class Tools:
             raise UnknownSkill(asked.name[:MAX_KEPT_NAME], tuple(close))
         folder, note = skill.path.parent, None
         try:
+            if not skill.has_file:
+                raise NotServed("the skill is held in memory")
             paths = list(await asyncio.to_thread(list_files, folder))
         except NotServed as error:
             paths, note = [], f"the files are not listed: {error}"
@@ -219,7 +221,7 @@ class Tools:
                 routable=len(catalog.routable),
                 hidden=len(catalog.skills) - len(catalog.routable),
                 shadowed=len(catalog.shadowed),
-                not_loaded=len(catalog.failures),
+                not_loaded=len(catalog.left_out),
             ),
             watching=router.manager.report().watch.mode.value,
             failures=[
@@ -228,7 +230,7 @@ class Tools:
                     line=failure.line,
                     reason=failure.message,
                 )
-                for failure in catalog.failures[:MAX_FAILURES]
+                for failure in catalog.left_out[:MAX_FAILURES]
             ],
             caches={
                 "fuzzy": CacheStatus(**asdict(router.fuzzy.stats)),

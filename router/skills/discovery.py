@@ -4,15 +4,20 @@ Every file named exactly ``SKILL.md`` is a skill. A skill's folder is searched o
 of skills exist in the wild, but not its ``scripts``, ``references`` and ``assets``: what lies there
 is the skill's own material, often templates of other skills.
 
-A symbolic link to a folder is never followed. When its target lies inside the root, the target is
-searched in its own place, so nothing is lost and no loop can arise; when it lies outside, the link
-is reported: a skills folder may come from strangers and must not reach the rest of the disk.
+People share skills by symbolic links, and a folder of skills may come from strangers. So a link to
+a folder is followed only when its target is safe to read: it lies in another root that was named,
+or in the project or the home of the user and belongs to the user. Every other link is reported and
+left out. A target inside the same root is searched in its own place, so nothing is found twice. A
+link inside a skill's folder is never followed out of the root: a skill's files stay within it.
+
+What is plenty is no danger. The depth of folders is bounded, and the number of skills by the
+setting ``max_skills``; whatever is left out is reported.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -26,8 +31,10 @@ if TYPE_CHECKING:
 SKILL_FILE: Final = "SKILL.md"
 MAX_DEPTH: Final = 6
 """Folders below the root, at most; the root itself is at depth 0."""
-MAX_FOLDERS: Final = 2000
-"""Folders searched per root, at most."""
+MAX_SKILLS: Final = 100_000
+"""Skills taken from all roots together, unless the setting ``max_skills`` says otherwise."""
+FOLDERS_PER_SKILL: Final = 10
+"""Folders searched below one root, at most, for each skill that is allowed."""
 
 SKIPPED: Final = frozenset((".git", "node_modules", "__pycache__", ".venv"))
 _OWN_MATERIAL: Final = frozenset(("scripts", "references", "assets"))
@@ -40,11 +47,16 @@ class RootScan:
     Attributes:
         root: the root, as an absolute path.
         files: the ``SKILL.md`` files, in the order of their paths.
+        places: for each file, the path without links on the way to its folder. Two files with one
+            place are the same file.
+        folders: the folders that were searched, without links on the way.
         diagnostics: what was not searched or not taken, and why.
     """
 
     root: Path
     files: tuple[Path, ...]
+    places: tuple[str, ...]
+    folders: tuple[str, ...]
     diagnostics: tuple[Diagnostic, ...]
 
 
@@ -94,35 +106,20 @@ def configured_roots(settings: Settings, *, later_ones: bool = False) -> tuple[P
     return (*chosen, shipped_skills_root()) if settings.shipped_skills else chosen
 
 
-def scan_root(root: Path) -> RootScan:
+def scan_root(
+    root: Path, *, trusted: Sequence[Path] = (), max_skills: int = MAX_SKILLS
+) -> RootScan:
     """Search one root, which may be a folder of skills or the folder of one skill.
+
+    Args:
+        root: the folder.
+        trusted: other roots; links that lead into them are followed.
+        max_skills: how many skills to take, at least 0.
 
     Raises:
         ConfigurationError: the root is not a folder; the message names the way out.
     """
-    top = existing_root(root)
-    files: list[str] = []
-    diagnostics: list[Diagnostic] = []
-    real_top = top.resolve()
-    level = [str(top)]
-    folders = 0
-    # Level by level, so that what the folder bound cuts off is the deepest part. In texts, because
-    # paths would cost as much as all the rest.
-    for _ in range(MAX_DEPTH + 1):
-        below: list[str] = []
-        for position, folder in enumerate(level):
-            if folders == MAX_FOLDERS:
-                left = len(level) - position + len(below)
-                message = f"{MAX_FOLDERS:,} folders searched; {left:,} or more others were not"
-                diagnostics.append(_warning(top, "too-many-folders", message))
-                return RootScan(top, _in_order(files), tuple(diagnostics))
-            folders += 1
-            below += _search(folder, real_top, files, diagnostics)
-        level = below
-    if level:
-        message = f"deeper than {MAX_DEPTH} folders, like {len(level):,} in all; not searched"
-        diagnostics.append(_warning(Path(level[0]), "too-deep", message))
-    return RootScan(top, _in_order(files), tuple(diagnostics))
+    return _Search(existing_root(root), trusted, max_skills).run()
 
 
 def existing_root(root: Path) -> Path:
@@ -144,52 +141,194 @@ def existing_root(root: Path) -> Path:
     )
 
 
-def _search(
-    folder: str, real_top: Path, files: list[str], diagnostics: list[Diagnostic]
-) -> Iterator[str]:
-    """Take the folder's skill, report what is odd in it, and give the folders to search next."""
-    try:
-        with os.scandir(folder) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
-    except OSError as error:
-        message = f"cannot be searched: {error.strerror or error}"
-        diagnostics.append(_warning(Path(folder), "unreadable-folder", message))
-        return
-    is_skill = any(entry.name == SKILL_FILE for entry in entries)
-    for entry in entries:
-        if entry.name in SKIPPED or (is_skill and entry.name in _OWN_MATERIAL):
-            continue
-        if entry.is_symlink() and (fault := link_fault(Path(entry.path), real_top)) is not None:
-            # Links to other files are none of our business.
-            if entry.name == SKILL_FILE or fault.code == "broken-link" or _is_folder(entry.path):
-                diagnostics.append(fault)
-        elif entry.name == SKILL_FILE:
-            files.append(entry.path)
-        elif entry.is_dir(follow_symlinks=False):
-            yield entry.path
-        elif entry.name.lower() == SKILL_FILE.lower():
-            message = f"not read: the file's name must be exactly {SKILL_FILE}"
-            diagnostics.append(_warning(Path(entry.path), "misnamed-file", message))
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """A folder to search. Paths are texts, because ``Path`` would cost as much as all the rest.
+
+    Attributes:
+        path: as it is reached, which may be by a link.
+        place: the same without links.
+        inside: the root or the link's target that it lies in, without links.
+        in_skill: whether it lies in the folder of a skill.
+    """
+
+    path: str
+    place: str
+    inside: str
+    in_skill: bool
 
 
-def link_fault(link: Path, real_top: Path) -> Diagnostic | None:
-    """Why a link is not taken; None when its target lies inside the root."""
-    try:
-        target = link.resolve(strict=True)
-    except (OSError, RuntimeError):  # dangling, or a loop (RuntimeError before Python 3.13)
-        return _warning(link, "broken-link", "the link leads nowhere that can be read")
-    if target.is_relative_to(real_top):
+class _Search:
+    """One search of one root."""
+
+    def __init__(self, top: Path, trusted: Sequence[Path], max_skills: int) -> None:
+        self._top = top
+        self._links = _Links(top, trusted)
+        self._max_skills = max_skills
+        self._files: list[tuple[str, str]] = []
+        self._left_out = 0
+        self._searched: dict[str, None] = {}
+        self._diagnostics: list[Diagnostic] = []
+
+    def run(self) -> RootScan:
+        place = self._links.root
+        level = [_Folder(str(self._top), place, place, in_skill=False)]
+        most = FOLDERS_PER_SKILL * max(self._max_skills, 1)
+        # Level by level, so that what the bound on folders cuts off is the deepest part.
+        for _ in range(MAX_DEPTH + 1):
+            below: list[_Folder] = []
+            for position, folder in enumerate(level):
+                if len(self._searched) == most:
+                    left = len(level) - position + len(below)
+                    message = f"{most:,} folders searched; {left:,} or more others were not"
+                    self._warn(str(self._top), "too-many-folders", message)
+                    return self._outcome()
+                if folder.place not in self._searched:  # two links may lead to one folder
+                    self._searched[folder.place] = None
+                    self._search(folder, below)
+            level = below
+        if level:
+            message = f"deeper than {MAX_DEPTH} folders, like {len(level):,} in all; not searched"
+            self._warn(level[0].path, "too-deep", message)
+        return self._outcome()
+
+    def _outcome(self) -> RootScan:
+        if self._left_out:
+            message = (
+                f"{self._left_out:,} skills are left out: there are more than the setting "
+                "max_skills allows"
+            )
+            self._warn(str(self._top), "too-many-skills", message)
+        files = sorted(self._files, key=lambda file: file[0].split(os.sep))  # noqa: PTH206
+        return RootScan(
+            self._top,
+            tuple(Path(path) for path, _ in files),
+            tuple(place for _, place in files),
+            tuple(self._searched),
+            tuple(self._diagnostics),
+        )
+
+    def _search(self, folder: _Folder, below: list[_Folder]) -> None:
+        """Take the folder's skill, report what is odd, and collect the folders to search next."""
+        try:
+            with os.scandir(folder.path) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError as error:
+            message = f"cannot be searched: {error.strerror or error}"
+            self._warn(folder.path, "unreadable-folder", message)
+            del self._searched[folder.place]
+            return
+        is_skill = any(entry.name == SKILL_FILE for entry in entries)
+        in_skill = folder.in_skill or is_skill
+        for entry in entries:
+            if entry.name in SKIPPED or (is_skill and entry.name in _OWN_MATERIAL):
+                continue
+            place = f"{folder.place.rstrip(os.sep)}{os.sep}{entry.name}"
+            if entry.is_symlink():
+                self._take_link(entry, folder, place, below, in_skill=in_skill)
+            elif entry.name == SKILL_FILE:
+                self._take(entry.path, place)
+            elif entry.is_dir(follow_symlinks=False):
+                below.append(_Folder(entry.path, place, folder.inside, in_skill))
+            elif entry.name.lower() == SKILL_FILE.lower():
+                message = f"not read: the file's name must be exactly {SKILL_FILE}"
+                self._warn(entry.path, "misnamed-file", message)
+
+    def _take_link(
+        self,
+        entry: os.DirEntry[str],
+        folder: _Folder,
+        place: str,
+        below: list[_Folder],
+        *,
+        in_skill: bool,
+    ) -> None:
+        try:
+            target = Path(entry.path).resolve(strict=True)
+        except (OSError, RuntimeError):  # dangling, or a loop (RuntimeError before Python 3.13)
+            message = "the link leads nowhere that can be read"
+            self._warn(entry.path, "broken-link", message)
+            return
+        if entry.name == SKILL_FILE:
+            if target.is_relative_to(folder.inside):
+                self._take(entry.path, place)
+            else:
+                self._warn(entry.path, "link-leaves-root", "the link leaves its root; not followed")
+        # What lies inside is searched in its own place; links to other files are not ours.
+        elif not target.is_relative_to(folder.inside) and _is_folder(target):
+            fault = "it is inside a skill" if in_skill else self._links.fault(target)
+            if fault is not None:
+                message = f"the link to {target} is not followed: {fault}"
+                self._warn(entry.path, "link-leaves-root", message)
+            elif not target.is_relative_to(self._links.root):
+                below.append(_Folder(entry.path, str(target), str(target), in_skill=False))
+
+    def _take(self, path: str, place: str) -> None:
+        if len(self._files) < self._max_skills:
+            self._files.append((path, place))
+        else:
+            self._left_out += 1
+
+    def _warn(self, path: str, code: str, message: str) -> None:
+        self._diagnostics.append(Diagnostic(Path(path), 0, Severity.WARNING, code, message))
+
+
+class _Links:
+    """Where links out of one root may lead.
+
+    Attributes:
+        root: the root without links, as a text.
+    """
+
+    def __init__(self, top: Path, trusted: Sequence[Path]) -> None:
+        self._top = top
+        self._real_top = top.resolve()
+        self.root = str(self._real_top)
+        self._trusted = [place for root in trusted if (place := _resolved(root)) is not None]
+
+    def fault(self, target: Path) -> str | None:
+        """Why a link to this folder is not followed; None when it is."""
+        if any(target.is_relative_to(root) for root in self._trusted):
+            return None
+        # Following a link to a folder around the root would search everything beside it.
+        if self._real_top.is_relative_to(target):
+            return "its target holds this folder of skills"
+        if not any(area in target.parents for area in self._own_areas()):
+            return (
+                "its target lies outside the project and the home folder; name it in the setting "
+                "skills"
+            )
+        if not _belongs_to_user(target):
+            return "its target belongs to another user; name it in the setting skills"
         return None
-    return _warning(link, "link-leaves-root", "the link leaves its root; not followed")
+
+    def _own_areas(self) -> list[Path]:
+        """The project that the root lies in, and the home of the user."""
+        repository = next(
+            (folder for folder in self._real_top.parents if os.path.lexists(folder / ".git")), None
+        )
+        here = _resolved(Path.cwd())
+        if repository is None and here is not None and self._real_top.is_relative_to(here):
+            repository = here
+        home = _resolved(Path(os.path.expanduser("~")))  # noqa: PTH111 - Path.home() may raise
+        return [
+            area for area in (repository, home) if area is not None and area != Path(area.anchor)
+        ]
+
+
+def _resolved(path: Path) -> Path | None:
+    """The absolute path without links; None when it cannot be followed."""
+    try:
+        return path.expanduser().resolve(strict=True)
+    except (OSError, RuntimeError, ValueError):
+        return None
+
+
+def _belongs_to_user(folder: Path) -> bool:
+    if not hasattr(os, "geteuid"):  # Windows: the home folder has no other owner
+        return True
+    return folder.stat().st_uid == os.geteuid()
 
 
 def _is_folder(path: str | Path) -> bool:
     return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises below an unreadable folder
-
-
-def _warning(path: Path, code: str, message: str) -> Diagnostic:
-    return Diagnostic(path, 0, Severity.WARNING, code, message)
-
-
-def _in_order(files: list[str]) -> tuple[Path, ...]:
-    return tuple(map(Path, sorted(files, key=lambda file: file.split(os.sep))))  # noqa: PTH206

@@ -27,6 +27,8 @@ MAX_EXPANDED_CHARACTERS: Final = 1 << 18
 """Bound on the frontmatter with every alias written out; one per node is added."""
 MAX_DEPTH: Final = 20
 MAX_REPAIRS: Final = 16
+REPAIRS: Final = frozenset(("tab-indentation", "unquoted-value"))
+"""Codes of the diagnostics that say that a strict YAML reader refuses the frontmatter."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,33 +1,36 @@
-"""The manager: keeps the catalog in step with the disk, one step at a time.
+"""The manager: keeps the catalog in step with its sources, one step at a time.
 
-Every step is the same: read the disk into a snapshot aside (in a thread), have it installed, make
-it current, tell the observers. Steps never overlap. What happens during one leads to one more
+Every step is the same: read the sources into a snapshot aside (in a thread), have it installed,
+make it current, tell the observers. Steps never overlap. What happens during one leads to one more
 afterwards, however much it was. A step that fails leaves everything as it was, is reported, and is
 tried again: at the next hint, or after a pause that doubles each time.
 
-While watching, events are debounced: a step begins when the folders have been quiet for
-``debounce_seconds``, or at the latest ``MAX_DEBOUNCES`` times as long after the first one, because
-a file that is written all the time must not keep the others from being seen. All skills that
-changed by then are in one change, each once, as the disk has it: that coalesces per skill.
+A source that says by itself that it changed is read again at once, and no other source is. Folders
+say nothing: they are followed while ``watch`` runs. Their events are debounced: a step begins when
+the folders have been quiet for ``debounce_seconds``, or at the latest ``MAX_DEBOUNCES`` times as
+long after the first one, because a file that is written all the time must not keep the others from
+being seen. All skills that changed by then are in one change, each once, as the disk has it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from router.skills.catalog import load_catalog
 from router.skills.changes import CatalogChange
 from router.skills.discovery import existing_root
+from router.skills.folders import FolderSource
 from router.skills.observers import CatalogObserver, Observers
 from router.skills.registry import SkillRegistry
+from router.skills.sources import SkillSource
 from router.skills.watching import STEP_MS, FolderWatcher, WatchMode, WatchReport
 
 MAX_DEBOUNCES: Final = 10
@@ -81,7 +84,7 @@ class SkillManager:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Nothing is watched yet.
+        """No folder is watched yet; sources that tell of their changes are followed from now on.
 
         Args:
             registry: holds the catalog. When somebody else reloads it, the next step covers that.
@@ -115,9 +118,14 @@ class SkillManager:
         self._pause = retry_seconds
         self._steps = self._failures = 0
         self._last_error: str | None = None
+        self._loop = asyncio.get_running_loop()
+        self._changed_sources: set[SkillSource] = set()
+        self._catching_up: asyncio.Task[None] | None = None
+        self._subscriptions: dict[SkillSource, Callable[[], None]] = {}
+        self._subscribe()
 
     async def reload(self, name: str | None = None) -> CatalogChange:
-        """Look at the disk now; with a name, bring back that skill if it was unloaded.
+        """Read every source now; with a name, bring back that skill if it was unloaded.
 
         Raises:
             UnknownSkill: there is no skill of that name afterwards.
@@ -134,23 +142,25 @@ class SkillManager:
         """Add a folder of skills, or the folder of one skill; what was unloaded there comes back.
 
         Args:
-            folder: it becomes the weakest root, unless it is one already.
-            strongest: make it the strongest root instead.
+            folder: it becomes the weakest source, unless it is searched already.
+            strongest: make it the strongest source instead.
 
         Raises:
             ConfigurationError: it is not a folder.
             Exception: what ``install`` raises; nothing has changed then.
         """
         root = existing_root(Path(folder))
-        inside = await asyncio.to_thread(load_catalog, [root])
+        added = FolderSource([root])
+        inside = await asyncio.to_thread(added.read)
+        names = {skill.name for skill in inside.skills}
         async with self._stepping:
-            current = self.registry.catalog
-            roots = current.roots
+            sources = self.registry.sources
             if strongest:
-                roots = (root, *(other for other in roots if other != root))
-            elif root not in roots:
-                roots = (*roots, root)
-            return await self._step(roots=roots, hidden=current.hidden - inside.skills.keys())
+                sources = (added, *(other for other in sources if other.roots != (root,)))
+            elif root not in self.registry.roots:
+                sources = (*sources, added)
+            hidden = self.registry.catalog.hidden - names
+            return await self._step(sources=sources, hidden=hidden)
 
     async def unload(self, name: str) -> CatalogChange:
         """Leave a skill out, whoever has its name, until ``load`` or ``reload`` asks for it.
@@ -216,6 +226,15 @@ class SkillManager:
     async def aclose(self) -> None:
         """Stop watching, and stop telling observers; what they were not told is dropped."""
         await self.stop()
+        for end in self._subscriptions.values():
+            end()
+        self._subscriptions.clear()
+        self._changed_sources.clear()
+        async with self._stepping:  # a step under way is finished first
+            tasks = [task for task in (self._catching_up, self._retry) if task is not None]
+            for task in tasks:
+                task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self.observers.aclose()
 
     def report(self) -> ManagerReport:
@@ -226,14 +245,15 @@ class SkillManager:
     async def _step(
         self,
         *,
-        roots: tuple[Path, ...] | None = None,
+        sources: tuple[SkillSource, ...] | None = None,
         hidden: frozenset[str] | None = None,
+        only: frozenset[SkillSource] | None = None,
         quick: bool = False,
     ) -> CatalogChange:
-        """From the disk to the observers. The caller holds ``_stepping``."""
+        """From the sources to the observers. The caller holds ``_stepping``."""
         while True:
             prepared = await asyncio.to_thread(
-                self.registry.prepare, roots=roots, hidden=hidden, quick=quick
+                self.registry.prepare, sources=sources, hidden=hidden, only=only, quick=quick
             )
             change = prepared
             if prepared.before is not self._installed:  # somebody else reloaded the registry
@@ -245,9 +265,45 @@ class SkillManager:
                 self._installed = change.after
                 self._steps += 1
                 self.observers.publish(change)
+                self._subscribe()
                 break
         self._failures, self._pause = 0, self._retry_seconds
         return change
+
+    def _subscribe(self) -> None:
+        """Follow exactly the sources that there are."""
+        sources = self.registry.sources
+        for source in tuple(self._subscriptions.keys() - set(sources)):
+            self._subscriptions.pop(source)()
+        for source in sources:
+            if source not in self._subscriptions:
+                told = functools.partial(self._told_by_source, source)
+                self._subscriptions[source] = source.subscribe(told)
+                if not source.roots:  # it may have changed since it was read
+                    self._note_change(source)
+
+    def _told_by_source(self, source: SkillSource) -> None:
+        """A source has changed; called on any thread."""
+        with suppress(RuntimeError):  # the loop was closed without ``aclose``
+            self._loop.call_soon_threadsafe(self._note_change, source)
+
+    def _note_change(self, source: SkillSource) -> None:
+        if source not in self._subscriptions:
+            return
+        self._changed_sources.add(source)
+        if self._catching_up is None or self._catching_up.done():
+            self._catching_up = self._loop.create_task(self._catch_up(), name="sources-follower")
+
+    async def _catch_up(self) -> None:
+        while self._changed_sources:
+            async with self._stepping:
+                changed = frozenset(self._changed_sources)
+                self._changed_sources.clear()
+                try:
+                    await self._step(only=changed)
+                except Exception as error:  # noqa: BLE001 - whatever an installation can run into
+                    # must not end the following; it is reported and tried again.
+                    self._failed(error)
 
     async def _follow(self) -> None:
         while True:
@@ -282,9 +338,10 @@ class SkillManager:
         _log.error("skills not reloaded, next try in %g s: %s", self._pause, self._last_error)
         if self._retry is not None:
             self._retry.cancel()
-        self._retry = asyncio.create_task(self._hint_after(self._pause), name="skills-retry")
+        self._retry = asyncio.create_task(self._try_again(self._pause), name="skills-retry")
         self._pause = min(2 * self._pause, self._rescan_seconds)
 
-    async def _hint_after(self, seconds: float) -> None:
+    async def _try_again(self, seconds: float) -> None:
         await self._sleep(seconds)
-        self._hint(event=False)
+        for source in self.registry.sources:
+            self._note_change(source)

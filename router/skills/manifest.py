@@ -12,13 +12,13 @@ import hashlib
 import json
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Self
 
-from router.errors import ManifestError
+from router.errors import ManifestError, SourceError
 from router.skills.diagnostics import Diagnostic, Report, short
 from router.skills.enrichment import Enrichment
 from router.skills.frontmatter import Node, printable, split_manifest
@@ -75,11 +75,13 @@ class SkillManifest:
         generic: a fall-back skill; alone it makes a weak route.
         disable_model_invocation: loaded, but never offered for routing.
         body: the instructions, in Markdown, without blank lines around them.
-        path: the file.
-        digest: SHA-256 of the file's bytes, in hex.
+        path: the file. For a skill without a file, a path that names its source and leads nowhere.
+        digest: SHA-256 of the file's bytes, in hex; of all texts, for a skill without a file.
         diagnostics: what is odd about the file.
         enrichment: the requests that an LLM has written for the skill; None when there are none.
             The catalog sets it, because it stands in a file of its own.
+        origin: the name of the source of a skill without a file; empty for a skill with one.
+        payload: the program's own object, handed back as it is; not compared.
     """
 
     name: str
@@ -99,6 +101,8 @@ class SkillManifest:
     digest: str
     diagnostics: tuple[Diagnostic, ...] = ()
     enrichment: Enrichment | None = None
+    origin: str = ""
+    payload: object = field(default=None, repr=False, compare=False)
 
     @property
     def routing_digest(self) -> str:
@@ -114,6 +118,66 @@ class SkillManifest:
             self.enrichment is not None
             and self.enrichment.digest is not None
             and self.enrichment.digest != self.digest
+        )
+
+    @property
+    def has_file(self) -> bool:
+        """Whether ``path`` is a file on disk, with the skill's other files beside it."""
+        return not self.origin
+
+    @classmethod
+    def in_memory(
+        cls,
+        name: str,
+        description: str,
+        *,
+        body: str = "",
+        routing_keywords: Iterable[str] = (),
+        intents: Iterable[str] = (),
+        examples: Iterable[str] = (),
+        generic: bool = False,
+        payload: object = None,
+        origin: str = "memory",
+    ) -> Self:
+        """A skill that has no file. Texts are cut and cleaned as those of a file are.
+
+        Args:
+            name: any text on one line, at most 200 characters.
+            description: what the skill does and when to use it.
+            body: the instructions, or whatever else is worth searching.
+            routing_keywords, intents, examples, generic, payload: see the attributes.
+            origin: the name of the source that will hold it.
+
+        Raises:
+            SourceError: the name or the description is missing or no text.
+        """
+        if not isinstance(name, str) or not (tidy := " ".join(printable(name).split())):
+            raise SourceError(origin, "", f"a name is wanted, not {short(repr(name))}")
+        if len(tidy) > MAX_KEPT_NAME:
+            raise SourceError(
+                origin, f"{tidy[:60]}...", f"the name is over {MAX_KEPT_NAME} characters"
+            )
+        if not isinstance(description, str) or not (told := printable(description).strip()):
+            raise SourceError(origin, tidy, "there is no description: nothing to route by")
+        description = told[:MAX_KEPT_CHARACTERS].rstrip()
+        body = printable(body[:MAX_MANIFEST_BYTES]).strip()
+        hints = tuple(
+            _distinct([printable(text) for text in texts])
+            for texts in (routing_keywords, intents, examples)
+        )
+        content = json.dumps([tidy, description, hints, generic, body])
+        return cls(
+            name=tidy,
+            description=description,
+            routing_keywords=hints[0],
+            intents=hints[1],
+            examples=hints[2],
+            generic=generic,
+            body=body,
+            path=Path(f"<{origin}>", tidy),
+            digest=hashlib.sha256(content.encode()).hexdigest(),
+            origin=origin,
+            payload=payload,
         )
 
 

@@ -1,77 +1,88 @@
 """The registry: the current catalog, and how it is exchanged for the next one.
 
 Readers take ``registry.catalog`` once and work on that snapshot; they never wait. A reload builds
-the next snapshot aside and swaps it in by one assignment, so nobody sees half of it. Roots and
+the next snapshot aside and swaps it in by one assignment, so nobody sees half of it. Sources and
 hidden names are part of the snapshot, so they change with it or not at all.
 
 A reload has two halves for those who must do something between them, such as building an index:
-``prepare`` reads the disk, ``commit`` makes the outcome current. ``commit`` is a compare-and-set:
-it refuses a snapshot that was prepared before another one became current.
+``prepare`` reads the sources, ``commit`` makes the outcome current. ``commit`` is a
+compare-and-set: it refuses a snapshot that was prepared before another one became current.
 
-A root must be there at first, because a wrong path would otherwise be an empty catalog without a
+A folder must be there at first, because a wrong path would otherwise be an empty catalog without a
 word. Later it may go (its skills go with it) and come back: a reload looks for it again each time.
-The default roots nobody has named; those may come whenever they like.
+The default folders nobody has named; those may come whenever they like.
 """
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from router.skills.catalog import Catalog, load_catalog
+from router.skills.catalog import Catalog, merge_sources, read_own_enrichments
 from router.skills.changes import CatalogChange
-from router.skills.discovery import configured_roots, default_roots, existing_root
+from router.skills.discovery import MAX_SKILLS, configured_roots, default_roots, existing_root
+from router.skills.folders import FolderSource, absolute
 from router.skills.manifest import SkillManifest
+from router.skills.sources import SkillSource
 
 if TYPE_CHECKING:
     from router.settings import Settings
 
 
 class SkillRegistry:
-    """Holds the current catalog of some roots. Safe to use from several threads.
+    """Holds the current catalog of some sources. Safe to use from several threads.
 
     Attributes:
-        enrichment: the absolute path of the file of enrichments that speaks for every root.
+        enrichment: the absolute path of the file of enrichments that speaks for every source.
     """
 
     def __init__(
         self,
-        roots: Iterable[Path],
+        sources: Iterable[SkillSource | Path],
         *,
         enrichment: Path | None = None,
         missing_ok: bool = False,
         optional: Iterable[Path] = (),
+        max_skills: int = MAX_SKILLS,
     ) -> None:
-        """Load the roots, strongest first.
+        """Read the sources, strongest first.
 
         Args:
-            roots: folders of skills, or folders of one skill.
-            enrichment: a file of enrichments for the skills of every root; it may be missing, and
+            sources: sources of skills, and folders of skills or of one skill.
+            enrichment: a file of enrichments for the skills of every source; it may be missing, and
                 appear later.
-            missing_ok: roots may be missing from the start, and appear later.
-            optional: those of the roots for which that is so normal that it is not noted.
+            missing_ok: folders may be missing from the start, and appear later.
+            optional: those of the folders for which that is so normal that it is not noted.
+            max_skills: skills taken from adjacent folders, at most.
 
         Raises:
-            ConfigurationError: a root is not a folder.
+            ConfigurationError: a folder is not there.
+            RouterError: what another source raises when it cannot be used.
         """
-        self._optional = frozenset(map(_absolute, optional))
-        places = [
-            _absolute(root)
-            if missing_ok or _absolute(root) in self._optional
-            else existing_root(root)
-            for root in roots
-        ]
+        may_miss = frozenset(map(absolute, optional))
         self._exchanging = threading.Lock()
         self._reloading = threading.Lock()
-        self.enrichment = None if enrichment is None else _absolute(enrichment)
-        self._catalog = load_catalog(
-            places,
-            enrichment=self.enrichment,
-            missing_ok=missing_ok,
-            optional=self._optional,
+        found: list[SkillSource] = []
+        for are_folders, some in groupby(sources, key=lambda source: isinstance(source, Path)):
+            if not are_folders:
+                found.extend(some)  # type: ignore[arg-type]  # groupby has told them apart
+                continue
+            folders: list[Path] = list(some)  # type: ignore[arg-type]
+            for folder in folders:
+                if not missing_ok and absolute(folder) not in may_miss:
+                    existing_root(folder)  # its error names the folder as it was given
+            found.append(
+                FolderSource(
+                    folders, missing_ok=missing_ok, optional=may_miss, max_skills=max_skills
+                )
+            )
+        self.enrichment = None if enrichment is None else absolute(enrichment)
+        self._catalog = merge_sources(
+            [(source, source.read()) for source in found],
+            enrichments=read_own_enrichments(self.enrichment),
         )
 
     @classmethod
@@ -86,12 +97,18 @@ class SkillRegistry:
             configured_roots(settings, later_ones=True),
             enrichment=settings.enrichment,
             optional=optional,
+            max_skills=settings.max_skills,
         )
 
     @property
     def roots(self) -> tuple[Path, ...]:
-        """The roots as absolute paths, strongest first."""
+        """The folders that skills are read from, as absolute paths, strongest first."""
         return self._catalog.roots
+
+    @property
+    def sources(self) -> tuple[SkillSource, ...]:
+        """The sources, strongest first."""
+        return tuple(source for source, _ in self._catalog.snapshots)
 
     @property
     def catalog(self) -> Catalog:
@@ -101,26 +118,40 @@ class SkillRegistry:
     def prepare(
         self,
         *,
-        roots: Iterable[Path] | None = None,
+        sources: Iterable[SkillSource] | None = None,
         hidden: frozenset[str] | None = None,
+        only: Container[SkillSource] | None = None,
         quick: bool = False,
     ) -> CatalogChange:
-        """Read the disk into the next snapshot, without making it current.
+        """Read the sources into the next snapshot, without making it current.
 
         Args:
-            roots: absolute folders to search from now on; None leaves them as they are.
+            sources: to read from now on, strongest first; None leaves them as they are.
             hidden: names to leave out from now on; None leaves them as they are.
-            quick: do not read files that look untouched; see ``load_catalog``.
+            only: the sources to read again; the others are taken as they were last. None: all.
+            quick: do not read files that look untouched.
+
+        Raises:
+            RouterError: a new source cannot be used.
         """
         before = self._catalog
-        after = load_catalog(
-            before.roots if roots is None else roots,
-            enrichment=self.enrichment,
-            previous=before,
+        known = {id(source): snapshot for source, snapshot in before.snapshots}
+        snapshots = []
+        for source in self.sources if sources is None else sources:
+            snapshot = known.get(id(source))
+            if snapshot is None or only is None or source in only:
+                snapshot = source.read(snapshot, quick=quick)
+            snapshots.append((source, snapshot))
+        own = (
+            {}
+            if self.enrichment is None
+            else {self.enrichment: before.enrichments[self.enrichment]}
+        )
+        after = merge_sources(
+            snapshots,
             hidden=before.hidden if hidden is None else hidden,
-            missing_ok=True,
-            optional=self._optional,
-            quick=quick,
+            enrichments=read_own_enrichments(self.enrichment, before) if only is None else own,
+            previous=before,
         )
         return CatalogChange.between(before, after)
 
@@ -138,7 +169,7 @@ class SkillRegistry:
             return True
 
     def reload(self) -> CatalogChange:
-        """Read the roots again and make the outcome current. Concurrent reloads run in turn."""
+        """Read the sources again and make the outcome current. Concurrent reloads run in turn."""
         with self._reloading:
             while True:
                 change = self.prepare()
@@ -156,8 +187,3 @@ class SkillRegistry:
             UnknownSkill: there is none of that name; the error carries close names.
         """
         return self._catalog.get(name)
-
-
-def _absolute(root: Path) -> Path:
-    expanded = os.path.expanduser(root)  # noqa: PTH111 - Path.expanduser raises without a home
-    return Path(expanded).absolute()

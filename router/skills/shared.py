@@ -11,12 +11,12 @@ caches, and a reload by somebody else would get between them. Ask an open router
 
 from __future__ import annotations
 
-import os
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from router.skills.discovery import configured_roots
+from router.skills.folders import absolute
 from router.skills.manifest import SkillManifest
 from router.skills.registry import SkillRegistry
 
@@ -45,7 +45,7 @@ def get_skill_registry(settings: Settings | None = None) -> SkillRegistry:
         from router.settings import Settings
 
         settings = Settings()
-    roots = tuple(_absolute(root) for root in configured_roots(settings, later_ones=True))
+    roots = tuple(absolute(root) for root in configured_roots(settings, later_ones=True))
     with _creating:
         key = (settings.enrichment, *roots)
         registry = _registries.get(key)
@@ -71,8 +71,3 @@ def get_skill_manifest(name: str) -> SkillManifest:
         ConfigurationError: as for ``get_skill_registry``.
     """
     return get_skill_registry().get_skill_manifest(name)
-
-
-def _absolute(root: Path) -> Path:
-    expanded = os.path.expanduser(root)  # noqa: PTH111 - Path.expanduser raises without a home
-    return Path(expanded).absolute()

@@ -27,13 +27,14 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from router.skills.discovery import MAX_DEPTH, MAX_FOLDERS, SKIPPED
+from router.errors import ConfigurationError
+from router.skills.discovery import scan_root
 
 TICK_MS: Final = 60
 """How often the roots are looked at; also how long a new watch needs before it is trusted."""
@@ -237,32 +238,13 @@ def _identities(roots: tuple[Path, ...]) -> dict[Path, tuple[int, int]]:
 
 
 def _folders(roots: dict[Path, tuple[int, int]]) -> frozenset[str]:
-    """The roots that are there and the folders below them, as far as they can be read, within the
-    bounds of the search."""
+    """The folders that are searched for skills, without links on the way."""
     found: set[str] = set()
     for root, identity in roots.items():
-        level = [] if identity == _NO_ROOT else [str(root)]
-        left = MAX_FOLDERS
-        for _ in range(MAX_DEPTH + 1):
-            below: list[str] = []
-            for folder in level[:left]:
-                try:
-                    below += _folders_in(folder)
-                except OSError:  # gone or closed to us: it cannot be watched either
-                    continue
-                found.add(folder)
-            left -= len(level[:left])
-            level = below
+        if identity != _NO_ROOT:
+            with suppress(ConfigurationError):  # it has gone meanwhile
+                found.update(scan_root(root, trusted=tuple(roots)).folders)
     return frozenset(found)
-
-
-def _folders_in(folder: str) -> list[str]:
-    with os.scandir(folder) as entries:
-        return [
-            entry.path
-            for entry in entries
-            if entry.name not in SKIPPED and entry.is_dir(follow_symlinks=False)
-        ]
 
 
 def _why_polling(polling: bool | None) -> str:

@@ -85,6 +85,42 @@ def test_check_reports_by_path_and_line_and_fails_for_what_is_not_loaded(
     assert "2 loaded, 0 shadowed, 1 not loaded" in result.stderr
 
 
+def test_every_command_says_what_was_left_out_and_check_fails(
+    run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    root = tmp_path / "linking"
+    write(root, "fine", "---\nname: fine\ndescription: Does one thing.\n---\n\nDo it.\n")
+    (root / "linked").symlink_to("/usr/lib")
+    reason = f"{root / 'linked'}: "
+    for command in (
+        ("list", "--skills", root),
+        ("list", "--json", "--skills", root),
+        ("show", "fine", "--skills", root),
+        ("lint", root),
+    ):
+        assert reason in run("skills", *command).stderr
+    for opening in (
+        ("skills", "search", "thing", "--skills", root),
+        ("route", "do one thing", "--no-llm", "--skills", root),
+    ):
+        caplog.clear()
+        run(*opening)
+        assert reason in caplog.text  # a process that sets up no logging shows it on stderr
+    result = run("skills", "check", root)
+    assert result.exit_code == 1
+    assert "is not followed: its target lies outside" in result.stdout
+    assert "1 left out" in result.stderr
+
+
+def test_the_number_of_skills_is_a_setting(
+    run: Run, skills: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROUTER_MAX_SKILLS", "1")
+    result = run("skills", "check", skills, "--json")
+    found = json.loads(result.stdout)
+    assert (result.exit_code, found["loaded"], found["left_out"]) == (1, 1, 1)
+
+
 def test_check_of_sound_skills_is_silent_and_succeeds(run: Run, skills: Path) -> None:
     result = run("skills", "check", skills)
     assert (result.exit_code, result.stdout) == (0, "")

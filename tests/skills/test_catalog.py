@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from router.errors import ConfigurationError, UnknownSkill
-from router.skills import catalog as catalog_module
-from router.skills.catalog import OLD_NS, Catalog, load_catalog
+from router.skills import folders as folders_module
+from router.skills.catalog import Catalog, load_catalog
 from router.skills.diagnostics import Severity
+from router.skills.folders import OLD_NS
 from router.skills.manifest import SkillManifest, read_manifest_bytes
 
 
@@ -240,7 +241,7 @@ class _Reads:
             self.names.append(path.parent.name)
             return read_manifest_bytes(path)
 
-        monkeypatch.setattr(catalog_module, "read_manifest_bytes", read)
+        monkeypatch.setattr(folders_module, "read_manifest_bytes", read)
 
 
 def _later() -> int:
@@ -298,6 +299,8 @@ _BROKEN = {
     "frontmatter not closed": b"---\nname: git\ndescription: after\n",
     "no description": b"---\nname: git\n---\nbody\n",
     "too large": b"x" * (1 << 20) + b"x",
+    "quote not closed": b'---\nname: git\ndescription: "Bakes bre\n---\nbody\n',
+    "tab in the indentation": b"---\nname: git\ndescription: after\nmetadata:\n\ta: b\n---\nbody\n",
 }
 
 
@@ -315,6 +318,16 @@ def test_a_broken_edit_keeps_the_last_good_version_and_says_so(
     assert (failure.path, failure.severity) == (path, Severity.ERROR)
     assert failure.message.endswith("; its last good version stays in use")
     assert dict(broken.stale) == {"git": failure}
+
+
+def test_a_file_that_was_never_valid_yaml_may_be_edited(tmp_path: Path) -> None:
+    path = put(tmp_path / "git")
+    path.write_text("---\nname: git\ndescription: Use it: when committing\n---\nbody\n")
+    before = load_catalog([tmp_path])
+    path.write_text("---\nname: git\ndescription: Use it: when merging\n---\nbody\n")
+    after = load_catalog([tmp_path], previous=before)
+    assert after.get("git").description == "Use it: when merging"
+    assert after.failures == ()
 
 
 def test_the_last_good_version_stays_for_as_long_as_the_file_is_broken(tmp_path: Path) -> None:
@@ -352,7 +365,7 @@ def test_a_file_that_goes_between_the_search_and_the_reading_has_not_failed(
         path.unlink()
         return read_manifest_bytes(path)
 
-    monkeypatch.setattr(catalog_module, "read_manifest_bytes", delete_and_read)
+    monkeypatch.setattr(folders_module, "read_manifest_bytes", delete_and_read)
     gone = load_catalog([tmp_path], previous=good)
     assert (gone.skills, gone.failures) == ({}, ())
 
@@ -406,3 +419,32 @@ def test_a_missing_root_may_be_noted_instead_of_raised(tmp_path: Path) -> None:
     assert [(notice.path, notice.code) for notice in catalog.notices] == [
         (tmp_path / "gone", "missing-root")
     ]
+
+
+# Links
+
+
+def test_a_linked_skill_is_loaded_under_the_name_of_the_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A skill that is shared by a link, and reached by two roots, is one skill."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = put(tmp_path / "repo" / "foo")
+    for root in ("one", "two"):
+        (tmp_path / root).mkdir()
+        (tmp_path / root / "foo").symlink_to(path.parent)
+    catalog = load_catalog([tmp_path / "one", tmp_path / "two"])
+    assert catalog.get("foo").path == tmp_path / "one" / "foo" / "SKILL.md"
+    assert (catalog.shadowed, catalog.left_out) == ((), ())
+
+
+def test_more_skills_than_the_bound_are_left_out_over_all_roots_and_reported(
+    tmp_path: Path,
+) -> None:
+    for name in ("one/a", "one/b", "two/c", "two/d"):
+        put(tmp_path / name)
+    roots = [tmp_path / "one", tmp_path / "two"]
+    catalog = load_catalog(roots, max_skills=3)
+    assert list(catalog.skills) == ["a", "b", "c"]
+    [notice] = catalog.left_out
+    assert (notice.path, notice.code) == (tmp_path / "two", "too-many-skills")

@@ -10,8 +10,8 @@ import pytest
 from router.errors import ConfigurationError
 from router.settings import Settings
 from router.skills.discovery import (
+    FOLDERS_PER_SKILL,
     MAX_DEPTH,
-    MAX_FOLDERS,
     configured_roots,
     scan_root,
     shipped_skills_root,
@@ -87,15 +87,34 @@ def test_what_lies_too_deep_is_reported(tmp_path: Path) -> None:
     assert reports(tmp_path) == [("below", "too-deep")]
 
 
+def test_ten_thousand_skills_are_all_found(tmp_path: Path) -> None:
+    for number in range(10_000):
+        put(tmp_path / f"{number:05}")
+    assert len(scan_root(tmp_path).files) == 10_000
+    assert reports(tmp_path) == []
+
+
+def test_skills_beyond_the_bound_are_counted_and_left_out(tmp_path: Path) -> None:
+    for name in "abcd":
+        put(tmp_path / name)
+    scan = scan_root(tmp_path, max_skills=3)
+    assert [file.parent.name for file in scan.files] == ["a", "b", "c"]
+    [diagnostic] = scan.diagnostics
+    assert (diagnostic.path, diagnostic.code) == (tmp_path, "too-many-skills")
+    assert diagnostic.message == (
+        "1 skills are left out: there are more than the setting max_skills allows"
+    )
+
+
 def test_the_search_stops_at_the_bound_on_folders_and_says_so(tmp_path: Path) -> None:
-    put(tmp_path / "0000" / "below")
-    for number in range(MAX_FOLDERS):
-        (tmp_path / f"{number:04}").mkdir(exist_ok=True)
+    for number in range(FOLDERS_PER_SKILL + 1):
+        (tmp_path / f"{number:04}").mkdir()
     put(tmp_path / "0001")
-    assert found(tmp_path) == ["0001/SKILL.md"]
-    [diagnostic] = scan_root(tmp_path).diagnostics
+    scan = scan_root(tmp_path, max_skills=1)
+    assert [file.parent.name for file in scan.files] == ["0001"]
+    [diagnostic] = scan.diagnostics
     assert (diagnostic.path, diagnostic.code) == (tmp_path, "too-many-folders")
-    assert diagnostic.message == "2,000 folders searched; 2 or more others were not"
+    assert diagnostic.message == "10 folders searched; 2 or more others were not"
 
 
 # Links
@@ -107,6 +126,102 @@ def test_a_folder_link_that_leaves_the_root_is_reported_and_not_followed(tmp_pat
     (tmp_path / "root" / "link").symlink_to(tmp_path / "outside")
     assert found(tmp_path / "root") == []
     assert reports(tmp_path / "root") == [("link", "link-leaves-root")]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    return folder
+
+
+def linked_root(folder: Path, target: Path) -> Path:
+    """A root with one link, to the target."""
+    root = folder / ".agents" / "skills"
+    root.mkdir(parents=True)
+    (root / "foo").symlink_to(target)
+    return root
+
+
+def test_a_link_to_a_folder_of_the_same_project_is_followed(tmp_path: Path, home: Path) -> None:
+    assert home.is_dir()
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    put(project / "repo" / "foo")
+    root = linked_root(project, Path("../../repo/foo"))
+    assert found(root) == ["foo/SKILL.md"]
+    assert reports(root) == []
+    assert scan_root(root).folders == (str(root), str(project / "repo" / "foo"))
+
+
+def test_a_link_within_the_home_folder_is_followed(home: Path) -> None:
+    put(home / "shared" / "git")
+    put(home / "shared" / "sql")
+    root = linked_root(home, home / "shared")
+    assert found(root) == ["foo/git/SKILL.md", "foo/sql/SKILL.md"]
+    assert reports(root) == []
+
+
+def test_a_link_into_another_root_is_followed(tmp_path: Path, home: Path) -> None:
+    put(tmp_path / "team" / "foo")
+    root = linked_root(home, tmp_path / "team" / "foo")
+    scan = scan_root(root, trusted=[root, tmp_path / "team"])
+    assert [file.parent.name for file in scan.files] == ["foo"]
+    assert scan.diagnostics == ()
+
+
+def test_a_link_to_another_users_folder_is_left_out(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(home / "shared" / "foo")
+    root = linked_root(home, home / "shared" / "foo")
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    [diagnostic] = scan_root(root).diagnostics
+    assert scan_root(root).files == ()
+    assert diagnostic.message.endswith(
+        "its target belongs to another user; name it in the setting skills"
+    )
+
+
+def test_a_link_to_a_folder_around_the_root_is_left_out(home: Path) -> None:
+    put(home / "project" / "foo")
+    root = linked_root(home / "project", home / "project")
+    assert found(root) == []
+    assert reports(root) == [("foo", "link-leaves-root")]
+
+
+def test_a_link_to_the_whole_home_folder_is_left_out(home: Path, tmp_path: Path) -> None:
+    put(home / "foo")
+    root = linked_root(tmp_path / "elsewhere", home)
+    assert found(root) == []
+    assert reports(root) == [("foo", "link-leaves-root")]
+
+
+def test_a_link_inside_a_skill_does_not_lead_out_of_the_root(home: Path) -> None:
+    put(home / "shared" / "foo")
+    put(home / "skills" / "git")
+    (home / "skills" / "git" / "more").symlink_to(home / "shared" / "foo")
+    assert found(home / "skills") == ["git/SKILL.md"]
+    [diagnostic] = scan_root(home / "skills").diagnostics
+    assert diagnostic.message.endswith("is not followed: it is inside a skill")
+
+
+def test_a_manifest_of_a_linked_skill_stays_within_its_target(home: Path) -> None:
+    (home / "secret").write_text("x")
+    (home / "repo" / "foo").mkdir(parents=True)
+    (home / "repo" / "foo" / "SKILL.md").symlink_to(home / "secret")
+    root = linked_root(home, home / "repo" / "foo")
+    assert found(root) == []
+    assert reports(root) == [("SKILL.md", "link-leaves-root")]
+
+
+def test_two_links_to_one_folder_give_its_skill_once_and_a_loop_of_links_ends(home: Path) -> None:
+    put(home / "repo" / "foo")
+    root = linked_root(home, home / "repo")
+    (root / "twin").symlink_to(home / "repo")
+    (home / "repo" / "back").symlink_to(root)
+    assert found(root) == ["foo/foo/SKILL.md"]
 
 
 def test_a_file_link_that_leaves_the_root_is_reported_and_not_read(tmp_path: Path) -> None:

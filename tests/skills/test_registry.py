@@ -11,8 +11,7 @@ import pytest
 
 from router.errors import ConfigurationError, UnknownSkill
 from router.settings import Settings
-from router.skills import registry as registry_module
-from router.skills.catalog import Catalog, load_catalog
+from router.skills.folders import FolderSnapshot, FolderSource
 from router.skills.registry import SkillRegistry
 
 
@@ -140,20 +139,21 @@ def test_readers_do_not_wait_for_a_reload_and_reloads_wait_for_each_other(
     put(tmp_path / "git", text="one")
     registry = SkillRegistry([tmp_path])
     started, go_on = threading.Event(), threading.Event()
+    read = FolderSource.read
 
-    def held_up(roots: tuple[Path, ...], **options: Any) -> Catalog:
-        loaded = load_catalog(roots, **options)
+    def held_up(source: FolderSource, *given: Any, **options: Any) -> FolderSnapshot:
+        loaded = read(source, *given, **options)
         started.set()
         assert go_on.wait(10)
         return loaded
 
-    monkeypatch.setattr(registry_module, "load_catalog", held_up)
+    monkeypatch.setattr(FolderSource, "read", held_up)
     first = threading.Thread(target=registry.reload)
     put(tmp_path / "git", text="two")
     first.start()
     assert started.wait(10)
     assert registry.get_skill_manifest("git").description == "one"  # during the reload
-    monkeypatch.setattr(registry_module, "load_catalog", load_catalog)
+    monkeypatch.setattr(FolderSource, "read", read)
     put(tmp_path / "git", text="three")  # the first reload has read "two" by now
     second = threading.Thread(target=registry.reload)
     second.start()
@@ -186,16 +186,16 @@ def test_what_was_prepared_before_another_commit_is_refused(tmp_path: Path) -> N
     assert registry.list_available_skills() == ("git",)
 
 
-def test_roots_and_hidden_names_change_with_the_snapshot(tmp_path: Path) -> None:
+def test_sources_and_hidden_names_change_with_the_snapshot(tmp_path: Path) -> None:
     put(tmp_path / "one" / "git")
     put(tmp_path / "two" / "sql")
     registry = SkillRegistry([tmp_path / "one"])
-    roots = (*registry.roots, tmp_path / "two")
-    change = registry.prepare(roots=roots, hidden=frozenset({"git"}))
+    sources = (*registry.sources, FolderSource([tmp_path / "two"]))
+    change = registry.prepare(sources=sources, hidden=frozenset({"git"}))
     assert (change.added, change.removed) == (("sql",), ("git",))
-    assert registry.roots == (tmp_path / "one",)
+    assert list(registry.roots) == [tmp_path / "one"]
     registry.commit(change)
-    assert registry.roots == roots
+    assert list(registry.roots) == [tmp_path / "one", tmp_path / "two"]
     registry.reload()
     assert registry.list_available_skills() == ("sql",)
 

@@ -1,0 +1,249 @@
+"""The source of skills that lie in folders on disk.
+
+Skills are edited while they are in use, and an editor saves what its author has half written. So a
+file that was loaded once and cannot be loaded now keeps its last good version, until it is mended
+or gone. The same holds for a file whose frontmatter was valid YAML and is no longer: an unclosed
+quote can be repaired into a description that its author never meant. The failure is reported all
+the same. The last good version lives in the previous snapshot and nowhere else: a new process
+starts from what is on disk, and reads it as leniently as it can.
+
+Loading reads every file and parses what changed. ``quick`` loading, for those who look all the
+time, does not even read a file whose size, inode and times are what they were. Times lie when two
+saves fall into one tick of the file system's clock, so, as git does it, a file's times are believed
+only when they were old already as the file was read.
+
+What an LLM has written for the skills of a root (``enrichment.jsonl``) is put on their manifests
+here: it stands in a file of its own and changes without them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from router.errors import ConfigurationError, ManifestError
+from router.skills.diagnostics import Diagnostic, Severity
+from router.skills.discovery import MAX_SKILLS, scan_root
+from router.skills.enrichment import (
+    ENRICHMENT_FILE,
+    Enrichment,
+    EnrichmentFile,
+    read_enrichment,
+)
+from router.skills.frontmatter import REPAIRS
+from router.skills.manifest import (
+    SkillManifest,
+    manifest_digest,
+    parse_manifest,
+    read_manifest_bytes,
+)
+from router.skills.sources import SourceSnapshot
+
+FileState = tuple[int, int, int, int]
+"""Inode, size, and the times of the last change of content and of anything, in nanoseconds."""
+
+OLD_NS: Final = 2_000_000_000
+"""Times this far back are believed: the coarsest clock of a file system ticks every two seconds."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FolderSnapshot(SourceSnapshot):
+    """Attributes:
+    states: what vouches for the content of the file at a path without reading it.
+    """
+
+    states: Mapping[str, FileState] = field(default_factory=lambda: MappingProxyType({}))
+
+
+class FolderSource:
+    """Skills in some folders, strongest folder first."""
+
+    name = "folders"
+
+    def __init__(
+        self,
+        folders: Iterable[Path | str],
+        *,
+        missing_ok: bool = False,
+        optional: Container[Path] = (),
+        max_skills: int = MAX_SKILLS,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        """Nothing is read yet.
+
+        Args:
+            folders: folders of skills, or folders of one skill; ``~`` is the user's home.
+            missing_ok: a folder may be missing when it is first read, which is noted.
+            optional: absolute folders that may be missing without a word.
+            max_skills: skills taken, at most; the others are left out, which is noted.
+            clock: the time of day in nanoseconds, to compare with the times of files.
+        """
+        self.roots = tuple(dict.fromkeys(map(absolute, folders)))
+        self._missing_ok = missing_ok
+        self._optional = optional
+        self._max_skills = max_skills
+        self._clock = clock
+
+    def read(
+        self, previous: SourceSnapshot | None = None, *, quick: bool = False
+    ) -> FolderSnapshot:
+        """Load every skill. A file below two of the folders is loaded once, for the first.
+
+        Raises:
+            ConfigurationError: there is no ``previous`` and a folder is missing.
+        """
+        reader = _Reader(previous, quick=quick, clock=self._clock)
+        skills: list[SkillManifest] = []
+        failures: dict[Path, Diagnostic] = {}
+        stale: dict[Path, Diagnostic] = {}
+        notices: list[Diagnostic] = []
+        seen: set[str] = set()
+        for root in self.roots:
+            try:
+                scan = scan_root(
+                    root, trusted=self.roots, max_skills=self._max_skills - len(skills)
+                )
+            except ConfigurationError:
+                if root in self._optional:
+                    continue
+                if previous is None and not self._missing_ok:
+                    raise
+                notices.append(Diagnostic(root, 0, Severity.WARNING, "missing-root", _MISSING))
+                continue
+            notices += scan.diagnostics
+            enrichments = reader.enrichments_of(scan.root, notices)
+            for path, place in zip(scan.files, scan.places, strict=True):
+                if place in seen:
+                    continue
+                seen.add(place)
+                try:
+                    manifest = reader.read(path)
+                except ManifestError as error:
+                    if not os.path.lexists(path):  # deleted since the search
+                        continue
+                    last_good = reader.known.get(str(path))
+                    failures[path] = _failure(error, last_good)
+                    if last_good is None:
+                        continue
+                    manifest, stale[path] = last_good, failures[path]
+                enrichment = enrichments.get(manifest.name)
+                if manifest.enrichment != enrichment:
+                    manifest = replace(manifest, enrichment=enrichment)
+                skills.append(manifest)
+        return FolderSnapshot(
+            tuple(skills),
+            tuple(failures.values()),
+            tuple(notices),
+            MappingProxyType(stale),
+            MappingProxyType(reader.enrichments),
+            MappingProxyType(reader.states),
+        )
+
+    def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002
+        """Changes are seen by watching ``roots``, so there is nothing to tell."""
+        return _nothing_to_end
+
+
+class _Reader:
+    """Reads manifests, and takes those of the previous snapshot where it can.
+
+    Attributes:
+        known: the manifests of the previous snapshot, by path.
+        states: of the files read or vouched for, where they can be believed later, by path.
+        enrichments: the files of enrichments that were read, by path.
+    """
+
+    def __init__(
+        self, previous: SourceSnapshot | None, *, quick: bool, clock: Callable[[], int]
+    ) -> None:
+        skills = () if previous is None else previous.skills
+        self.known = {str(manifest.path): manifest for manifest in skills}
+        self.states: dict[str, FileState] = {}
+        self.enrichments: dict[Path, EnrichmentFile] = {}
+        self._known_enrichments = {} if previous is None else previous.enrichments
+        believed = quick and isinstance(previous, FolderSnapshot)
+        self._vouched = previous.states if believed else {}  # type: ignore[union-attr]
+        self._old = clock() - OLD_NS
+
+    def read(self, path: Path) -> SkillManifest:
+        text = str(path)
+        known = self.known.get(text)
+        state = _state(text)
+        if known is None or state is None or self._vouched.get(text) != state:
+            data = read_manifest_bytes(path)
+            if known is None or known.digest != manifest_digest(data):
+                parsed = parse_manifest(data, path=path)
+                if known is not None and _repairs(parsed) and not _repairs(known):
+                    _refuse(parsed)
+                known = parsed
+        self._believe(text, state)
+        return known
+
+    def enrichments_of(self, root: Path, notices: list[Diagnostic]) -> Mapping[str, Enrichment]:
+        """What the file of a root says, by skill; a link that leaves the root is not followed."""
+        path = root / ENRICHMENT_FILE
+        text = str(path)
+        if not os.path.lexists(path):
+            return _NO_ENRICHMENTS
+        if not Path(os.path.realpath(path)).is_relative_to(root.resolve()):
+            message = "the link leaves its root; not followed"
+            notices.append(Diagnostic(path, 0, Severity.WARNING, "link-leaves-root", message))
+            return _NO_ENRICHMENTS
+        known = self._known_enrichments.get(path)
+        state = _state(text)
+        if known is None or state is None or self._vouched.get(text) != state:
+            known = read_enrichment(path, previous=known)
+        self._believe(text, state)
+        self.enrichments[path] = known
+        notices += known.diagnostics
+        return known.by_skill
+
+    def _believe(self, text: str, state: FileState | None) -> None:
+        """Vouch for a file from now on, where its times can be believed."""
+        if state is not None and max(state[2], state[3]) < self._old:
+            self.states[text] = state
+
+
+def absolute(root: Path | str) -> Path:
+    """The absolute path of a folder, which need not exist."""
+    expanded = os.path.expanduser(root)  # noqa: PTH111 - Path.expanduser raises without a home
+    return Path(expanded).absolute()
+
+
+def _repairs(manifest: SkillManifest) -> list[Diagnostic]:
+    """What had to be mended before the frontmatter could be read as YAML."""
+    return [found for found in manifest.diagnostics if found.code in REPAIRS]
+
+
+def _refuse(manifest: SkillManifest) -> None:
+    first = _repairs(manifest)[0]
+    reason = "the frontmatter is no longer valid YAML here, as if it were half written"
+    raise ManifestError(manifest.path, first.line, reason)
+
+
+def _state(path: str) -> FileState | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116 - half the price of Path.stat
+    except OSError:  # reading it will say why
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _failure(error: ManifestError, last_good: SkillManifest | None) -> Diagnostic:
+    failure = Diagnostic.of_failure(error)
+    if last_good is None:
+        return failure
+    return replace(failure, message=f"{failure.message}; its last good version stays in use")
+
+
+def _nothing_to_end() -> None:
+    pass
+
+
+_NO_ENRICHMENTS: Final[Mapping[str, Enrichment]] = MappingProxyType({})
+_MISSING: Final = "there is no such folder now; it is looked for again at every reload"

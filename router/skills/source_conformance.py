@@ -1,0 +1,175 @@
+"""A conformance suite for sources of skills, for whoever writes one.
+
+It is part of the package because a plug-in's author has the package and not its tests. It needs no
+test library; pytest collects it from a subclass whose name begins with ``Test``::
+
+    class TestMySource(SourceConformance):
+        def make_source(self) -> SkillSource:
+            return MySource()
+
+        def add(self, source: SkillSource, name: str) -> None:
+            source.database.insert(name)
+
+        def remove(self, source: SkillSource, name: str) -> None:
+            source.database.delete(name)
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from router.skills.catalog import merge_sources
+from router.skills.sources import SkillSource, SourceSnapshot
+
+
+class SourceConformance:
+    """Says whether a source does what it must. Each ``test_`` method raises ``AssertionError`` with
+    the reason when it does not."""
+
+    def make_source(self) -> SkillSource:
+        """A new source that gives no skill yet."""
+        raise NotImplementedError
+
+    def add(self, source: SkillSource, name: str) -> None:
+        """Make the source give one more skill, weaker than the others, with this name."""
+        raise NotImplementedError
+
+    def remove(self, source: SkillSource, name: str) -> None:
+        """Make the source give the skill no longer."""
+        raise NotImplementedError
+
+    def close(self, source: SkillSource) -> None:
+        """Release what the source holds."""
+
+    def test_its_name_is_a_text_that_stays(self) -> None:
+        """Reports are told apart by it."""
+        source = self.make_source()
+        try:
+            name = source.name
+            _must(isinstance(name, str) and name != "", "the name is not a text")
+            self.add(source, "one")
+            source.read()
+            _must(source.name == name, "the name has changed")
+        finally:
+            self.close(source)
+
+    def test_reading_gives_what_there_is_in_the_order_of_precedence(self) -> None:
+        """The first skill of a name wins it, so the order is part of the outcome."""
+        source = self.make_source()
+        try:
+            _must(source.read().skills == (), "a new source gives skills")
+            for name in ("b", "a", "c"):
+                self.add(source, name)
+            names = [skill.name for skill in source.read().skills]
+            _must(sorted(names) == ["a", "b", "c"], f"it gives {names}")
+            again = [skill.name for skill in source.read(source.read(), quick=True).skills]
+            _must(again == names, f"the order is {names}, then {again}")
+        finally:
+            self.close(source)
+
+    def test_a_snapshot_stays_as_it_is(self) -> None:
+        """Requests under way go on with the snapshot that they began with."""
+        source = self.make_source()
+        try:
+            self.add(source, "stays")
+            before = source.read()
+            held = before.skills
+            self.remove(source, "stays")
+            self.add(source, "comes")
+            after = source.read(before)
+            _must(before.skills == held, "a snapshot has changed")
+            names = [skill.name for skill in after.skills]
+            _must(names == ["comes"], f"the next snapshot gives {names}")
+        finally:
+            self.close(source)
+
+    def test_reading_again_without_a_change_gives_equal_skills(self) -> None:
+        """Else every look at the source would be a change to index and to tell."""
+        source = self.make_source()
+        try:
+            self.add(source, "one")
+            first = source.read()
+            for previous, quick in ((None, False), (first, False), (first, True)):
+                again = source.read(previous, quick=quick)
+                _must(_digests(again) == _digests(first), "reading again gives other skills")
+        finally:
+            self.close(source)
+
+    def test_a_change_is_seen_by_a_quick_look_too(self) -> None:
+        """That is how the manager looks when it is told of a change."""
+        source = self.make_source()
+        try:
+            self.add(source, "one")
+            before = source.read()
+            self.add(source, "two")
+            names = {skill.name for skill in source.read(before, quick=True).skills}
+            _must(names == {"one", "two"}, f"after an addition it gives {names}")
+            self.remove(source, "one")
+            names = {skill.name for skill in source.read(before, quick=True).skills}
+            _must(names == {"two"}, f"after a removal it gives {names}")
+        finally:
+            self.close(source)
+
+    def test_a_source_without_folders_tells_of_each_change(self) -> None:
+        """Nobody else would: only folders are watched."""
+        source = self.make_source()
+        try:
+            told: list[int] = []
+            end = source.subscribe(lambda: told.append(len(source.read().skills)))
+            self.add(source, "one")
+            self.remove(source, "one")
+            _must(bool(source.roots) or told == [1, 0], f"told {told} of one added and removed")
+            end()
+            end()
+            before = len(told)
+            self.add(source, "two")
+            _must(len(told) == before, "it tells after the subscription has ended")
+        finally:
+            self.close(source)
+
+    def test_subscribers_do_not_disturb_each_other(self) -> None:
+        """One router that closes must not make another one deaf."""
+        source = self.make_source()
+        try:
+            told: list[str] = []
+            end = source.subscribe(lambda: told.append("first"))
+            source.subscribe(lambda: told.append("second"))
+            end()
+            self.add(source, "one")
+            _must(bool(source.roots) or told == ["second"], f"told {told}")
+        finally:
+            self.close(source)
+
+    def test_its_skills_have_texts_to_route_by(self) -> None:
+        """A skill without a name or a description cannot be found."""
+        source = self.make_source()
+        try:
+            self.add(source, "one")
+            [skill] = source.read().skills
+            _must(skill.name == "one", f"the name is {skill.name!r}")
+            _must(bool(skill.description.strip()), "there is no description")
+            _must(bool(skill.digest), "there is no digest")
+            catalog = merge_sources([(source, source.read())])
+            _must(list(catalog.skills) == ["one"], "the catalog does not take it")
+        finally:
+            self.close(source)
+
+    def test_removing_what_is_not_there_leaves_the_rest(self) -> None:
+        """Whether it raises is up to the source."""
+        source = self.make_source()
+        try:
+            self.add(source, "one")
+            with suppress(Exception):
+                self.remove(source, "two")
+            _must(len(source.read().skills) == 1, "a skill has gone")
+        finally:
+            self.close(source)
+
+
+def _digests(snapshot: SourceSnapshot) -> list[tuple[str, str]]:
+    return [(skill.name, skill.routing_digest) for skill in snapshot.skills]
+
+
+def _must(holds: bool, reason: str) -> None:
+    if not holds:
+        raise AssertionError(reason)

@@ -1,0 +1,80 @@
+"""Where skills come from: the interface that the catalog is put together over.
+
+A source gives its skills as one immutable snapshot, strongest first, and says when there may be
+another one. Folders on disk are a source (``folders.py``), and so is a list in memory
+(``memory_source.py``). The catalog merges the snapshots of several sources; the earlier source wins
+a name. ``router.skills.source_conformance`` tests an implementation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Protocol
+
+from router.skills.diagnostics import Diagnostic
+from router.skills.enrichment import EnrichmentFile
+from router.skills.manifest import SkillManifest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SourceSnapshot:
+    """What a source gives at one moment. Immutable.
+
+    Attributes:
+        skills: strongest first. A name may occur more than once; the first one wins.
+        failures: what could not be loaded, as diagnostics of severity ``ERROR``.
+        notices: what was left out or not searched, and why.
+        stale: skills that are given in their last good version, by ``path``, and why.
+        enrichments: the files of enrichments that were read, by their paths.
+    """
+
+    skills: tuple[SkillManifest, ...] = ()
+    failures: tuple[Diagnostic, ...] = ()
+    notices: tuple[Diagnostic, ...] = ()
+    stale: Mapping[Path, Diagnostic] = field(default_factory=lambda: MappingProxyType({}))
+    enrichments: Mapping[Path, EnrichmentFile] = field(default_factory=lambda: MappingProxyType({}))
+
+
+class SkillSource(Protocol):
+    """Gives skills, and says when they change. Compared by identity."""
+
+    @property
+    def name(self) -> str:
+        """For reports, such as ``"memory"``; not empty."""
+        ...
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """Folders that its skills are read from, as absolute paths, strongest first. The manager
+        watches them for the source. Empty for a source that has no files."""
+        ...
+
+    def read(
+        self, previous: SourceSnapshot | None = None, *, quick: bool = False
+    ) -> SourceSnapshot:
+        """The skills as they are now. Called on any thread, one call at a time; it may block.
+
+        A skill that cannot be read is a failure in the snapshot and disturbs no other.
+
+        Args:
+            previous: the snapshot that the new one follows. What did not change may be taken from
+                it, and so may the last good version of what cannot be read now.
+            quick: do not look closer at what seems untouched.
+
+        Raises:
+            RouterError: the source cannot be used at all; only without ``previous``.
+        """
+        ...
+
+    def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Call ``changed``, on any thread, after each change that ``read`` would show.
+
+        A source whose changes are seen by watching ``roots`` need not call it.
+
+        Returns:
+            What ends the subscription; calling it again does nothing.
+        """
+        ...
