@@ -7,6 +7,8 @@
     ├── SourceError             a skill or tool that a program gives cannot be used
     ├── UnknownSkill            a skill was asked for that the catalog does not hold
     ├── StoreError              a file that the router keeps cannot be read or written
+    ├── ForkedProcess           what was opened before a fork was used in the child
+    ├── Overloaded              too many requests wait already
     ├── EncoderError            an encoder cannot be loaded or gave unusable vectors
     ├── UnknownMemory           a memory was asked for that is not stored
     ├── ReadOnlyMemory          a memory must not be written
@@ -96,6 +98,33 @@ class StoreError(RouterError):
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason
+
+
+class ForkedProcess(RouterError, RuntimeError):
+    """A router or memory that a process has used was used in a child that it forked.
+
+    The child has none of its parent's threads, and must not touch its parent's open files.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"this {name} was used before the process forked, and cannot be used in the child: "
+            f"use it in the child only, make one there, or start children by spawn"
+        )
+
+
+class Overloaded(RouterError):
+    """A request was refused because too many wait already: ask again later.
+
+    Attributes:
+        waiting: how many.
+    """
+
+    def __init__(self, waiting: int) -> None:
+        super().__init__(
+            f"{waiting:,} requests are under way already (setting max_pending); ask again later"
+        )
+        self.waiting = waiting
 
 
 class EncoderError(RouterError):

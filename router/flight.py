@@ -1,16 +1,21 @@
-"""Work that several callers wait for, or nobody, that a thread does, or that steps aside."""
+"""Helpers for asynchronous work: single flight, background tasks, threads, turns on the loop."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, Final, Generic, TypeVar
 
 TURNS_OF_A_ROUTE: Final = 4
 """Turns of the event loop that a route takes: so many are left to it, so that it waits once."""
+
+SLICE_SECONDS: Final = 0.01
+"""How long requests may compute in one round of the event loop before the others wait in line."""
 
 T = TypeVar("T")
 
@@ -84,6 +89,51 @@ class Background:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+
+
+class Turns:
+    """Shares one event loop between requests and whatever else runs on it.
+
+    A request that finds the loop free computes at once. When those of one round of the loop have
+    computed for ``SLICE_SECONDS``, the next ones wait in line, and one goes on in each round.
+
+        if turns.taken:
+            await turns.wait()
+        ...  # compute for some milliseconds
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._began: float | None = None
+
+    @property
+    def taken(self) -> bool:
+        """Whether this round of the loop has no time left, and ``wait`` is to be awaited."""
+        if self._began is None:
+            self._begin_round()
+            return False
+        return bool(self._waiting) or perf_counter() - self._began > SLICE_SECONDS
+
+    async def wait(self) -> None:
+        """Wait in line for the next turn."""
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        if self._began is None:
+            self._begin_round()
+        await turn
+
+    def _begin_round(self) -> None:
+        self._began = perf_counter()
+        asyncio.get_running_loop().call_soon(self._next_round)
+
+    def _next_round(self) -> None:
+        self._began = None
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():  # else its request was cancelled
+                turn.set_result(None)
+                self._begin_round()
+                return
 
 
 async def _call(work: Callable[[], Awaitable[T]]) -> T:

@@ -3,63 +3,94 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from router.errors import ForkedProcess
+
 T = TypeVar("T")
 
 
 class LoopThread:
-    """Runs coroutines of any thread on one loop, until it is closed."""
+    """Runs coroutines of any thread on one loop, until it is closed.
+
+    The thread is started when it is first needed, so that a process may fork before.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._closed = False
         self._submitting = threading.Lock()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
-        self._thread.start()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._process: int | None = None
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of ``work``, or what it raises.
 
         Raises:
+            ForkedProcess: the thread runs in the process that this one was forked from.
             RuntimeError: the thread is closed.
         """
+        if self._is_elsewhere():  # looked at first: a fork may have left the lock taken for ever
+            work.close()
+            raise ForkedProcess(self._name)
         try:
             with self._submitting:
                 if self._closed:
                     work.close()
                     raise RuntimeError(f"this {self._name} is closed")
-                future = asyncio.run_coroutine_threadsafe(work, self._loop)
+                loop = self._started()
+                future = asyncio.run_coroutine_threadsafe(work, loop)
             return future.result()
         except BaseException:
             # Ctrl-C above all, which may come between any two steps: what nobody waits for any
             # more is stopped. A loop that has ended has nothing left to stop.
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(_stop, work)
+            if self._loop is not None:
+                with suppress(RuntimeError):
+                    self._loop.call_soon_threadsafe(_stop, work)
             raise
 
     def close(self, last: Callable[[], Awaitable[None]]) -> None:
         """Run ``last`` on the loop, give other threads what they wait for, and end the thread.
-        Closing twice is fine."""
+        Closing twice is fine, and so is closing in a forked process, which has nothing to end."""
+        if self._is_elsewhere():
+            return
         with self._submitting:
             closed, self._closed = self._closed, True
-        if not closed:
-            asyncio.run_coroutine_threadsafe(self._shut_down(last), self._loop).result()
-            self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        if not closed:
-            self._loop.close()
+            loop = self._started() if not closed else None
+        if loop is not None:
+            asyncio.run_coroutine_threadsafe(self._shut_down(loop, last), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
+        if self._thread is not None:
+            self._thread.join()
+        if loop is not None:
+            loop.close()
 
-    async def _shut_down(self, last: Callable[[], Awaitable[None]]) -> None:
+    def _is_elsewhere(self) -> bool:
+        return self._process is not None and self._process != os.getpid()
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._process = os.getpid()
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(
+                target=self._loop.run_forever, name=self._name, daemon=True
+            )
+            self._thread.start()
+        return self._loop
+
+    async def _shut_down(
+        self, loop: asyncio.AbstractEventLoop, last: Callable[[], Awaitable[None]]
+    ) -> None:
         await last()
         # A caller in another thread would wait for ever for work that stops with the loop.
         rest = asyncio.all_tasks() - {asyncio.current_task()}
         await asyncio.gather(*rest, return_exceptions=True)
-        await self._loop.shutdown_default_executor()
+        await loop.shutdown_default_executor()
 
 
 def _stop(work: Coroutine[Any, Any, Any]) -> None:

@@ -7,17 +7,17 @@ immutable ``Snapshot``, taken at its start: a reload in the middle changes nothi
 from __future__ import annotations
 
 import asyncio
-import itertools
 import secrets
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from time import perf_counter_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from router.errors import ConfigurationError, InvalidRequest, StoreError
-from router.flight import SingleFlight
+from router.errors import ConfigurationError, InvalidRequest, Overloaded, StoreError
+from router.flight import SingleFlight, Turns
 from router.memory.model import MAX_QUERY_CHARACTERS
 from router.request import Request, Turn
 from router.result import Outcome, RoutingResult, Stage, StageTrace
@@ -117,6 +117,8 @@ class SemanticRouter:
         )
         self._flights: SingleFlight[RoutingResult] = SingleFlight()
         self._searches: SingleFlight[tuple[Discovered, ...]] = SingleFlight()
+        self._turns = Turns()
+        self._pending = 0
         self._ids = _ids()
         self._answered: deque[AnsweredRequest] = deque(maxlen=RECENT_ANSWERS)
 
@@ -241,12 +243,14 @@ class SemanticRouter:
             RouterError: the skills cannot be read or indexed at first use. An LLM that fails is
                 no error: the trace says so and the vector stage decides.
             EncoderError: a remote encoder cannot be reached.
+            Overloaded: ``max_pending`` requests are under way already.
+            ForkedProcess: the router was opened before this process was forked.
             RuntimeError: the router is closed.
         """
-        runtime = self._runtime
-        snapshot = runtime.snapshot
-        if runtime.closed or snapshot is None:
-            snapshot = await runtime.open()
+        snapshot = self._runtime.ready or await self._runtime.open()
+        if self._turns.taken:
+            async with self._admitted():
+                await self._turns.wait()
         began = perf_counter_ns()
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
         context = snapshot.context_of(asked)
@@ -277,14 +281,30 @@ class SemanticRouter:
                     asked, context, self._replay(recall.result, snapshot, Stage.FUZZY, trace)
                 )
 
-        answer = await self._flights.do(
-            (normalise(asked.text), context, use_semantic_cache, snapshot.catalog.version),
-            lambda: self._decide(
-                asked, snapshot, context, (fuzzy, exact), teach_fuzzy=use_semantic_cache
-            ),
-        )
+        async with self._admitted():
+            answer = await self._flights.do(
+                (normalise(asked.text), context, use_semantic_cache, snapshot.catalog.version),
+                lambda: self._decide(
+                    asked, snapshot, context, (fuzzy, exact), teach_fuzzy=use_semantic_cache
+                ),
+            )
         # Others may have been given the same answer.
         return self._noted(asked, context, answer.copy_with(id=next(self._ids)))
+
+    @asynccontextmanager
+    async def _admitted(self) -> AsyncIterator[None]:
+        """Counts a request that waits or is decided.
+
+        Raises:
+            Overloaded: there are ``max_pending`` of them already.
+        """
+        if self._pending >= self.settings.max_pending:
+            raise Overloaded(self._pending)
+        self._pending += 1
+        try:
+            yield
+        finally:
+            self._pending -= 1
 
     async def route_many(
         self,
@@ -350,8 +370,7 @@ class SemanticRouter:
         """
         from router.retrieval.discover import discover
 
-        self._runtime.check_not_closed()
-        snapshot = self._runtime.snapshot or await self.open()
+        snapshot = self._runtime.ready or await self.open()
         asked = Request.parse(query)
         return await self._searches.do(
             (asked.text, limit, installed_only, snapshot.catalog.version),
@@ -422,6 +441,7 @@ class SemanticRouter:
         skills: Iterable[str] | None = None,
         *,
         right: bool | None = None,
+        scope: str | None = None,
     ) -> None:
         """Say what an earlier answer should have been. It is evidence at once. A corrected request
         is answered as corrected from then on; a wrong answer leaves the caches.
@@ -430,6 +450,8 @@ class SemanticRouter:
             result_id: the ``id`` of one of the latest 2,000 answers of this router, or of the
                 latest 10,000 of those that are closed and had the same ``state_dir``.
             skills: the skills that are right; an empty list says that none is.
+            scope: of the request that was answered. Nobody can correct what was answered to
+                somebody else.
             right: in their place, whether the answer was right. Of a wrong one, each selected
                 skill counts as wrong, and nothing is known about others.
 
@@ -441,10 +463,10 @@ class SemanticRouter:
         """
         await self.open()
         learner = self.learner
-        if isinstance(skills, str):
-            raise InvalidRequest("feedback: skills: expected a list of names, not one string")
-        named = None if skills is None else list(skills)
-        answer = await learner.feedback(result_id, named, right=right, recent=self._answered)
+        named = _feedback_names(result_id, skills)
+        answer = await learner.feedback(
+            result_id, named, right=right, scope=scope, recent=self._answered
+        )
         if right is False or (named is not None and set(named) != set(answer.skills)):
             self._forget(answer.text, answer.context)
         if named is not None:
@@ -518,10 +540,29 @@ def _with_paths(sources: Sequence[SkillSource | Path | str]) -> list[SkillSource
     return [Path(source) if isinstance(source, str) else source for source in sources]
 
 
+def _feedback_names(result_id: object, skills: object) -> list[str] | None:
+    """The skills of a call of ``feedback``, checked; None where none are named."""
+    if not isinstance(result_id, str):
+        raise InvalidRequest(f"feedback: the id is a string, not {type(result_id).__name__}")
+    if skills is None:
+        return None
+    if isinstance(skills, str) or not isinstance(skills, Iterable):
+        raise InvalidRequest(
+            f"feedback: skills: expected a list of names, not {type(skills).__name__}"
+        )
+    names = list(skills)
+    if not all(isinstance(name, str) for name in names):
+        raise InvalidRequest("feedback: skills: every name must be a string")
+    return names
+
+
 def _ids() -> Iterator[str]:
-    """Identifiers of answers: unique across processes, and cheap to make."""
-    prefix = secrets.token_hex(6)
-    return (f"{prefix}-{number:x}" for number in itertools.count(1))
+    """Identifiers of answers: 96 random bits each, so that nobody can guess another's. Random
+    bytes are asked of the system for many at once, because each call of it takes longer than a
+    cache hit."""
+    while True:
+        drawn = secrets.token_hex(12 * 64)
+        yield from (drawn[start : start + 24] for start in range(0, len(drawn), 24))
 
 
 def _microseconds(since: int) -> float:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from router.errors import ForkedProcess
 from router.flight import Background, in_thread
 from router.stages.exact import ExactCache
 from router.stages.fuzzy import FuzzyCache
@@ -79,6 +81,7 @@ class Runtime:
         self._builder = ThreadPoolExecutor(1, thread_name_prefix="skills-builder")
         self._exchanging = asyncio.Lock()
         self._unsettled = False
+        self._process: int | None = None  # the one that opened the router
         self._settling: asyncio.Task[None] | None = None
 
     @property
@@ -108,20 +111,30 @@ class Runtime:
         """
         return _opened(self._manager)
 
-    def check_not_closed(self) -> None:
-        """Raises RuntimeError when the router is closed."""
+    @property
+    def ready(self) -> Snapshot | None:
+        """The snapshot; None while the router is not open, which ``open`` changes.
+
+        Raises:
+            ForkedProcess: it was opened in the process that this one was forked from.
+            RuntimeError: it is closed.
+        """
+        if self._process is not None and self._process != os.getpid():
+            raise ForkedProcess("router")
         if self.closed:
             raise RuntimeError("this router is closed")
+        return self.snapshot
 
     async def open(self) -> Snapshot:
         """See ``SemanticRouter.open``."""
-        self.check_not_closed()  # at once, and not after the last answer of a router that closes
+        if self.ready is not None:  # raised at once, and not after the last answer of a closing one
+            return self.current
+        self._process = os.getpid()
         async with self._turn:
-            self.check_not_closed()
-            if self.snapshot is None:
+            if self.ready is None:
                 self.snapshot = await self._open()
                 self._first = None  # it would be kept beside the later ones
-            return self.snapshot
+            return self.current
 
     async def _open(self) -> Snapshot:
         from router.components import assemble
@@ -219,8 +232,11 @@ class Runtime:
             await self._exchange(after, SkillChanges(added=folded, changed=(), removed=()))
 
     async def aclose(self, *, after: Callable[[], Awaitable[None]]) -> None:
-        """Refuse to open from now on, wait for ``after``, and close everything; again is fine."""
+        """Refuse to open from now on, wait for ``after``, and close everything; again is fine.
+        In a process forked from the one that opened it, nothing is touched."""
         self.closed = True
+        if self._process is not None and self._process != os.getpid():
+            return
         async with self._turn:
             await after()
             if self._manager is not None:

@@ -242,6 +242,8 @@ class Settings(BaseSettings):
     counts before the ``enrichment.jsonl`` in the roots."""
     max_concurrency: Annotated[int, Trust.ANYONE] = Field(16, ge=1, le=1000)
     """How many requests ``route_many`` works on at a time."""
+    max_pending: Annotated[int, Trust.ANYONE] = Field(10_000, ge=1)
+    """How many requests may wait or be decided at once; one more is refused as ``Overloaded``."""
     fuzzy: FuzzySettings = FuzzySettings()
     exact: ExactSettings = ExactSettings()
     llm: LLMSettings = LLMSettings()

@@ -111,10 +111,15 @@ class SyncSemanticRouter:
         )
 
     def feedback(
-        self, result_id: str, skills: Iterable[str] | None = None, *, right: bool | None = None
+        self,
+        result_id: str,
+        skills: Iterable[str] | None = None,
+        *,
+        right: bool | None = None,
+        scope: str | None = None,
     ) -> None:
         """See ``SemanticRouter.feedback``."""
-        self._thread.wait(self._router.feedback(result_id, skills, right=right))
+        self._thread.wait(self._router.feedback(result_id, skills, right=right, scope=scope))
 
     def reload(self) -> CatalogChange:
         """See ``SemanticRouter.reload``."""

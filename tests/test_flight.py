@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from router.flight import TURNS_OF_A_ROUTE, SingleFlight, give_way
+import router.flight
+from router.flight import TURNS_OF_A_ROUTE, SingleFlight, Turns, give_way
 
 
 class Work:
@@ -123,3 +124,48 @@ async def test_who_gives_way_lets_others_take_as_many_turns_as_a_route_does() ->
     await give_way()
     assert turns == list(range(TURNS_OF_A_ROUTE))
     await task
+
+
+async def test_work_that_has_used_up_a_round_of_the_loop_waits_in_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("router.flight.perf_counter", lambda: now)
+    turns = Turns()
+    rounds: list[str] = []
+
+    async def work(name: str) -> None:
+        nonlocal now
+        if turns.taken:
+            await turns.wait()
+        rounds.append(name)
+        now += router.flight.SLICE_SECONDS  # what the work takes
+
+    async def heartbeat() -> None:
+        for _ in range(4):
+            rounds.append("-")
+            await asyncio.sleep(0)
+
+    await asyncio.gather(work("a"), work("b"), work("c"), work("d"), heartbeat())
+    # Two have begun before the first round was used up; then there is one in each round.
+    assert "".join(rounds) == "ab--c-d-"
+
+
+async def test_who_is_cancelled_in_line_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("router.flight.SLICE_SECONDS", -1)
+    turns = Turns()
+    assert not turns.taken  # the round begins
+    waiting = [asyncio.create_task(turns.wait()) for _ in range(3)]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    waiting[1].cancel()
+    await asyncio.wait(waiting)
+    assert [task.cancelled() for task in waiting] == [True, True, False]
+
+
+async def test_a_quiet_loop_makes_nobody_wait() -> None:
+    turns = Turns()
+    for _ in range(3):
+        assert not turns.taken
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)

@@ -20,6 +20,8 @@ from cascade import (
 )
 from servers.openai_server import completion
 
+from router import Overloaded
+
 
 @pytest.fixture
 def held_server() -> Iterator[HeldServer]:
@@ -96,3 +98,32 @@ async def test_work_that_every_caller_has_given_up_stops_and_can_be_asked_for_ag
         model.release()
         assert (await router.route(SQUASH)).selected_skills == ("git",)
     assert model.calls == 2
+
+
+async def test_more_requests_than_may_wait_are_refused_and_the_others_answered(
+    tmp_path: Path,
+) -> None:
+    model = HeldModel(answer("git"))
+    async with router_over(SHIPPED, tmp_path, models=[model], max_pending=2) as router:
+        waiting = [asyncio.create_task(router.route(f"{SQUASH} {n}")) for n in range(2)]
+        await happened(model.asked)
+        with pytest.raises(Overloaded, match=r"2 requests are under way .*max_pending"):
+            await router.route(f"{SQUASH} again")
+        model.release()
+        assert [result.selected_skills for result in await asyncio.gather(*waiting)] == [
+            ("git",)
+        ] * 2
+        assert (await router.route(f"{SQUASH} again")).selected_skills == ("git",)
+
+
+async def test_a_crowd_of_requests_leaves_the_loop_to_others(tmp_path: Path) -> None:
+    async with shipped_router(tmp_path) as router:
+        await router.route("warm up")
+        crowd = asyncio.gather(*(router.route(f"{SQUASH} number {n}") for n in range(300)))
+        beats = 0
+        while not crowd.done():
+            await asyncio.sleep(0)
+            beats += 1
+        assert len({result.id for result in await crowd}) == 300
+    # In one round of the loop there is one request, or as many as take 10 ms together.
+    assert beats > 30

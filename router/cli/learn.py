@@ -185,6 +185,9 @@ def give_feedback(
     right: Annotated[
         bool | None, typer.Option("--right/--wrong", help="Whether the answer was right.")
     ] = None,
+    scope: Annotated[
+        str | None, typer.Option(help="The scope of the request that was answered.")
+    ] = None,
     folders: SkillFolders = None,
 ) -> None:
     """Say what an earlier answer should have been; the router learns from it."""
@@ -194,7 +197,9 @@ def give_feedback(
 
     async def give() -> None:
         async with open_router(folders, read_settings()) as router:
-            await router.feedback(answer, None if right is not None else named, right=right)
+            await router.feedback(
+                answer, None if right is not None else named, right=right, scope=scope
+            )
 
     asyncio.run(give())
     typer.echo(f"noted for {output.plain(answer)}", err=True)

@@ -163,7 +163,8 @@ class Calibrator:
 class Calibration:
     """The calibration of one stage over its life: collects outcomes, refits, drops.
 
-    Fitting costs milliseconds, so ``observe`` does it itself, at growing intervals.
+    ``observe`` only takes an outcome in. Fitting takes up to tens of milliseconds, so it stands by
+    itself: whenever one is ``due``, a thread runs ``fitting()``, and ``adopt`` takes the outcome.
     """
 
     __slots__ = ("_calibrator", "_fitted_at", "_pairs", "_seen")
@@ -192,7 +193,7 @@ class Calibration:
         return Confidence(self._calibrator(raw), calibrated=True, evidence_count=len(self._pairs))
 
     def observe(self, raw: float, *, right: bool) -> None:
-        """Learns how an answer turned out whose raw confidence was given before.
+        """Take in how an answer turned out whose raw confidence was given before.
 
         Raises:
             ValueError: ``raw`` lies outside [0, 1].
@@ -201,10 +202,22 @@ class Calibration:
             raise ValueError(f"a raw confidence of {raw}")
         self._pairs.append((raw, right))
         self._seen += 1
-        if self._seen >= max(MIN_PAIRS, self._fitted_at * GROWTH):
-            raws, outcomes = zip(*self._pairs, strict=True)
-            self._calibrator = Calibrator.fit(raws, outcomes)
-            self._fitted_at = self._seen
+
+    @property
+    def due(self) -> bool:
+        """Whether there are enough new outcomes to fit again."""
+        return self._seen >= max(MIN_PAIRS, self._fitted_at * GROWTH)
+
+    def fitting(self) -> Callable[[], Calibrator]:
+        """The next fit, as work for a thread; outcomes from now on are for the fit after it."""
+        raws, outcomes = zip(*self._pairs, strict=True)
+        self._fitted_at = self._seen
+        return lambda: Calibrator.fit(raws, outcomes)
+
+    def adopt(self, calibrator: Calibrator) -> None:
+        """Use what ``fitting`` gave, unless everything was dropped meanwhile."""
+        if self._seen:
+            self._calibrator = calibrator
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; ``from_dict`` reads them back."""

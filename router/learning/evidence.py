@@ -118,6 +118,7 @@ class Answer:
         stage: the stage that answered.
         confidence: that stage's own, in [0, 1], before calibration.
         teaches: whether the request's text alone determined the answer.
+        scope: of the request; None where it had none.
     """
 
     text: str
@@ -126,6 +127,7 @@ class Answer:
     stage: str
     confidence: float
     teaches: bool
+    scope: str | None = None
 
 
 def self_description(skill: SkillManifest) -> str:

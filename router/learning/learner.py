@@ -316,18 +316,19 @@ class Learner:
         skills: Iterable[str] | None,
         *,
         right: bool | None,
+        scope: str | None,
         recent: Iterable[AnsweredRequest],
     ) -> Answer:
         """A person said what an earlier answer should have been; the answer that it was.
 
         Raises:
-            InvalidRequest: the answer is unknown, a skill is not installed, or not exactly one of
-                ``skills`` and ``right`` is given.
+            InvalidRequest: the answer is unknown or of another scope, a skill is not installed, or
+                not exactly one of ``skills`` and ``right`` is given.
             StoreError: the label cannot be kept.
         """
         if (skills is None) == (right is None):
             raise InvalidRequest("feedback: give either skills or right")
-        answer = await self._answer(answer_id, recent)
+        answer = await self._answer(answer_id, scope, recent)
         names = answer.skills if skills is None else tuple(sorted(set(skills)))
         unknown = [name for name in names if name not in self._skills]
         if unknown:
@@ -342,16 +343,26 @@ class Learner:
         if answer.stage in CALIBRATED:
             was_right = answer_of(names) == answer_of(answer.skills) and right is not False
             self._calibration(answer.stage).observe(answer.confidence, right=was_right)
+            await self._refit_calibrations()
         return answer
 
-    async def _answer(self, answer_id: str, recent: Iterable[AnsweredRequest]) -> Answer:
-        for result, asked, context in recent:
-            if result.id == answer_id:
-                return self._as_answer(result, asked, context)
-        kept = await in_thread(lambda: self._store.answer(answer_id))
-        if kept is None:
-            raise InvalidRequest(f"feedback: no answer {answer_id!r} is remembered")
-        return kept
+    async def _answer(
+        self, answer_id: str, scope: str | None, recent: Iterable[AnsweredRequest]
+    ) -> Answer:
+        found = next(
+            (
+                self._as_answer(result, asked, context)
+                for result, asked, context in recent
+                if result.id == answer_id
+            ),
+            None,
+        )
+        if found is None and answer_id.isascii():  # ids are; SQLite takes no lone surrogates
+            found = await in_thread(lambda: self._store.answer(answer_id))
+        if found is None or found.scope != scope:  # one message, which tells nothing of others
+            of = "" if scope is None else f" in the scope {scope!r}"
+            raise InvalidRequest(f"feedback: no answer {answer_id!r} is remembered{of}")
+        return found
 
     def _as_answer(self, result: RoutingResult, asked: Request, context: str) -> Answer:
         return Answer(
@@ -361,6 +372,7 @@ class Learner:
             stage=said_by(result),
             confidence=own_confidence(result),
             teaches=self.teaches(asked),
+            scope=asked.scope,
         )
 
     async def keep(self, recent: Iterable[AnsweredRequest]) -> None:
@@ -390,7 +402,13 @@ class Learner:
         """
         for stage, confidence, right in outcomes:
             self._calibration(stage).observe(confidence, right=right)
+        await self._refit_calibrations()
         await self._save()
+
+    async def _refit_calibrations(self) -> None:
+        for calibration in list(self._calibrations.values()):
+            if calibration.due:
+                calibration.adopt(await in_thread(calibration.fitting()))
 
     def status(self) -> dict[str, Any]:
         """What is known, as plain JSON types."""

@@ -89,6 +89,8 @@ def test_outcomes_are_taken_up_as_they_come() -> None:
     calibration = Calibration()
     for stated, right in zip(*overconfident(400, seed=5), strict=True):
         calibration.observe(stated, right=right)
+    assert calibration.due
+    calibration.adopt(calibration.fitting()())
     confidence = calibration.confidence(0.6)
     assert confidence.calibrated
     assert confidence.evidence_count == 400
@@ -99,7 +101,9 @@ def test_dropping_forgets_everything() -> None:
     calibration = Calibration()
     for _ in range(MIN_PAIRS):
         calibration.observe(0.8, right=False)
+    late = calibration.fitting()
     calibration.drop()
+    calibration.adopt(late())
     assert calibration.calibrator is None
     assert calibration.confidence(0.8).evidence_count == 0
 
@@ -115,6 +119,7 @@ def test_a_calibration_survives_json() -> None:
     calibration = Calibration()
     for stated, right in zip(*overconfident(500, seed=6), strict=True):
         calibration.observe(stated, right=right)
+    calibration.adopt(calibration.fitting()())
     again = Calibration.from_dict(json.loads(json.dumps(calibration.to_dict())))
     assert again.confidence(0.3) == calibration.confidence(0.3)
     assert again.to_dict() == calibration.to_dict()

@@ -6,9 +6,10 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 from shutil import copytree, rmtree
+from typing import Any
 
 import pytest
-from cascade import SHIPPED, answer, router_over
+from cascade import SHIPPED, SQUASH, answer, router_over
 from servers.openai_server import OpenAIServer, completion
 
 from router import ConfigurationError, InvalidRequest, SemanticRouter, StoreError
@@ -130,6 +131,43 @@ async def test_feedback_on_an_unknown_answer_is_refused(tmp_path: Path) -> None:
     async with router_over(SHIPPED, tmp_path) as router:
         with pytest.raises(InvalidRequest, match="no answer"):
             await router.feedback("nothing", right=True)
+
+
+async def test_feedback_is_valid_in_the_scope_of_its_answer_only(tmp_path: Path) -> None:
+    async with router_over(SHIPPED, tmp_path) as router:
+        theirs = await router.route(SQUASH, scope="tenant-a")
+        own = await router.route(SQUASH)
+        for result, scope in ((theirs, None), (theirs, "tenant-b"), (own, "tenant-a")):
+            with pytest.raises(InvalidRequest, match=r"no answer .* is remembered"):
+                await router.feedback(result.id, ["testing"], scope=scope)
+        await router.feedback(theirs.id, ["testing"], scope="tenant-a")
+        assert (await router.route(SQUASH, scope="tenant-a")).selected_skills == ("testing",)
+        assert (await router.route(SQUASH)).selected_skills == ("git",)
+        kept = await router.route("write an email to my boss", scope="tenant-a")
+    async with router_over(SHIPPED, tmp_path) as later:
+        with pytest.raises(InvalidRequest, match=r"no answer .* is remembered"):
+            await later.feedback(kept.id, right=True)
+        await later.feedback(kept.id, right=True, scope="tenant-a")
+
+
+async def test_the_id_of_an_answer_says_nothing_of_another(tmp_path: Path) -> None:
+    async with router_over(SHIPPED, tmp_path) as router:
+        ids = {(await router.route(SQUASH)).id for _ in range(200)}
+    assert len(ids) == 200
+    # Ids of 96 random bits that share their first 32 would be a counter behind a prefix.
+    assert len({answer_id[:8] for answer_id in ids}) == 200
+
+
+@pytest.mark.parametrize(
+    ("answer_id", "skills"),
+    [(7, ["git"]), ("x", 7), ("x", [7]), ("x", [None]), ("\ud800", ["git"]), (10**400, None)],
+)
+async def test_feedback_of_the_wrong_type_is_refused(
+    tmp_path: Path, answer_id: Any, skills: Any
+) -> None:
+    async with router_over(SHIPPED, tmp_path) as router:
+        with pytest.raises(InvalidRequest, match="feedback"):
+            await router.feedback(answer_id, skills, right=None if skills else True)
 
 
 async def test_learning_can_be_switched_off(tmp_path: Path, openai_server: OpenAIServer) -> None:
