@@ -7,18 +7,20 @@ import logging
 import os
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, redirect_stdout
+from contextlib import aclosing, asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from router.cli.options import NoLLM, SkillFolders, open_router, read_settings
+from router.cli.options import NoLLM, SkillFolders, make_router, read_settings
 from router.cli.process import ready_to_serve
-from router.errors import ConfigurationError
+from router.errors import ConfigurationError, RouterError
+from router.mcp.hello import greet
 
 if TYPE_CHECKING:
+    from router.mcp.hello import Greeting
     from router.mcp.server import SkillServer
     from router.router import SemanticRouter
     from router.settings import Settings
@@ -70,7 +72,7 @@ def mcp(
             allowed=allow_host or (),
         )
     elif (host, port, token_env, allow_host) == (None, None, None, None):
-        served = _serve_stdio(folders, settings)
+        served = _serve_stdio(greet(memory=True), folders, settings)
     else:
         raise ConfigurationError("--host, --port, --token-env and --allow-host go with --http")
     asyncio.run(served)
@@ -87,28 +89,48 @@ def _token(variable: str) -> str:
 
 
 @asynccontextmanager
-async def _watching(opened: SemanticRouter, settings: Settings) -> AsyncIterator[SkillServer]:
-    """A server whose clients are told of every change on the disk while the block runs."""
+async def _serving(
+    folders: Sequence[Path] | None, settings: Settings
+) -> AsyncIterator[SkillServer]:
+    """A server that clients can connect to at once; the skills are read meanwhile. Its clients are
+    told of every change on the disk while the block runs.
+
+    Raises:
+        RouterError: the skills cannot be read or indexed; the block is cancelled.
+    """
     from router.mcp.server import SkillServer
     from router.memory.memory import Memory
 
-    # Not entered, because that would open it before anybody asks for it.
-    async with aclosing(Memory(settings)) as memory:
-        server = SkillServer(opened, memory=memory)
-        opened.manager.observers.add(server)
-        async with opened.manager.watch():
-            ready_to_serve()
-            yield server
+    router = make_router(folders, settings)
+    # The memory is not entered, because that would open it before anybody asks for it.
+    async with aclosing(Memory(settings)) as memory, aclosing(router):
+        server = SkillServer(router, memory=memory)
+        done = asyncio.Event()
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_open_and_watch(router, server, done))
+                yield server
+                done.set()
+        except* RouterError as errors:
+            raise errors.exceptions[0] from None
 
 
-async def _serve_stdio(folders: Sequence[Path] | None, settings: Settings) -> None:
+async def _open_and_watch(router: SemanticRouter, server: SkillServer, done: asyncio.Event) -> None:
+    await router.open()
+    router.manager.observers.add(server)
+    async with router.manager.watch():
+        ready_to_serve()
+        await server.on_open()
+        await done.wait()
+
+
+async def _serve_stdio(
+    greeting: Greeting, folders: Sequence[Path] | None, settings: Settings
+) -> None:
     from router.mcp.stdio import serve_stdio, stdio_streams
 
-    async with AsyncExitStack() as stack:
-        with redirect_stdout(sys.stderr):  # the client reads what a library might print
-            opened = await stack.enter_async_context(open_router(folders, settings))
-        server = await stack.enter_async_context(_watching(opened, settings))
-        await serve_stdio(server, await stack.enter_async_context(stdio_streams()))
+    async with stdio_streams(greeting) as streams, _serving(folders, settings) as server:
+        await serve_stdio(server, streams)
 
 
 async def _serve_http(
@@ -120,15 +142,23 @@ async def _serve_http(
     token: str | None,
     allowed: Sequence[str],
 ) -> None:
-    from router.mcp.http import serve_http, served_names
+    from router.mcp.http import DRAIN_SECONDS, PATH, http_app
+    from router.web.names import served_names
+    from router.web.running import address_of, listen, run
 
-    names = served_names(host, allowed=allowed, token=token)
-    async with open_router(folders, settings) as opened, _watching(opened, settings) as server:
-        await serve_http(
-            server,
-            host=host,
-            port=port,
-            names=names,
-            token=token,
-            announce=lambda url: typer.echo(f"serving MCP at {url}", err=True),
-        )
+    names = served_names(
+        host,
+        allowed=allowed,
+        guarded=token is not None,
+        guard="name a variable that holds a token (--token-env)",
+    )
+    with listen(host, port) as listening:
+        url = address_of(listening) + PATH
+        async with _serving(folders, settings) as server:
+            await run(
+                http_app(server, names=names, token=token),
+                listening,
+                drain_seconds=DRAIN_SECONDS,
+                started=lambda: typer.echo(f"serving MCP at {url}", err=True),
+                stopping=server.close,
+            )

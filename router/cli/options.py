@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
@@ -58,6 +58,20 @@ def left_out_in_words(catalog: Catalog) -> str:
     return f"{', '.join(counts)}, such as {first.path}: {first.message}"
 
 
+def make_router(
+    folders: Sequence[Path] | None,
+    settings: Settings,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> SemanticRouter:
+    """A router over the given folders, or over the configured ones when none is given; not open."""
+    from router.router import SemanticRouter
+
+    if folders:
+        return SemanticRouter.from_skills(*folders, settings=settings, progress=progress)
+    return SemanticRouter(settings, progress=progress)
+
+
 @asynccontextmanager
 async def open_router(
     folders: Sequence[Path] | None, settings: Settings
@@ -67,13 +81,8 @@ async def open_router(
     Raises:
         RouterError: the skills cannot be read or indexed.
     """
-    from router.router import SemanticRouter
-
     with output.progress("indexing skills") as show:
-        if folders:
-            router = SemanticRouter.from_skills(*folders, settings=settings, progress=show)
-        else:
-            router = SemanticRouter(settings, progress=show)
+        router = make_router(folders, settings, progress=show)
         await router.open()
     async with router:
         yield router

@@ -1,138 +1,69 @@
 """MCP over streamable HTTP, for clients on this machine or, with a token, elsewhere.
 
-A web page can make its visitor's browser send requests to this machine, under a host name that its
-author controls (DNS rebinding). So the ``Host`` and ``Origin`` headers must name a host that this
-server is known by. A host that other machines can reach is served with a bearer token only.
+What surrounds the SDK's application, from the outside in: host names (``router/web/names.py``), the
+token, the size of messages, and the number of sessions.
 """
 
 from __future__ import annotations
 
 import hmac
-import ipaddress
-import signal
-import socket
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from router.errors import ConfigurationError
-from router.mcp.server import MAX_MESSAGE_BYTES
+from router.mcp.lines import EDGE_BYTES, MAX_MESSAGE_BYTES, TOO_LONG, request_id
+from router.web.names import NamesChecked, bearer_token
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.applications import Starlette
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from router.mcp.server import SkillServer
 
 PATH: Final = "/mcp"
 MAX_SESSIONS: Final = 1_000
-_LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
-_ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - refused unless asked for and guarded
-_SHUTDOWN_SECONDS: Final = 2
+"""Sessions of clients of the older protocol at the same time."""
+MAX_READ_BYTES: Final = 16 * MAX_MESSAGE_BYTES
+"""Of a message that is too long: read on to its end, to answer by its id. Nothing is kept of it."""
+DRAIN_SECONDS: Final = 2
+"""Requests under way when the server is told to stop may take so long."""
 
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a host."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def served_names(host: str, *, allowed: Sequence[str], token: str | None) -> tuple[str, ...]:
-    """The host names that requests may be addressed to, without ports.
-
-    Raises:
-        ConfigurationError: other machines can reach the host and there is no token, or nobody can
-            know by which name they do.
-    """
-    if is_loopback(host):
-        return (*_LOOPBACK_NAMES, *allowed)
-    if token is None:
-        raise ConfigurationError(
-            f"other machines can reach {host}: name a variable that holds a token (--token-env), "
-            "or listen on 127.0.0.1"
-        )
-    if host in _ANY_ADDRESS:
-        if not allowed:
-            raise ConfigurationError(
-                f"{host} is no name that clients use: name those that they do (--allow-host)"
-            )
-        return tuple(allowed)
-    return (f"[{host}]" if ":" in host else host, *allowed)
+_SESSION: Final = "mcp-session-id"
 
 
 def http_app(server: SkillServer, *, names: Sequence[str], token: str | None) -> ASGIApp:
-    """The ASGI application; ``names`` as ``served_names`` gives them."""
-    origins = [f"{scheme}://{name}" for scheme in ("http", "https") for name in names]
-    app = server.protocol.streamable_http_app(
-        streamable_http_path=PATH,
+    """The ASGI application; ``names`` as ``router.web.names.served_names`` gives them."""
+    app: ASGIApp = mcp_app(server)
+    if token is not None:
+        app = _TokenRequired(app, token)
+    return NamesChecked(app, names)
+
+
+def mcp_app(server: SkillServer, *, path: str = PATH) -> _Lifespan:
+    """The application without its guards, to be put into another one that has some."""
+    inner = server.protocol.streamable_http_app(
+        streamable_http_path=path,
         max_request_body_size=MAX_MESSAGE_BYTES,
         max_sessions=MAX_SESSIONS,
-        transport_security=TransportSecuritySettings(
-            allowed_hosts=[spelling for name in names for spelling in (name, f"{name}:*")],
-            allowed_origins=[spelling for name in origins for spelling in (name, f"{name}:*")],
-        ),
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    return app if token is None else _TokenRequired(app, token)
+    return _Lifespan(inner, LongMessagesAnswered(SessionsBounded(inner, MAX_SESSIONS)))
 
 
-async def serve_http(
-    server: SkillServer,
-    *,
-    host: str,
-    port: int,
-    names: Sequence[str],
-    token: str | None,
-    announce: Callable[[str], None],
-) -> None:
-    """Serve until the process is told to stop. Call it in the main thread, which gets the signals.
+class _Lifespan:
+    """Sends requests through the wrappers, and what is said at the start and the end to the SDK."""
 
-    Args:
-        server: the server.
-        host: address to listen on.
-        port: 0 takes a free one.
-        names: as ``served_names`` gives them.
-        token: what clients must show; None means nothing.
-        announce: is called with the URL once clients can connect.
+    def __init__(self, inner: Starlette, wrapped: ASGIApp) -> None:
+        self.inner = inner
+        self._wrapped = wrapped
 
-    Raises:
-        ConfigurationError: the address cannot be listened on.
-    """
-    import uvicorn
-
-    class Running(uvicorn.Server):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            shown = f"[{host}]" if ":" in host else host
-            announce(f"http://{shown}:{listening.getsockname()[1]}{PATH}")
-
-        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            server.close()  # requests that wait for changes would not end by themselves
-            await super().shutdown(sockets)
-
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listening = socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise ConfigurationError(
-            f"cannot listen on {host}, port {port}: {error.strerror or error}"
-        ) from error
-    config = uvicorn.Config(
-        http_app(server, names=names, token=token),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        ws="none",
-        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-    )
-    running = Running(config)
-    # uvicorn handles signals while it runs, and raises them again when it has stopped; SIGTERM
-    # would then end the process before the router is closed.
-    signal.signal(signal.SIGTERM, lambda *_: setattr(running, "should_exit", True))
-    await running.serve(sockets=[listening])
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self.inner if scope["type"] == "lifespan" else self._wrapped
+        await app(scope, receive, send)
 
 
 class _TokenRequired:
@@ -140,14 +71,125 @@ class _TokenRequired:
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
-        self._expected = f"Bearer {token}".encode()
+        self._expected = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            shown = Headers(scope=scope).get("authorization", "").encode("latin-1")
+            shown = (bearer_token(Headers(scope=scope)) or "").encode("latin-1")
             if not hmac.compare_digest(shown, self._expected):
                 headers = {"WWW-Authenticate": "Bearer"}
                 refusal = JSONResponse({"error": "a bearer token is required"}, 401, headers)
                 await refusal(scope, receive, send)
                 return
         await self._app(scope, receive, send)
+
+
+class LongMessagesAnswered:
+    """Answers a message that is too long by its id.
+
+    Clients of the older protocol wait on for the answer to their request when all they get is an
+    error of HTTP. So the message is read to its end, of which nothing is kept but the edges, and
+    the answer is one of JSON-RPC.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        body = bytearray()
+        message: Message = {"more_body": True}
+        while message.get("more_body") and len(body) <= MAX_MESSAGE_BYTES:
+            message = await receive()
+            if message["type"] != "http.request":  # the client has gone
+                return
+            body += message.get("body", b"")
+        if len(body) > MAX_MESSAGE_BYTES:
+            refusal = await _refusal(body, message, receive)
+            await refusal(scope, receive, send)
+            return
+        whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+        async def replay() -> Message:
+            return whole.pop() if whole else await receive()
+
+        await self._app(scope, replay, send)
+
+
+async def _refusal(body: bytearray, message: Message, receive: Receive) -> Response:
+    start, end, size = bytes(body[:EDGE_BYTES]), bytes(body[-EDGE_BYTES:]), len(body)
+    del body[:]
+    while message.get("more_body") and size <= MAX_READ_BYTES:
+        message = await receive()
+        more = message.get("body", b"")
+        size += len(more)
+        end = (end + more)[-EDGE_BYTES:]
+    found = None if message.get("more_body") else request_id(start, end)
+    if found is None:
+        return PlainTextResponse(TOO_LONG, 413)
+    error = f'{{"jsonrpc":"2.0","id":{found},"error":{{"code":-32600,"message":"{TOO_LONG}"}}}}'
+    return Response(error, 200, media_type="application/json")
+
+
+class SessionsBounded:
+    """Ends the session that has been idle for longest when another one is wanted and all places are
+    taken. Sessions that clients left without a word would keep the others out for half an hour."""
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self._app = app
+        self._most = most
+        self._active: dict[str, int] = {}
+        self._idle: OrderedDict[str, None] = OrderedDict()  # longest idle first
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        session = Headers(scope=scope).get(_SESSION)
+        known = session in self._active or session in self._idle
+        if session is None and len(self._active) + len(self._idle) >= self._most and self._idle:
+            await self._end(scope, self._idle.popitem(last=False)[0])
+        ended = scope["method"] == "DELETE"
+
+        async def watch(message: Message) -> None:
+            nonlocal session, known
+            if message["type"] == "http.response.start":
+                given = Headers(raw=message["headers"]).get(_SESSION)
+                if session is None and given is not None and message["status"] < 400:
+                    session, known = given, True
+                    self._begin(given)
+            await send(message)
+
+        if known and session is not None:
+            self._begin(session)
+        try:
+            await self._app(scope, receive, watch)
+        finally:
+            if known and session is not None:
+                self._leave(session, ended=ended)
+
+    def _begin(self, session: str) -> None:
+        self._idle.pop(session, None)
+        self._active[session] = self._active.get(session, 0) + 1
+
+    def _leave(self, session: str, *, ended: bool) -> None:
+        self._active[session] -= 1
+        if self._active[session] == 0:
+            del self._active[session]
+            if not ended:
+                self._idle[session] = None
+
+    async def _end(self, scope: Scope, session: str) -> None:
+        """End a session as its client would: by a ``DELETE`` of its own."""
+        headers = [(b"host", b"localhost"), (_SESSION.encode(), session.encode("latin-1"))]
+        request: dict[str, Any] = {**scope, "method": "DELETE", "headers": headers}
+
+        async def nothing() -> Message:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def ignore(_message: Message) -> None:
+            pass
+
+        await self._app(request, nothing, ignore)

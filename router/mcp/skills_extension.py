@@ -29,7 +29,10 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from router.errors import ManifestError
-from router.mcp.skill_files import (
+from router.mcp.hello import CACHE_SCOPE, SKILLS_EXTENSION
+from router.skills.diagnostics import Report, Severity
+from router.skills.discovery import SKILL_FILE
+from router.skills.files import (
     MAX_BYTES,
     Entry,
     NotServed,
@@ -39,22 +42,18 @@ from router.mcp.skill_files import (
     read_file,
     uri_of,
 )
-from router.skills.diagnostics import Report, Severity
-from router.skills.discovery import SKILL_FILE
 from router.skills.frontmatter import Node, split_manifest
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp.server.lowlevel.server import Server
 
+    from router.router import SemanticRouter
     from router.skills.catalog import Catalog
     from router.skills.manifest import SkillManifest
 
-EXTENSION: Final = "io.modelcontextprotocol/skills"
 FRESH_MS: Final = 5_000
 """How long a client may keep a listing; changes are announced to those that listen."""
-CACHE_SCOPE: Final = "private"
-"""Skills are one user's own: no cache may share them."""
 RESOURCES_A_PAGE: Final = 500
 ENTRIES_A_PAGE: Final = 50
 
@@ -84,14 +83,18 @@ class FolderByURI(types.PaginatedRequestParams):
 
 
 class SkillResources:
-    """Serves the files and entries of whatever skills the catalog holds at the moment."""
+    """Serves the files and entries of whatever skills the router has at the moment; waits until it
+    is open."""
 
-    def __init__(self, catalog: Callable[[], Catalog]) -> None:
-        self._catalog = catalog
+    def __init__(self, router: SemanticRouter) -> None:
+        self._router = router
+
+    async def _catalog(self) -> Catalog:
+        return (await self._router.open()).catalog
 
     def register(self, server: Server[Any]) -> None:
         """Add the extension's methods and settings to a server."""
-        server.extensions[EXTENSION] = {"directoryRead": True}
+        server.extensions[SKILLS_EXTENSION] = {"directoryRead": True}
         server.add_request_handler("skills/list", types.PaginatedRequestParams, self.list_skills)
         server.add_request_handler("skills/get", ByURI, self.get_skill)
         server.add_request_handler("resources/directory/read", FolderByURI, self.read_folder)
@@ -101,7 +104,7 @@ class SkillResources:
     ) -> types.ListResourcesResult:
         """One resource a skill, its ``SKILL.md``; the others are found through it."""
         skills, cursor = _page(
-            self._catalog().routable, lambda skill: skill.name, params, RESOURCES_A_PAGE
+            (await self._catalog()).routable, lambda skill: skill.name, params, RESOURCES_A_PAGE
         )
         return types.ListResourcesResult(
             resources=[
@@ -130,7 +133,7 @@ class SkillResources:
         self, _context: ServerRequestContext[Any], params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         """A file as text where its bytes are UTF-8, so that its digest can be checked."""
-        skill, parts = self._resolve(params.uri)
+        skill, parts = await self._resolve(params.uri)
         data = await _served(read_file, skill.path.parent, parts)
         kind = _media_type(parts[-1])
         try:
@@ -147,10 +150,11 @@ class SkillResources:
     ) -> dict[str, Any]:
         """The direct children of a skill's folder or of one below it."""
         _require_extension(context)
-        skill, parts = self._resolve(params.uri)
+        skill, parts = await self._resolve(params.uri)
         children = await _served(list_folder, skill.path.parent, parts)
         page, cursor = _page(children, lambda child: child.name, params, RESOURCES_A_PAGE)
-        return _with_cursor({"resources": [_child(skill.name, parts, c) for c in page]}, cursor)
+        found = {"resources": [_child(skill.name, parts, child) for child in page]}
+        return _cacheable(_with_cursor(found, cursor))
 
     async def list_skills(
         self, context: ServerRequestContext[Any], params: types.PaginatedRequestParams
@@ -158,7 +162,7 @@ class SkillResources:
         """The entries of the skills that keep to the format; the others are not published."""
         _require_extension(context)
         page, cursor = _page(
-            self._catalog().routable, lambda skill: skill.name, params, ENTRIES_A_PAGE
+            (await self._catalog()).routable, lambda skill: skill.name, params, ENTRIES_A_PAGE
         )
         found = await asyncio.to_thread(lambda: [_entry_or_none(skill) for skill in page])
         return _cacheable(
@@ -168,18 +172,18 @@ class SkillResources:
     async def get_skill(self, context: ServerRequestContext[Any], params: ByURI) -> dict[str, Any]:
         """The entry of one skill, by the URI of its ``SKILL.md``."""
         _require_extension(context)
-        skill, parts = self._resolve(params.uri)
+        skill, parts = await self._resolve(params.uri)
         if parts != (SKILL_FILE,):
             raise _unknown(f"no skill is served at {params.uri!r}")
         return _cacheable({"skill": await _served(skill_entry, skill)})
 
-    def _resolve(self, uri: str) -> tuple[SkillManifest, tuple[str, ...]]:
+    async def _resolve(self, uri: str) -> tuple[SkillManifest, tuple[str, ...]]:
         """The skill that a URI lies in, and the path inside it."""
         try:
             name, parts = parse_uri(uri)
         except NotServed as error:
             raise _unknown(str(error)) from error
-        skill = self._catalog().skills.get(name)
+        skill = (await self._catalog()).skills.get(name)
         if skill is None or skill.disable_model_invocation or not skill.has_file:
             raise _unknown(f"no skill is served at {uri_of(name)!r}")
         return skill, parts

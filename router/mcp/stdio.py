@@ -3,18 +3,18 @@
 The SDK does the writing and keeps everything but messages off standard output. Reading is done here
 for two reasons: a line is bounded, and the thread that waits for it is a daemon, so that the
 process can end while no line comes. Lines that are no message are answered as JSON-RPC wants it.
+
+The first line has been read, and perhaps answered, by ``router/mcp/hello.py`` before.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import CancelledError
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, BinaryIO, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import anyio
 import mcp_types as types
@@ -22,29 +22,41 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from router.mcp.server import MAX_MESSAGE_BYTES
+from router.mcp.lines import MAX_MESSAGE_BYTES, TOO_LONG, TOO_LONG_METHOD, bounded_line
 
 if TYPE_CHECKING:
     from mcp.shared._stream_protocols import ReadStream, WriteStream
 
+    from router.mcp.hello import Greeting
     from router.mcp.server import SkillServer
 
     Streams: TypeAlias = tuple[ReadStream[SessionMessage | Exception], WriteStream[SessionMessage]]
 
-_TOO_LONG: Final = b"(a line that is too long)"  # no JSON, so it is answered like other faults
+_NOT_A_MESSAGE: Final = types.ErrorData(
+    code=types.INVALID_REQUEST, message="not a JSON-RPC message"
+)
+_NOT_JSON: Final = types.ErrorData(
+    code=types.PARSE_ERROR,
+    message=f"a line must be one JSON-RPC message of at most {MAX_MESSAGE_BYTES:,} bytes",
+)
 
 
 @asynccontextmanager
-async def stdio_streams() -> AsyncIterator[Streams]:
+async def stdio_streams(greeting: Greeting) -> AsyncIterator[Streams]:
     """The streams to and from the client, until it closes standard input. While they are open,
     whatever this process prints goes to standard error."""
-    lines = cast("anyio.AsyncFile[str]", _Lines())  # the SDK only iterates over it
+    lines = cast("anyio.AsyncFile[str]", _Lines(greeting))  # the SDK only iterates over it
     async with stdio_server(stdin=lines) as (incoming, outgoing):
-        send, receive = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        async with anyio.create_task_group() as group, receive:
-            group.start_soon(_answer_faults, incoming, send, outgoing)
-            yield receive, outgoing
-            group.cancel_scope.cancel()
+        to_server, requests = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        from_server, answers = anyio.create_memory_object_stream[SessionMessage](0)
+        async with anyio.create_task_group() as reading:
+            reading.start_soon(_pass_requests, incoming, to_server, outgoing)
+            async with anyio.create_task_group() as writing:
+                writing.start_soon(_pass_answers, answers, outgoing, greeting)
+                async with requests, from_server:
+                    yield requests, from_server
+            # All answers have been passed on by now.
+            reading.cancel_scope.cancel()
 
 
 async def serve_stdio(server: SkillServer, streams: Streams) -> None:
@@ -52,34 +64,58 @@ async def serve_stdio(server: SkillServer, streams: Streams) -> None:
     await server.protocol.run(*streams, server.protocol.create_initialization_options())
 
 
-async def _answer_faults(
+async def _pass_requests(
     incoming: ReadStream[SessionMessage | Exception],
-    send: anyio.abc.ObjectSendStream[SessionMessage | Exception],
+    to_server: anyio.abc.ObjectSendStream[SessionMessage | Exception],
     outgoing: WriteStream[SessionMessage],
 ) -> None:
     """Pass messages on; answer what is none."""
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the server has stopped
-        async with incoming, send:
+        async with incoming, to_server:
             async for item in incoming:
-                if isinstance(item, Exception):
-                    await outgoing.send(SessionMessage(_fault(item)))
+                fault = _fault(item)
+                if fault is None:
+                    await to_server.send(item)
                 else:
-                    await send.send(item)
+                    await outgoing.send(SessionMessage(fault))
 
 
-def _fault(error: Exception) -> types.JSONRPCError:
-    if isinstance(error, ValidationError) and error.errors()[0]["type"] != "json_invalid":
-        data = types.ErrorData(code=types.INVALID_REQUEST, message="not a JSON-RPC message")
-    else:
-        message = f"a line must be one JSON-RPC message of at most {MAX_MESSAGE_BYTES:,} bytes"
-        data = types.ErrorData(code=types.PARSE_ERROR, message=message)
-    return types.JSONRPCError(jsonrpc="2.0", id=None, error=data)
+async def _pass_answers(
+    answers: anyio.abc.ObjectReceiveStream[SessionMessage],
+    outgoing: WriteStream[SessionMessage],
+    greeting: Greeting,
+) -> None:
+    """Pass on what the server says, but for the greeting that the client has got already."""
+    waiting = greeting.answered
+    async with answers, outgoing:  # the SDK ends when nobody can write any more
+        async for answer in answers:
+            message = answer.message
+            is_answer = isinstance(message, types.JSONRPCResponse | types.JSONRPCError)
+            if waiting is not None and is_answer and message.id == waiting:
+                waiting = None
+                continue
+            await outgoing.send(answer)
+
+
+def _fault(item: SessionMessage | Exception) -> types.JSONRPCError | None:
+    """What to answer in place of the server."""
+    if isinstance(item, SessionMessage):
+        message = item.message
+        if not isinstance(message, types.JSONRPCRequest) or message.method != TOO_LONG_METHOD:
+            return None
+        error = types.ErrorData(code=types.INVALID_REQUEST, message=TOO_LONG)
+        return types.JSONRPCError(jsonrpc="2.0", id=message.id, error=error)
+    is_json = isinstance(item, ValidationError) and item.errors()[0]["type"] != "json_invalid"
+    return types.JSONRPCError(
+        jsonrpc="2.0", id=None, error=_NOT_A_MESSAGE if is_json else _NOT_JSON
+    )
 
 
 class _Lines:
     """The lines of standard input, for ``async for``."""
 
-    def __init__(self) -> None:
+    def __init__(self, greeting: Greeting) -> None:
+        self._greeting = greeting
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Queue[bytes] = asyncio.Queue(maxsize=1)
         threading.Thread(target=self._read, name="mcp-stdin", daemon=True).start()
@@ -94,25 +130,14 @@ class _Lines:
         return line.decode("utf-8", "replace")
 
     def _read(self) -> None:
-        # A file object of its own: the interpreter closes sys.stdin when it ends, and aborts when
-        # a thread is reading from it.
-        file = os.fdopen(os.dup(sys.stdin.fileno()), "rb", closefd=False)
-        line = b"\n"
-        while line:
-            line = _bounded_line(file)
+        line = self._greeting.first
+        while True:
             put = self._ready.put(line)
             try:
                 asyncio.run_coroutine_threadsafe(put, self._loop).result()
             except (RuntimeError, CancelledError):  # the loop has ended, or is about to
                 put.close()
                 return
-
-
-def _bounded_line(file: BinaryIO) -> bytes:
-    """The next line, empty at the end; a longer one than the bound is read past and replaced."""
-    line = file.readline(MAX_MESSAGE_BYTES)
-    if len(line) < MAX_MESSAGE_BYTES or line.endswith(b"\n"):
-        return line
-    while (rest := file.readline(MAX_MESSAGE_BYTES)) and not rest.endswith(b"\n"):
-        pass
-    return _TOO_LONG
+            if not line:
+                return
+            line = bounded_line(self._greeting.file)

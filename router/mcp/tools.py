@@ -1,4 +1,4 @@
-"""The tools: how each is advertised, and what it does.
+"""The tools: how each is advertised, and how its answer is shown. What it does, the service does.
 
 Arguments are checked by the pydantic models that the advertised schemas come from. A fault that the
 caller can do something about (bad arguments, an unknown skill, an encoder that is down) is a result
@@ -7,117 +7,70 @@ with ``isError``, which the model reads, and not an error of the protocol, which
 
 from __future__ import annotations
 
-import asyncio
-import difflib
-import json
 import logging
-from dataclasses import asdict
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from router.errors import RouterError, UnknownSkill
-from router.mcp.skill_files import NotServed, list_files, uri_of
-from router.mcp.tool_models import (
-    MAX_FAILURES,
-    CacheStatus,
-    Failure,
+from router.errors import RouterError
+from router.mcp.tool import Tool
+from router.result import RoutingResult
+from router.service.schemas import input_schema
+from router.service.service import Service, offered_names
+from router.service.shapes import (
+    FeedbackArguments,
     FindArguments,
-    FoundSkill,
     FoundSkills,
     LoadArguments,
     LoadedSkill,
-    Model,
+    NoArguments,
+    Noted,
     RouteArguments,
     RouterStatus,
-    SkillCounts,
-    StatusArguments,
-    Tool,
-    Why,
-    answer,
-    input_schema,
 )
-from router.request import Turn
-from router.result import RoutingResult
-from router.skills.discovery import SKILL_FILE
-from router.skills.manifest import MAX_KEPT_NAME
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from router.memory.memory import Memory
-    from router.router import SemanticRouter
     from router.skills.catalog import Catalog
+
+MAX_LISTED_SKILLS: Final = 50
+"""``load_skill`` names the skills in its schema up to this number. Beyond it the names would cost
+more tokens in every list of tools than they are worth: ``route`` and ``find_skills`` give them."""
 
 _log = logging.getLogger(__name__)
 
 
 class Tools:
-    """The tools over one open router and, if there is one, a memory."""
+    """The tools over a service and, if there is one, a memory."""
 
-    def __init__(self, router: SemanticRouter, memory: Memory | None = None) -> None:
-        self._router = router
-        tools: tuple[Tool, ...] = (
-            Tool(
-                "route",
-                "Route a request",
-                "Decides which skills to load for a request, or that none fits or that the user "
-                "must be asked. Gives a confidence and the reasons.",
-                RouteArguments,
-                TypeAdapter(RoutingResult),
-                self._route,
-                open_world=True,  # it may ask an LLM
-            ),
-            Tool(
-                "find_skills",
-                "Find skills",
-                "Ranks the installed skills for a query and says why. On request it also suggests "
-                "skills that are not installed. Decides nothing.",
-                FindArguments,
-                TypeAdapter(FoundSkills),
-                self._find,
-            ),
-            Tool(
-                "load_skill",
-                "Load a skill",
-                "Gives a skill's instructions and the paths of its other files.",
-                LoadArguments,
-                TypeAdapter(LoadedSkill),
-                self._load,
-            ),
-            Tool(
-                "router_status",
-                "Router status",
-                "Shows which skills are loaded or faulty, and the state of caches, encoder and "
-                "LLMs.",
-                StatusArguments,
-                TypeAdapter(RouterStatus),
-                self._status,
-            ),
-        )
+    def __init__(self, service: Service, memory: Memory | None = None) -> None:
+        self._service = service
+        tools = _router_tools(service)
         if memory is not None:
-            from router.mcp.memory_tools import MemoryTools
+            from router.mcp.memory_tools import memory_tools
+            from router.service.memory import MemoryService
 
-            tools += MemoryTools(memory).tools
+            tools += memory_tools(MemoryService(memory))
         self._tools = {tool.name: tool for tool in tools}
 
     async def list_tools(
         self, _context: object, _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        """The tools as they are now; ``load_skill`` names the skills, so it comes and goes."""
-        names = skill_names(self._router.catalog)
+        """The tools as they are now. ``load_skill`` names the skills, so its schema changes with
+        them; it is not there without any. While the skills are being read nothing is known of them,
+        and clients are told when that has ended."""
+        catalog = self._service.catalog
         tools = []
         for tool in self._tools.values():
             schema = input_schema(tool.arguments)
-            if tool.name == "load_skill":
-                if not names:
+            if tool.name == "load_skill" and catalog is not None:
+                if not catalog.routable:
                     continue
-                name = {**schema["properties"]["name"], "enum": list(names)}
-                schema = {**schema, "properties": {"name": name}}
+                if names := named_skills(catalog):
+                    name = {**schema["properties"]["name"], "enum": list(names)}
+                    schema = {**schema, "properties": {"name": name}}
             tools.append(tool.advertised(schema))
         return types.ListToolsResult(tools=tools)
 
@@ -130,35 +83,22 @@ class Tools:
             MCPError: there is no tool of that name.
         """
         tool = self._tools.get(params.name)
-        if tool is None or (tool.name == "load_skill" and not self._router.catalog.routable):
+        if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"unknown tool: {params.name[:100]!r}")
         try:
             arguments = tool.arguments.model_validate(params.arguments or {})
         except ValidationError as error:
-            return _fault(_render(error))
+            return _fault(explain(error))
         try:
-            return await tool.run(arguments)
+            return tool.answer(arguments, await tool.run(arguments))
         except RouterError as error:
             return _fault(str(error))
         except Exception:  # noqa: BLE001 - a bug: its text may hold anything and must not go out
             _log.exception("the tool %s failed", tool.name)
             return _fault("an internal error; the server's log has the details")
 
-    async def _route(self, asked: RouteArguments) -> types.CallToolResult:
-        history = [
-            turn if isinstance(turn, str) else Turn(turn.role, turn.text) for turn in asked.history
-        ]
-        result = await self._router.route(
-            asked.request,
-            available_skills=asked.available_skills,
-            history=history,
-            scope=asked.scope,
-        )
-        full = result.to_dict()
-        # A model pays for every token and needs no trace; programs read the structured content.
-        brief = {key: value for key, value in full.items() if key != "trace"}
-        return answer(full, json.dumps(brief, ensure_ascii=False))
 
+<<<<<<< HEAD
     async def _find(self, asked: FindArguments) -> types.CallToolResult:
         catalog = (await self._router.open()).catalog  # the one that is searched, see discover
         found = FoundSkills(
@@ -240,46 +180,85 @@ class Tools:
             models=[Model(provider=model.provider, model=model.model) for model in router.models],
         )
         return answer(status.model_dump(mode="json"))
+=======
+def named_skills(catalog: Catalog) -> tuple[str, ...]:
+    """The skills that the schema of ``load_skill`` names; none when there are too many."""
+    names = offered_names(catalog)
+    return names if len(names) <= MAX_LISTED_SKILLS else ()
+>>>>>>> df844c3 (MCP: a client is greeted at once and the index comes behind; one service behind the tools; schemas that every consumer takes)
 
 
-def skill_names(catalog: Catalog) -> tuple[str, ...]:
-    """The skills that ``load_skill`` offers."""
-    return tuple(skill.name for skill in catalog.routable)
-
-
-@cache
-def package_version() -> str:
-    """Of cascade-router; empty in a source tree that is not installed."""
-    try:
-        return version("cascade-router")
-    except PackageNotFoundError:
-        return ""
-
-
-def _encoder_name(identity: str) -> str:
-    """Its kind and its model. What stands between may be an address, with a key in it."""
-    kind, *_, model = identity.split("/")
-    return f"{kind} {model}"
-
-
-def _fault(message: str) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(text=message)], is_error=True)
-
-
-def _render(error: ValidationError) -> str:
-    """One line a fault, without the values given."""
+def explain(error: ValidationError) -> str:
+    """What is wrong with arguments: at most five faults, without the values given."""
     return "; ".join(
         f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}"
         for fault in error.errors(include_input=False, include_url=False, include_context=False)[:5]
     )
 
 
-def _shown(path: Path) -> str:
-    """The path with escapes for bytes that are no UTF-8, which JSON cannot carry."""
-    return str(path).encode("utf-8", "backslashreplace").decode()
+def _fault(message: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(text=message)], is_error=True)
 
 
-def _as_text(skill: LoadedSkill) -> str:
+def _router_tools(service: Service) -> tuple[Tool, ...]:
+    return (
+        Tool(
+            "route",
+            "Route a request",
+            "Decides which skills to load for a request, or that none fits or that the user must "
+            "be asked. Call it first, whenever the user asks for something new and before you "
+            "start on it; pass the request as the user wrote it. Gives a confidence and the "
+            "reasons.",
+            RouteArguments,
+            RoutingResult,
+            service.route,
+            open_world=True,  # it may ask an LLM
+        ),
+        Tool(
+            "find_skills",
+            "Find skills",
+            "Ranks the installed skills for a query and says why. Call it when you look for a "
+            "skill yourself, when `route` gave none that helps, or when the user asks what skills "
+            "there are. On request it also suggests skills that are not installed. Decides "
+            "nothing.",
+            FindArguments,
+            FoundSkills,
+            service.find,
+        ),
+        Tool(
+            "load_skill",
+            "Load a skill",
+            "Gives a skill's instructions and the paths of its other files. Call it for each "
+            "skill that `route` selected, before you do the work, and follow what it says.",
+            LoadArguments,
+            LoadedSkill,
+            service.load,
+            _skill_as_text,
+        ),
+        Tool(
+            "give_feedback",
+            "Give feedback",
+            "Tells the router whether an answer of `route` was right, or which skills would have "
+            "been. Call it when the work has shown it, or when the user says so; the router "
+            "learns from it.",
+            FeedbackArguments,
+            Noted,
+            service.feedback,
+            read_only=False,
+        ),
+        Tool(
+            "router_status",
+            "Router status",
+            "Shows which skills are loaded or faulty, and the state of caches, encoder and LLMs. "
+            "Call it when a skill that should be there is not found, or routing looks wrong.",
+            NoArguments,
+            RouterStatus,
+            service.status,
+        ),
+    )
+
+
+def _skill_as_text(skill: LoadedSkill) -> str:
     lines = [f"# Skill {skill.name}", "", skill.instructions]
     if skill.resources:
         lines += ["", f"Its other files, relative to {skill.folder} (as resources: {skill.uri}/…):"]

@@ -1,29 +1,43 @@
-"""What a tool is, and what travels in its calls: arguments, answers, and the JSON schemas that
-describe them."""
+"""What travels: the arguments of the use cases, and their answers.
+
+The MCP tools, the HTTP API and ``--json`` on the command line all take and give these shapes, so a
+description of a field is written once and read by people and by models.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final, Literal
 
-import mcp_types as types
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, WithJsonSchema
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, WithJsonSchema, model_validator
 
 from router.request import MAX_HISTORY_TURNS, MAX_REQUEST_CHARACTERS, MAX_SCOPE_CHARACTERS
+from router.result import RoutingResult
 
 MAX_FOUND: Final = 50
+"""Skills that one search gives at most."""
 MAX_FAILURES: Final = 50
-"""Failures that ``router_status`` spells out; it always gives their number."""
+"""Failures that a status spells out; it always gives their number."""
+MAX_NAMES: Final = 10_000
+"""Skill names in one argument."""
 
 
 class Arguments(BaseModel):
-    """Of any tool; what the schema does not know is refused."""
+    """Of any use case. What the schema does not know is refused.
+
+    A null counts as left out: models that must give every argument have no other way to leave one
+    out.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        optional = {name for name, field in cls.model_fields.items() if not field.is_required()}
+        return {k: v for k, v in given.items() if v is not None or k not in optional}
 
 
 class TurnArguments(Arguments):
@@ -36,7 +50,9 @@ class RouteArguments(Arguments):
         min_length=1, max_length=MAX_REQUEST_CHARACTERS, description="What the user asks, verbatim."
     )
     available_skills: list[str] | None = Field(
-        None, description="Names that may be chosen; leave out for every installed skill."
+        None,
+        max_length=MAX_NAMES,
+        description="Names that may be chosen; leave out for every installed skill.",
     )
     history: Annotated[
         list[TurnArguments | str],
@@ -60,6 +76,12 @@ class RouteArguments(Arguments):
         max_length=MAX_SCOPE_CHARACTERS,
         description="Whose request it is (a tenant, user or session); answers never cross scopes.",
     )
+    use_semantic_cache: bool = Field(
+        True, description="False: no answer to a similar request is given, nor this one kept."
+    )
+    trace: bool = Field(
+        False, description="Whether to add what each stage did and why; for programs and debugging."
+    )
 
 
 class FindArguments(Arguments):
@@ -76,8 +98,24 @@ class LoadArguments(Arguments):
     name: str = Field(description="Name of the skill.")
 
 
-class StatusArguments(Arguments):
-    pass
+class FeedbackArguments(Arguments):
+    id: str = Field(max_length=200, description="The `id` of the answer that this is about.")
+    skills: list[str] | None = Field(
+        None,
+        max_length=MAX_NAMES,
+        description="The skills that would have been right; an empty list says that none fits. "
+        "Give either this or `right`.",
+    )
+    right: bool | None = Field(None, description="Whether the answer was right.")
+    scope: str | None = Field(
+        None,
+        max_length=MAX_SCOPE_CHARACTERS,
+        description="The scope that the request was routed in, if it had one.",
+    )
+
+
+class NoArguments(Arguments):
+    """Of a use case that takes none."""
 
 
 class Why(BaseModel):
@@ -112,6 +150,12 @@ class LoadedSkill(BaseModel):
     uri: str = Field(description="The folder as a resource; add a resource's path to read it.")
     resources: list[str] = Field(description="Paths of its other files, relative to the folder.")
     note: str | None = Field(description="Why its files are not listed, if they are not.")
+
+
+class Noted(BaseModel):
+    """Feedback was taken in."""
+
+    id: str = Field(description="Of the answer that it was about.")
 
 
 class SkillCounts(BaseModel):
@@ -151,60 +195,31 @@ class RouterStatus(BaseModel):
     models: list[Model] = Field(description="LLMs in the order in which they are asked.")
 
 
-class _Lean(GenerateJsonSchema):
-    """JSON schemas without a title for every field: models read them, and titles repeat names."""
+class RoutedAdapter(TypeAdapter[RoutingResult]):
+    """Describes what ``RoutingResult.to_dict`` gives, where the trace may have been left out."""
 
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
-        return False
+    def __init__(self) -> None:
+        super().__init__(RoutingResult)
+
+    def json_schema(self, **options: Any) -> dict[str, Any]:
+        schema = super().json_schema(**options)
+        schema["properties"]["question"] = {
+            "type": "string",
+            "description": "What to ask the user when the decision is clarify; else empty.",
+        }
+        schema["required"] = [*(n for n in schema["required"] if n != "trace"), "question"]
+        return schema
+
+
+def routed(result: RoutingResult, *, trace: bool) -> dict[str, Any]:
+    """A routing result as it travels. A model pays for every token and needs no trace."""
+    full = result.to_dict()
+    if not trace:
+        del full["trace"]
+    return full
 
 
 @cache
-def input_schema(arguments: type[Arguments]) -> dict[str, Any]:
-    """The schema of a tool's arguments. It is shared: copy it to change it."""
-    schema = arguments.model_json_schema(schema_generator=_Lean)
-    del schema["title"]
-    return schema
-
-
-def output_schema(output: TypeAdapter[Any]) -> dict[str, Any]:
-    """The schema of a tool's structured answer."""
-    return output.json_schema(schema_generator=_Lean, mode="serialization")
-
-
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """A tool: what is advertised of it, and what it does with checked arguments."""
-
-    name: str
-    title: str
-    description: str
-    arguments: type[Arguments]
-    output: TypeAdapter[Any]
-    run: Callable[[Any], Awaitable[types.CallToolResult]]
-    read_only: bool = True
-    open_world: bool = False
-
-    def advertised(self, input_schema: dict[str, Any]) -> types.Tool:
-        """The tool as clients see it. One that writes may replace what there was."""
-        return types.Tool(
-            name=self.name,
-            title=self.title,
-            description=self.description,
-            input_schema=input_schema,
-            output_schema=output_schema(self.output),
-            annotations=types.ToolAnnotations(
-                read_only_hint=self.read_only,
-                destructive_hint=not self.read_only,
-                idempotent_hint=self.read_only,
-                open_world_hint=self.open_world,
-            ),
-        )
-
-
-def answer(structured: Mapping[str, Any], text: str | None = None) -> types.CallToolResult:
-    """A tool's answer; without a text of its own, the text is the structured answer as JSON."""
-    if text is None:
-        text = json.dumps(structured, ensure_ascii=False)
-    return types.CallToolResult(
-        content=[types.TextContent(text=text)], structured_content=dict(structured)
-    )
+def adapter_of(shape: type[Any]) -> TypeAdapter[Any]:
+    """What turns an answer of this shape into JSON, and describes it."""
+    return RoutedAdapter() if shape is RoutingResult else TypeAdapter(shape)

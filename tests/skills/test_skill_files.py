@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.mcp import skill_files
-from router.mcp.skill_files import (
+from router.skills import files as skill_files
+from router.skills.files import (
     Entry,
     NotServed,
     list_files,

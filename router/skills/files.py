@@ -1,16 +1,17 @@
 """The files of a skill as they lie on disk, and the ``skill://`` URIs that name them.
 
 A client names files, so this module decides what it may see: regular files inside the skill's own
-folder, with no symbolic link on the way. Hidden files and the folders of tools (``.git``,
-``node_modules``) are no part of a skill: a skill's folder may be somebody's whole project, with an
-``.env`` in it. Everything is bounded, and the bounds are those of the Skills extension, which every
-host of it accepts.
+folder, with no symbolic link on the way. Hidden files, the folders of tools (``.git``,
+``node_modules``) and files whose names say that they hold keys or passwords are no part of a skill:
+a skill's folder may be somebody's whole project. Everything is bounded, and the bounds are those of
+the Skills extension, which every host of it accepts.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
+import re
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,24 @@ MAX_ENTRIES: Final = 5_000
 MAX_DEPTH: Final = 16
 
 _NOT_SKILL: Final = frozenset(("node_modules", "__pycache__"))
+
+MAX_NAME: Final = 255
+"""Characters of a file's name; no file system here allows more."""
+_SECRET: Final = re.compile(
+    r"""
+    id_(rsa|dsa|ecdsa|ed25519)(\W.*)?  # keys of SSH
+    | .*\.(pem|key|p12|pfx|ppk|jks|keystore|kdbx|asc|gpg|env|tfstate|tfvars|ovpn)(\.(bak|old))?
+    | (.*[-_.])?
+      (credentials?|secrets?|passwords?|passwd|token|(access|auth|refresh|api)[-_]?tokens?
+      |api[-_]?keys?|service[-_]?account|client[-_]secrets?)
+      ([-_][^.]*)?
+      (\.(json|ya?ml|toml|ini|cfg|conf|txt|csv|xml|db|properties))?(\.(bak|old))?
+    | kubeconfig | htpasswd | netrc | _netrc | pgpass | npmrc | pypirc | wallet\.dat
+    """,
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
+)
+"""Names of files that usually hold keys or passwords. A text about them (``secrets.md``) is not
+one."""
 
 
 class NotServed(LookupError):
@@ -169,8 +188,9 @@ def _is_served(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return (
-        bool(name)
+        0 < len(name) <= MAX_NAME
         and not name.startswith(".")
         and name not in _NOT_SKILL
+        and not _SECRET.fullmatch(name)
         and not any(character in name for character in "/\\\0")
     )

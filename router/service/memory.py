@@ -1,0 +1,309 @@
+"""The use cases of memory: recalling, contexts, remembering, status.
+
+Scope arguments that a caller leaves out are those of the settings. Answers leave out what the
+caller has already, or gets elsewhere in the same answer.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from pydantic import BaseModel, Field
+
+from router.memory.contexts.assembler import MAX_BUDGET_TOKENS
+from router.memory.layers import WRITABLE
+from router.memory.model import (
+    MAX_CONTENT_CHARACTERS,
+    MAX_QUERY_CHARACTERS,
+    MAX_TAGS,
+    MemoryItem,
+    Scope,
+)
+from router.memory.recall.memory_router import MAX_K
+from router.memory.recall.recaller import MAX_DEPTH
+from router.service.shapes import Arguments, NoArguments
+
+if TYPE_CHECKING:
+    from router.memory.memory import Memory
+
+MAX_PROBLEMS: Final = 50
+"""Problems with memory files that ``memory_status`` spells out."""
+
+
+class ScopedArguments(Arguments):
+    user: str | None = Field(None, description="Whose memories; the configured user if left out.")
+    project: str | None = Field(None, description="Of which project; likewise.")
+    session: str | None = Field(None, description="Of which conversation; likewise.")
+
+
+class RecallArguments(ScopedArguments):
+    query: str = Field(
+        min_length=1, max_length=MAX_QUERY_CHARACTERS, description="What to remember, in words."
+    )
+    k: int = Field(5, ge=1, le=MAX_K, description="Memories to return at most.")
+    cascade: bool = Field(True, description="Whether to turn to further layers if needed.")
+    confidence_threshold: float = Field(
+        0.5, ge=0, le=1, description="An answer below it turns to further layers."
+    )
+    max_cascade_depth: int = Field(2, ge=0, le=MAX_DEPTH, description="How often at most.")
+
+
+class AssembleArguments(ScopedArguments):
+    query: str = Field(
+        min_length=1, max_length=MAX_QUERY_CHARACTERS, description="What the context is for."
+    )
+    strategy: Literal["lexical", "episodic", "hybrid", "rag"] = Field(
+        "hybrid",
+        description="Where to look: memories by words; what was said and done; memories by words, "
+        "meaning and time; documents as well.",
+    )
+    token_budget: int = Field(
+        2000, ge=1, le=MAX_BUDGET_TOKENS, description="Tokens that the context may have."
+    )
+    weights: Literal["balanced", "rag_focused", "memory_focused"] = Field(
+        "memory_focused", description="Of documents and memories, with the strategy `rag`."
+    )
+
+
+class SaveArguments(ScopedArguments):
+    content: str = Field(
+        min_length=1, max_length=MAX_CONTENT_CHARACTERS, description="The text to remember."
+    )
+    name: str | None = Field(
+        None,
+        description="Such as `auth/login`. What has this name already is replaced. Left out, one "
+        "is made, and nothing is replaced.",
+    )
+    tags: list[str] = Field([], max_length=MAX_TAGS)
+    layer: str | None = Field(
+        None,
+        json_schema_extra={"enum": [*WRITABLE, None]},
+        description="Left out, a memory file of the project is written, for its people to read "
+        "too. The arguments below, and the scope, need a layer.",
+    )
+    type: str | None = Field(None, description="Such as fact, event, decision, task.")
+    created: datetime | None = Field(None, description="When it happened; now if left out.")
+    attributes: dict[str, str | int | float | bool | list[str]] | None = Field(
+        None, description="What the layer reads beside the text, such as `status`, `due`, `steps`."
+    )
+
+
+class RecalledMemory(BaseModel):
+    id: str
+    layer: str
+    content: str
+    type: str
+    tags: list[str]
+    created: datetime
+    scope: dict[str, str]
+    provenance: list[str]
+    attributes: dict[str, Any]
+    relevance: float = Field(description="Probability that it bears on the query.")
+    confidence: dict[str, Any] | None = Field(
+        description="The five factors, their weighted mean `overall`, and its `level`."
+    )
+
+
+class LayerPart(BaseModel):
+    layer: str
+    status: str = Field(description="ok, empty, timeout, error or skipped.")
+    found: int
+    milliseconds: float
+    reason: str
+
+
+class CascadeTurn(BaseModel):
+    layers: list[str]
+    before: float = Field(description="Confidence of the answer that was too low.")
+    after: float
+
+
+class Recalled(BaseModel):
+    id: str
+    items: list[RecalledMemory] = Field(description="Best first; empty when nothing fits.")
+    confidence: float = Field(description="Probability that the answer bears on the query.")
+    layers: list[LayerPart] = Field(description="What was read.")
+    cascade: list[CascadeTurn]
+    reasoning: list[str]
+
+
+class Piece(BaseModel):
+    id: str
+    source: str
+    created: datetime
+    score: float
+    tokens: int
+    cut: bool = Field(description="Whether only its beginning fitted.")
+
+
+class Dropped(BaseModel):
+    id: str
+    source: str
+    reason: str
+
+
+class Context(BaseModel):
+    text: str = Field(description="The context; empty when nothing fits.")
+    strategy: str = Field(description="The one that was followed.")
+    tokens: int
+    budget: int
+    pieces: list[Piece] = Field(description="What the text is made of, in order.")
+    left_out: list[Dropped]
+    notes: list[str]
+
+
+class Saved(BaseModel):
+    name: str = Field(description="Of the file, or the id of the item.")
+    layer: str | None = Field(description="Null for a memory file.")
+    service: str | None = Field(
+        description="Of a file: whether the memory service has been told: delivered, queued, "
+        "failed, or off when there is none."
+    )
+    reason: str = Field(description="Why the service has not been told.")
+
+
+class LayerNow(BaseModel):
+    name: str
+    state: str = Field(description="closed: it is asked; open: left alone for a while.")
+    late: int = Field(description="Calls past their deadline.")
+
+
+class CacheNow(BaseModel):
+    entries: int
+    hits: int
+    misses: int
+
+
+class MemoryNow(BaseModel):
+    directory: str
+    layers: list[LayerNow]
+    weight_factors: dict[str, dict[str, float]] = Field(
+        description="By query type and layer, what feedback has made of the layers' weights."
+    )
+    cache: CacheNow
+    files: int = Field(description="Memory files.")
+    problems: list[str] = Field(description=f"Files left out; the first {MAX_PROBLEMS}.")
+    service: str = Field(description="up, down or off.")
+    service_reason: str
+    waiting: int = Field(description="Changes that the service has yet to be told of.")
+
+
+class MemoryService:
+    """Every use case of memory is one method. The first one opens the memory."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def _scope(self, asked: ScopedArguments) -> Scope:
+        given = self._memory.settings.memory
+        return Scope(
+            given.user if asked.user is None else asked.user,
+            given.project if asked.project is None else asked.project,
+            given.session if asked.session is None else asked.session,
+        )
+
+    async def recall(self, asked: RecallArguments) -> Recalled:
+        """Answer a query from the memory layers that fit it."""
+        found = await self._memory.recall(
+            asked.query,
+            self._scope(asked),
+            k=asked.k,
+            cascade=asked.cascade,
+            confidence_threshold=asked.confidence_threshold,
+            max_cascade_depth=asked.max_cascade_depth,
+        )
+        return Recalled(
+            id=found.id,
+            items=[RecalledMemory(**one.to_dict()) for one in found.items],
+            confidence=found.confidence,
+            layers=[
+                LayerPart(
+                    layer=report.layer,
+                    status=report.status,
+                    found=len(report.items),
+                    milliseconds=report.milliseconds,
+                    reason=report.reason,
+                )
+                for report in found.layers
+            ],
+            cascade=[CascadeTurn(**step.to_dict()) for step in found.cascade_path],
+            reasoning=list(found.reasoning),
+        )
+
+    async def assemble(self, asked: AssembleArguments) -> Context:
+        """Gather what memories and documents say into a text within a budget."""
+        found = await self._memory.assemble(
+            asked.query,
+            asked.strategy,
+            asked.token_budget,
+            scope=self._scope(asked),
+            weights=asked.weights,
+        )
+        return Context(
+            text=found.text,
+            strategy=found.strategy,
+            tokens=found.tokens,
+            budget=found.budget,
+            pieces=[
+                Piece(
+                    id=chunk.item_id,
+                    source=chunk.source,
+                    created=chunk.created,
+                    score=chunk.score,
+                    tokens=chunk.tokens,
+                    cut=chunk.cut,
+                )
+                for chunk in found.chunks
+            ],
+            left_out=[
+                Dropped(id=out.item_id, source=out.source, reason=out.reason)
+                for out in found.left_out
+            ],
+            notes=list(found.notes),
+        )
+
+    async def save(self, asked: SaveArguments) -> Saved:
+        """Remember a text."""
+        scoped = (asked.user, asked.project, asked.session) != (None, None, None)
+        created = asked.created
+        if created is not None and created.tzinfo is None:
+            created = created.replace(tzinfo=UTC)
+        done = await self._memory.save(
+            asked.content,
+            name=asked.name,
+            tags=asked.tags,
+            layer=asked.layer,
+            # A file has none; one that was asked for is passed on, to be refused with the reason.
+            scope=self._scope(asked) if asked.layer is not None or scoped else None,
+            type="note" if asked.type is None else asked.type,
+            created=created,
+            attributes=None
+            if asked.attributes is None
+            else {
+                key: tuple(value) if isinstance(value, list) else value
+                for key, value in asked.attributes.items()
+            },
+        )
+        if isinstance(done, MemoryItem):
+            return Saved(name=done.id, layer=done.layer, service=None, reason="")
+        return Saved(name=done.name, layer=None, service=done.service, reason=done.reason)
+
+    async def status(self, _asked: NoArguments) -> MemoryNow:
+        """How the layers, the memory files and the memory service are."""
+        status = await self._memory.status()
+        unified = status["unified"]
+        return MemoryNow(
+            directory=status["directory"],
+            layers=[
+                LayerNow(name=layer["name"], state=layer["breaker"], late=layer["late"])
+                for layer in status["layers"]
+            ],
+            weight_factors=status["weight_factors"],
+            cache=CacheNow(**status["cache"]),
+            files=unified["files"],
+            problems=unified["problems"][:MAX_PROBLEMS],
+            service=unified["service"],
+            service_reason=unified["reason"],
+            waiting=unified["waiting"],
+        )

@@ -1,0 +1,183 @@
+"""The use cases over one router and, if there is one, a memory.
+
+A service knows neither MCP nor HTTP nor a terminal. It takes the arguments of
+``router/service/shapes.py`` and gives the answers described there; what a caller can mend is raised
+as a ``RouterError``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from router.errors import UnknownSkill
+from router.request import Turn
+from router.service.shapes import (
+    MAX_FAILURES,
+    CacheStatus,
+    Failure,
+    FeedbackArguments,
+    FindArguments,
+    FoundSkill,
+    FoundSkills,
+    LoadArguments,
+    LoadedSkill,
+    Model,
+    NoArguments,
+    Noted,
+    RouteArguments,
+    RouterStatus,
+    SkillCounts,
+    Why,
+)
+from router.skills.discovery import SKILL_FILE
+from router.skills.files import NotServed, list_files, uri_of
+from router.skills.manifest import MAX_KEPT_NAME
+from router.version import package_version
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from router.result import RoutingResult
+    from router.router import SemanticRouter
+    from router.skills.catalog import Catalog
+
+
+class Service:
+    """Every use case is one method. The router is opened by the first one that needs it."""
+
+    def __init__(self, router: SemanticRouter) -> None:
+        """A service over a router, which the caller closes.
+
+        Args:
+            router: opened by the first call, and waited for by those that come meanwhile.
+        """
+        self.router: Final = router
+
+    @property
+    def catalog(self) -> Catalog | None:
+        """The skills as they are now; None while the router is not open yet."""
+        try:
+            return self.router.catalog
+        except RuntimeError:
+            return None
+
+    async def route(self, asked: RouteArguments) -> RoutingResult:
+        """Decide which skills to load for a request."""
+        history = [
+            turn if isinstance(turn, str) else Turn(turn.role, turn.text) for turn in asked.history
+        ]
+        return await self.router.route(
+            asked.request,
+            available_skills=asked.available_skills,
+            history=history,
+            scope=asked.scope,
+            use_semantic_cache=asked.use_semantic_cache,
+        )
+
+    async def find(self, asked: FindArguments) -> FoundSkills:
+        """Rank skills for a query; decides nothing."""
+        catalog = (await self.router.open()).catalog  # the one that is searched, see discover
+        found = await self.router.discover(
+            asked.query, limit=asked.limit, installed_only=asked.installed_only
+        )
+        return FoundSkills(
+            catalog_version=catalog.version,
+            skills=[
+                FoundSkill(
+                    name=skill.name,
+                    description=skill.description,
+                    installed=skill.installed,
+                    url=skill.url,
+                    score=skill.match.score,
+                    reason=skill.reason,
+                    why=Why(
+                        terms=list(skill.match.terms),
+                        lexical=skill.match.lexical,
+                        latent=skill.match.latent,
+                        cosine=skill.match.cosine,
+                    ),
+                )
+                for skill in found
+            ],
+        )
+
+    async def load(self, asked: LoadArguments) -> LoadedSkill:
+        """A skill's instructions and the paths of its other files.
+
+        The text is the catalog's and not the file's: the file may be half-written at the moment.
+        """
+        catalog = (await self.router.open()).catalog
+        skill = catalog.skills.get(asked.name)
+        if skill is None or skill.disable_model_invocation:
+            close = difflib.get_close_matches(asked.name[:MAX_KEPT_NAME], offered_names(catalog))
+            raise UnknownSkill(asked.name[:MAX_KEPT_NAME], tuple(close))
+        folder, note = skill.path.parent, None
+        try:
+            paths = list(await asyncio.to_thread(list_files, folder))
+        except NotServed as error:
+            paths, note = [], f"the files are not listed: {error}"
+        return LoadedSkill(
+            name=skill.name,
+            description=skill.description,
+            instructions=skill.body,
+            folder=_shown(folder),
+            uri=uri_of(skill.name),
+            resources=[path for path in paths if path != SKILL_FILE],
+            note=note,
+        )
+
+    async def feedback(self, asked: FeedbackArguments) -> Noted:
+        """Say what an earlier answer should have been; the router learns from it."""
+        await self.router.feedback(asked.id, asked.skills, right=asked.right)
+        return Noted(id=asked.id)
+
+    async def status(self, _asked: NoArguments) -> RouterStatus:
+        """Which skills are loaded or faulty, and the state of caches, encoder and LLMs."""
+        router = self.router
+        installed = await router.open()
+        catalog = installed.catalog
+        return RouterStatus(
+            version=package_version(),
+            catalog_version=catalog.version,
+            skills=SkillCounts(
+                routable=len(catalog.routable),
+                hidden=len(catalog.skills) - len(catalog.routable),
+                shadowed=len(catalog.shadowed),
+                not_loaded=len(catalog.failures),
+            ),
+            watching=router.manager.report().watch.mode.value,
+            failures=[
+                Failure(path=_shown(failure.path), line=failure.line, reason=failure.message)
+                for failure in catalog.failures[:MAX_FAILURES]
+            ],
+            caches={
+                "fuzzy": CacheStatus(**asdict(router.fuzzy.stats)),
+                "exact": CacheStatus(**asdict(router.exact.stats)),
+            },
+            encoder=_encoder_name(installed.encoder),
+            models=[Model(provider=model.provider, model=model.model) for model in router.models],
+        )
+
+    async def learning(self, _asked: NoArguments) -> dict[str, Any]:
+        """The evidence, the local model, the account of the error bound, the calibrations."""
+        await self.router.open()
+        return self.router.learner.status()
+
+
+def offered_names(catalog: Catalog) -> tuple[str, ...]:
+    """The skills that may be loaded."""
+    return tuple(skill.name for skill in catalog.routable)
+
+
+def _encoder_name(identity: str) -> str:
+    """Its kind and its model. What stands between may be an address, with a key in it."""
+    kind, *_, model = identity.split("/")
+    return f"{kind} {model}"
+
+
+def _shown(path: Path) -> str:
+    """The path with escapes for bytes that are no UTF-8, which JSON cannot carry."""
+    return str(path).encode("utf-8", "backslashreplace").decode()

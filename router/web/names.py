@@ -1,0 +1,100 @@
+"""Under which host names a server may be addressed.
+
+A web page can make its visitor's browser send requests to this machine, under a host name that its
+author controls (DNS rebinding). So the ``Host`` and ``Origin`` headers must name a host that the
+server is known by. Names are compared whole and without case; any port is fine.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+
+from router.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+_LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
+_ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - refused unless asked for and guarded
+_HOST: Final = re.compile(r"(\[[0-9a-fA-F:.]{2,45}\]|[^\s:/@\[\]]{1,255})(?::\d{1,5})?")
+_ORIGIN: Final = re.compile(r"https?://(.{1,300})", re.IGNORECASE)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a host."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def served_names(
+    host: str, *, allowed: Sequence[str], guarded: bool, guard: str
+) -> tuple[str, ...]:
+    """The host names that requests may be addressed to, without ports.
+
+    Args:
+        host: the address that the server listens on.
+        allowed: further names, such as a proxy's.
+        guarded: whether clients must show a key or a token.
+        guard: how the user can see to that; a part of the error's text.
+
+    Raises:
+        ConfigurationError: other machines can reach the host and it is not guarded, or nobody can
+            know by which name they do.
+    """
+    if is_loopback(host):
+        return (*_LOOPBACK_NAMES, *allowed)
+    if not guarded:
+        raise ConfigurationError(
+            f"other machines can reach {host}: {guard}, or listen on 127.0.0.1"
+        )
+    if host in _ANY_ADDRESS:
+        if not allowed:
+            raise ConfigurationError(
+                f"{host} is no name that clients use: name those that they do (--allow-host)"
+            )
+        return tuple(allowed)
+    return (f"[{host}]" if ":" in host else host, *allowed)
+
+
+class NamesChecked:
+    """Lets requests through whose ``Host`` and ``Origin`` name this server."""
+
+    def __init__(self, app: ASGIApp, names: Sequence[str]) -> None:
+        """``names`` as ``served_names`` gives them."""
+        self._app = app
+        self._names = frozenset(name.lower() for name in names)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            refusal = None
+            if not self._is_ours(headers.get("host", "")):
+                refusal = PlainTextResponse("the Host header names another server", 421)
+            elif (origin := headers.get("origin")) and not self._is_our_origin(origin):
+                refusal = PlainTextResponse("the Origin header names another site", 403)
+            if refusal is not None:
+                await refusal(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _is_ours(self, host: str) -> bool:
+        found = _HOST.fullmatch(host)
+        return found is not None and found[1].lower() in self._names
+
+    def _is_our_origin(self, origin: str) -> bool:
+        found = _ORIGIN.fullmatch(origin)
+        return found is not None and self._is_ours(found[1])
+
+
+def bearer_token(headers: Headers) -> str | None:
+    """The token of an ``Authorization: Bearer`` header; the scheme's case does not matter."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None

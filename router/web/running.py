@@ -1,0 +1,85 @@
+"""Listening, and stopping in order: what is under way is finished, then the process ends."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from router.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+MAX_HEADER_BYTES: Final = 32 * 1024
+"""Of a request's first line and headers together."""
+IDLE_SECONDS: Final = 5
+"""An idle connection is closed after so long."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens; port 0 takes a free one.
+
+    Raises:
+        ConfigurationError: the address cannot be listened on.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot listen on {host}, port {port}: {error.strerror or error}"
+        ) from error
+
+
+def address_of(listening: socket.socket) -> str:
+    """The address of a listening socket, as it stands in a URL."""
+    host, port = listening.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+async def run(
+    app: ASGIApp,
+    listening: socket.socket,
+    *,
+    drain_seconds: float,
+    started: Callable[[], None] = lambda: None,
+    stopping: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve until the process is told to stop. Call it in the main thread, which gets the signals.
+
+    Args:
+        app: the ASGI application.
+        listening: as ``listen`` gives it; it is closed at the end.
+        drain_seconds: how long requests under way may take once the process is told to stop.
+        started: is called once clients can connect.
+        stopping: is called when the process is told to stop; it ends streams, which would not end
+            by themselves.
+    """
+    import uvicorn
+
+    class Running(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            started()
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            stopping()
+            await super().shutdown(sockets)
+
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        ws="none",
+        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+        timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=max(1, round(drain_seconds)),
+    )
+    running = Running(config)
+    # uvicorn handles signals while it runs, and raises them again when it has stopped; SIGTERM
+    # would then end the process before the router is closed.
+    signal.signal(signal.SIGTERM, lambda *_: setattr(running, "should_exit", True))
+    await running.serve(sockets=[listening])
