@@ -29,6 +29,8 @@ FLOORS = (
         "loop_thread",
         "database",
         "private_files",
+        "version",
+        "web",
     ),
     ("skills", "events"),
     ("retrieval", "llm"),
@@ -38,7 +40,8 @@ FLOORS = (
     ("runtime",),
     ("router",),
     ("sync",),
-    ("evaluation", "mcp"),
+    ("evaluation", "service"),
+    ("mcp",),
     ("cli",),
 )
 FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floor}

@@ -129,7 +129,7 @@ async def _serve_stdio(
 ) -> None:
     from router.mcp.stdio import serve_stdio, stdio_streams
 
-    async with stdio_streams(greeting) as streams, _serving(folders, settings) as server:
+    async with _serving(folders, settings) as server, stdio_streams(greeting) as streams:
         await serve_stdio(server, streams)
 
 

@@ -53,7 +53,7 @@ class Greeting:
 
     Attributes:
         file: the rest of standard input.
-        first: the first line; empty when standard input is at its end.
+        first: the first line; empty when none has been read yet, or when there is none.
         answered: the id of the request in it, if it was answered here.
     """
 
@@ -65,12 +65,17 @@ class Greeting:
 def greet(*, memory: bool) -> Greeting:
     """Wait for the first line of standard input, and answer it if it is a greeting.
 
+    Somebody who starts the server at a terminal sends nothing, and wants to see what is wrong with
+    the settings or the skills: there is no waiting then.
+
     Args:
         memory: whether the server has the tools of memory.
     """
     # A file object of its own: the interpreter closes sys.stdin when it ends, and aborts when a
     # thread is reading from it.
     file = os.fdopen(os.dup(sys.stdin.fileno()), "rb", closefd=False)
+    if file.isatty():
+        return Greeting(file, b"", None)
     first = bounded_line(file)
     message = _request(first)
     result = None if message is None else answer_to(message, memory=memory)

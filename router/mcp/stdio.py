@@ -13,7 +13,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import CancelledError
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import anyio
@@ -46,7 +46,9 @@ async def stdio_streams(greeting: Greeting) -> AsyncIterator[Streams]:
     """The streams to and from the client, until it closes standard input. While they are open,
     whatever this process prints goes to standard error."""
     lines = cast("anyio.AsyncFile[str]", _Lines(greeting))  # the SDK only iterates over it
-    async with stdio_server(stdin=lines) as (incoming, outgoing):
+    async with AsyncExitStack() as last, stdio_server(stdin=lines) as (incoming, outgoing):
+        # Only after the SDK's reader has ended: it fails when nobody can take what it has read.
+        last.push_async_callback(incoming.aclose)
         to_server, requests = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         from_server, answers = anyio.create_memory_object_stream[SessionMessage](0)
         async with anyio.create_task_group() as reading:
@@ -71,7 +73,7 @@ async def _pass_requests(
 ) -> None:
     """Pass messages on; answer what is none."""
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the server has stopped
-        async with incoming, to_server:
+        async with to_server:
             async for item in incoming:
                 fault = _fault(item)
                 if fault is None:
@@ -90,8 +92,11 @@ async def _pass_answers(
     async with answers, outgoing:  # the SDK ends when nobody can write any more
         async for answer in answers:
             message = answer.message
-            is_answer = isinstance(message, types.JSONRPCResponse | types.JSONRPCError)
-            if waiting is not None and is_answer and message.id == waiting:
+            if (
+                waiting is not None
+                and isinstance(message, types.JSONRPCResponse | types.JSONRPCError)
+                and message.id == waiting
+            ):
                 waiting = None
                 continue
             await outgoing.send(answer)
@@ -130,7 +135,7 @@ class _Lines:
         return line.decode("utf-8", "replace")
 
     def _read(self) -> None:
-        line = self._greeting.first
+        line = self._greeting.first or bounded_line(self._greeting.file)
         while True:
             put = self._ready.put(line)
             try:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
 import mcp_types as types
 
 from router.result import RoutingResult
-from router.service.schemas import output_schema
-from router.service.shapes import Arguments, RouteArguments, adapter_of, routed
+from router.service.schemas import adapter_of, output_schema
+from router.service.shapes import Arguments, RouteArguments, routed
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Tool:
     title: str
     description: str
     arguments: type[Arguments]
-    output: type[Any]
+    output: Hashable
     run: Callable[[Any], Awaitable[Any]]
     text: Callable[[Any], str] | None = None
     read_only: bool = True
@@ -41,7 +41,7 @@ class Tool:
             title=self.title,
             description=self.description,
             input_schema=schema,
-            output_schema=output_schema(adapter_of(self.output)),
+            output_schema=output_schema(self.output),
             annotations=types.ToolAnnotations(
                 read_only_hint=self.read_only,
                 destructive_hint=not self.read_only,

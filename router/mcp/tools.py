@@ -61,6 +61,10 @@ class Tools:
         """The tools as they are now. ``load_skill`` names the skills, so its schema changes with
         them; it is not there without any. While the skills are being read nothing is known of them,
         and clients are told when that has ended."""
+        return types.ListToolsResult(tools=self.advertised())
+
+    def advertised(self) -> list[types.Tool]:
+        """The tools as clients see them now."""
         catalog = self._service.catalog
         tools = []
         for tool in self._tools.values():
@@ -72,7 +76,7 @@ class Tools:
                     name = {**schema["properties"]["name"], "enum": list(names)}
                     schema = {**schema, "properties": {"name": name}}
             tools.append(tool.advertised(schema))
-        return types.ListToolsResult(tools=tools)
+        return tools
 
     async def call_tool(
         self, _context: object, params: types.CallToolRequestParams

@@ -7,9 +7,9 @@ caller has already, or gets elsewhere in the same answer.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, WithJsonSchema
 
 from router.memory.contexts.assembler import MAX_BUDGET_TOKENS
 from router.memory.layers import WRITABLE
@@ -76,11 +76,12 @@ class SaveArguments(ScopedArguments):
         "is made, and nothing is replaced.",
     )
     tags: list[str] = Field([], max_length=MAX_TAGS)
-    layer: str | None = Field(
-        None,
-        json_schema_extra={"enum": [*WRITABLE, None]},
-        description="Left out, a memory file of the project is written, for its people to read "
-        "too. The arguments below, and the scope, need a layer.",
+    layer: Annotated[str, WithJsonSchema({"type": "string", "enum": list(WRITABLE)})] | None = (
+        Field(
+            None,
+            description="Left out, a memory file of the project is written, for its people to read "
+            "too. The arguments below, and the scope, need a layer.",
+        )
     )
     type: str | None = Field(None, description="Such as fact, event, decision, task.")
     created: datetime | None = Field(None, description="When it happened; now if left out.")

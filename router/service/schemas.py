@@ -9,14 +9,14 @@ the pydantic models check what arrives, and they refuse unknown arguments.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, cast
 
+from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel, TypeAdapter
+from router.result import RoutingResult
 
 INPUT_KEYWORDS: Final = frozenset(
     (
@@ -52,9 +52,23 @@ def input_schema(arguments: type[BaseModel]) -> dict[str, Any]:
     return {**portable, "properties": portable.get("properties", {})}
 
 
-def output_schema(answer: TypeAdapter[Any]) -> dict[str, Any]:
-    """The schema of a tool's structured answer."""
-    schema = answer.json_schema(schema_generator=_Untitled, mode="serialization")
+@cache
+def adapter_of(answer: Hashable) -> TypeAdapter[Any]:
+    """What turns an answer of this type into JSON."""
+    made: TypeAdapter[Any] = TypeAdapter(cast("type[Any]", answer))
+    return made
+
+
+@cache
+def output_schema(answer: Hashable) -> dict[str, Any]:
+    """The schema of an answer of this type. It is shared: copy it to change it."""
+    schema = adapter_of(answer).json_schema(schema_generator=_Untitled, mode="serialization")
+    if answer is RoutingResult:  # as ``routed`` of router/service/shapes.py gives it
+        schema["properties"]["question"] = {
+            "type": "string",
+            "description": "What to ask the user when the decision is clarify; else empty.",
+        }
+        schema["required"] = [*(n for n in schema["required"] if n != "trace"), "question"]
     cleaned: dict[str, Any] = _without(schema, _OUTPUT_DROPPED)
     return cleaned
 

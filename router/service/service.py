@@ -116,6 +116,8 @@ class Service:
             raise UnknownSkill(asked.name[:MAX_KEPT_NAME], tuple(close))
         folder, note = skill.path.parent, None
         try:
+            if not skill.has_file:
+                raise NotServed("the skill is held in memory")
             paths = list(await asyncio.to_thread(list_files, folder))
         except NotServed as error:
             paths, note = [], f"the files are not listed: {error}"
@@ -146,12 +148,12 @@ class Service:
                 routable=len(catalog.routable),
                 hidden=len(catalog.skills) - len(catalog.routable),
                 shadowed=len(catalog.shadowed),
-                not_loaded=len(catalog.failures),
+                not_loaded=len(catalog.left_out),
             ),
             watching=router.manager.report().watch.mode.value,
             failures=[
                 Failure(path=_shown(failure.path), line=failure.line, reason=failure.message)
-                for failure in catalog.failures[:MAX_FAILURES]
+                for failure in catalog.left_out[:MAX_FAILURES]
             ],
             caches={
                 "fuzzy": CacheStatus(**asdict(router.fuzzy.stats)),

@@ -6,10 +6,9 @@ description of a field is written once and read by people and by models.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, WithJsonSchema, model_validator
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
 from router.request import MAX_HISTORY_TURNS, MAX_REQUEST_CHARACTERS, MAX_SCOPE_CHARACTERS
 from router.result import RoutingResult
@@ -195,31 +194,9 @@ class RouterStatus(BaseModel):
     models: list[Model] = Field(description="LLMs in the order in which they are asked.")
 
 
-class RoutedAdapter(TypeAdapter[RoutingResult]):
-    """Describes what ``RoutingResult.to_dict`` gives, where the trace may have been left out."""
-
-    def __init__(self) -> None:
-        super().__init__(RoutingResult)
-
-    def json_schema(self, **options: Any) -> dict[str, Any]:
-        schema = super().json_schema(**options)
-        schema["properties"]["question"] = {
-            "type": "string",
-            "description": "What to ask the user when the decision is clarify; else empty.",
-        }
-        schema["required"] = [*(n for n in schema["required"] if n != "trace"), "question"]
-        return schema
-
-
 def routed(result: RoutingResult, *, trace: bool) -> dict[str, Any]:
     """A routing result as it travels. A model pays for every token and needs no trace."""
     full = result.to_dict()
     if not trace:
         del full["trace"]
     return full
-
-
-@cache
-def adapter_of(shape: type[Any]) -> TypeAdapter[Any]:
-    """What turns an answer of this shape into JSON, and describes it."""
-    return RoutedAdapter() if shape is RoutingResult else TypeAdapter(shape)

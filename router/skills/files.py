@@ -140,10 +140,15 @@ def list_folder(folder: Path, parts: Sequence[str]) -> tuple[Entry, ...]:
 
 
 def _real_path(folder: Path, parts: Sequence[str]) -> Path:
-    """The path without links; NotServed when there was one below the folder."""
+    """The path without links; NotServed when there was one below the folder, or when a part of it
+    is none that a client may see."""
     base = folder.resolve(strict=True)
     wanted = base.joinpath(*parts)
-    if not wanted.is_relative_to(base) or wanted.resolve(strict=True) != wanted:
+    if (
+        not all(map(_is_served, parts))
+        or not wanted.is_relative_to(base)
+        or wanted.resolve(strict=True) != wanted
+    ):
         raise NotServed(f"there is nothing at {'/'.join(parts)!r}")
     return wanted
 

@@ -22,11 +22,12 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import router
-from router.mcp.http import http_app, served_names
+from router.mcp.http import http_app
 from router.mcp.server import SkillServer
 from router.retrieval.encoders import Encoder, build_encoder
 from router.router import SemanticRouter
 from router.settings import Settings
+from router.web.names import served_names
 
 SaveSkill: TypeAlias = Callable[..., Path]
 Connect: TypeAlias = Callable[..., AbstractAsyncContextManager[Client]]
@@ -189,7 +190,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory, encoder: Encoder) -> Iterat
     async def serve() -> None:
         async with SemanticRouter(settings, roots=[skills], encoder=encoder) as opened:
             made = SkillServer(opened)
-            names = served_names("127.0.0.1", allowed=(), token=None)
+            names = served_names("127.0.0.1", allowed=(), guarded=False, guard="")
             running.extend(
                 _uvicorn(http_app(made, names=names, token=token))
                 for token in (None, "right-token")
@@ -227,7 +228,7 @@ def live(
 
     @asynccontextmanager
     async def over_http(mode: str, **options: Any) -> AsyncIterator[Client]:
-        names = served_names("127.0.0.1", allowed=(), token=None)
+        names = served_names("127.0.0.1", allowed=(), guarded=False, guard="")
         app = _StreamSeen(http_app(server, names=names, token=None))
         running = _uvicorn(app)
         opened.manager.observers.add(server)

@@ -6,24 +6,30 @@ import asyncio
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import httpx2
 import pytest
+import uvicorn
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import Receive, Scope, Send
 from typer.testing import CliRunner
 
 from router.cli.app import app
-from router.errors import ConfigurationError
-from router.mcp.http import is_loopback, served_names
+from router.mcp.http import LongMessagesAnswered, SessionsBounded, http_app
+from router.mcp.lines import MAX_MESSAGE_BYTES
+from router.mcp.server import SkillServer
 
 NEWER = {"MCP-Protocol-Version": "2026-07-28"}
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -72,12 +78,16 @@ def post(
     [
         ({}, 200),
         ({"Host": "localhost:80"}, 200),
+        ({"Host": "LOCALHOST:80"}, 200),
+        ({"Host": "localhost:evil.com"}, 421),
         ({"Host": "[::1]:80"}, 200),
         ({"Host": "127.0.0.1"}, 200),
         ({"Host": "evil.example"}, 421),
         ({"Host": "127.0.0.1.evil.example:80"}, 421),
         ({"Origin": "http://localhost:6274"}, 200),
         ({"Origin": "https://127.0.0.1"}, 200),
+        ({"Origin": "http://LocalHost:6274"}, 200),
+        ({"Origin": "http://localhost:evil.com"}, 403),
         ({"Origin": "http://evil.example"}, 403),
         ({"Origin": "http://localhost.evil.example"}, 403),
         ({"Origin": "null"}, 403),
@@ -100,6 +110,7 @@ def test_only_this_machine_s_names_are_served(
         ("Basic right-token", 401),
         ("Bearer right-token ü", 401),
         ("Bearer right-token", 200),
+        ("bearer right-token", 200),
     ],
 )
 def test_the_token_is_required_where_one_is_set(
@@ -156,6 +167,88 @@ def test_a_huge_body_is_refused(shared: Any, newer: bool) -> None:
 
 
 @GENERATIONS
+def test_a_huge_message_is_answered_by_its_id(shared: Any, newer: bool) -> None:
+    message = {"method": "x", "params": "y" * MAX_MESSAGE_BYTES, "jsonrpc": "2.0", "id": "a"}
+    answer = post(shared.url, json.dumps(message).encode(), newer=newer)
+    assert answer.status_code == 200
+    assert answer.json()["id"] == "a"
+    assert answer.json()["error"]["code"] == -32600
+
+
+async def test_nothing_is_read_of_a_message_beyond_the_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("router.mcp.http.MAX_MESSAGE_BYTES", 10)
+    monkeypatch.setattr("router.mcp.http.MAX_READ_BYTES", 100)
+    read = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal read
+        while True:
+            read += 1
+            yield b'{"id": 1, "x": "'
+
+    app = LongMessagesAnswered(PlainTextResponse("fine"))
+    transport = httpx2.ASGITransport(app=app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        assert (await client.post("/", content=endless())).status_code == 413
+    assert read < 20
+
+
+async def test_abandoned_sessions_give_way_to_new_ones_and_busy_ones_stay() -> None:
+    ended: list[str] = []
+    held, release = asyncio.Event(), asyncio.Event()
+    given = iter("abcdef")
+
+    async def sessions(scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        session = request.headers.get("mcp-session-id")
+        if request.method == "DELETE":
+            ended.append(session or "")
+        elif request.method == "GET":
+            held.set()
+            await release.wait()
+        new = {} if session else {"mcp-session-id": next(given)}
+        await Response(headers=new)(scope, receive, send)
+
+    transport = httpx2.ASGITransport(app=SessionsBounded(sessions, 3))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        for _ in range(3):
+            await client.post("/")
+        busy = asyncio.create_task(client.get("/", headers={"mcp-session-id": "a"}))
+        await held.wait()
+        await client.post("/", headers={"mcp-session-id": "b"})  # now c is idle for longest
+        await client.post("/")
+        assert ended == ["c"]
+        await client.post("/")
+        assert ended == ["c", "b"]
+        release.set()
+        await busy
+        await client.delete("/", headers={"mcp-session-id": "d"})
+        await client.post("/")  # a place is free
+        assert ended == ["c", "b", "d"]
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_clients_come_in_when_sessions_were_left_behind(
+    server: SkillServer, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("router.mcp.http.MAX_SESSIONS", 2)
+    app = http_app(server, names=["127.0.0.1"], token=None)
+    config = uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=1)
+    running = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
+        serving = asyncio.create_task(running.serve(sockets=[listening]))
+        for _ in range(5):
+            assert (await asyncio.to_thread(post, url)).status_code == 200
+        async with Client(url, mode=mode) as client:
+            assert not (await client.call_tool("load_skill", {"name": "git"})).is_error
+        running.should_exit = True
+        await serving
+
+
+@GENERATIONS
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded"])
 def test_another_content_type_is_refused(shared: Any, newer: bool, kind: str) -> None:
     answer = post(shared.url, newer=newer, headers={"Content-Type": kind})
@@ -193,56 +286,6 @@ async def test_the_server_goes_on_after_malformed_messages(shared: Any) -> None:
         await asyncio.to_thread(post, shared.url, body)
     async with Client(shared.url) as client:
         assert not (await client.call_tool("load_skill", {"name": "git"})).is_error
-
-
-@pytest.mark.parametrize(
-    ("host", "allowed", "token", "names"),
-    [
-        ("127.0.0.1", (), None, ("127.0.0.1", "localhost", "[::1]")),
-        ("localhost", ("box.example",), None, ("127.0.0.1", "localhost", "[::1]", "box.example")),
-        ("192.0.2.1", (), "t", ("192.0.2.1",)),
-        ("2001:db8::1", ("box.example",), "t", ("[2001:db8::1]", "box.example")),
-        ("0.0.0.0", ("box.example",), "t", ("box.example",)),  # noqa: S104 - is the case
-    ],
-)
-def test_the_names_follow_from_the_address(
-    host: str, allowed: tuple[str, ...], token: str | None, names: tuple[str, ...]
-) -> None:
-    assert served_names(host, allowed=allowed, token=token) == names
-
-
-@pytest.mark.parametrize(
-    ("host", "token", "said"),
-    [
-        ("0.0.0.0", None, "--token-env"),  # noqa: S104 - is the case
-        ("192.0.2.1", None, "--token-env"),
-        ("box.example", None, "--token-env"),
-        ("0.0.0.0", "t", "--allow-host"),  # noqa: S104 - is the case
-        ("::", "t", "--allow-host"),
-    ],
-)
-def test_an_open_address_without_its_guards_is_refused(
-    host: str, token: str | None, said: str
-) -> None:
-    with pytest.raises(ConfigurationError, match=said):
-        served_names(host, allowed=(), token=token)
-
-
-@pytest.mark.parametrize(
-    ("host", "loopback"),
-    [
-        ("127.0.0.1", True),
-        ("127.8.9.1", True),
-        ("::1", True),
-        ("localhost", True),
-        ("0.0.0.0", False),  # noqa: S104 - is the case
-        ("10.0.0.1", False),
-        ("localhost.example", False),
-        ("", False),
-    ],
-)
-def test_which_hosts_are_loopback(host: str, loopback: bool) -> None:
-    assert is_loopback(host) is loopback
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ async def test_the_tools_are_advertised_with_schemas_and_honest_annotations(
         assert notes.idempotent_hint is not writes
         assert tools[name].output_schema is not None
         assert "$defs" not in json.dumps(tools[name].input_schema)
-    layer = tools["save_memory"].input_schema["properties"]["layer"]
+    layer = tools["save_memory"].input_schema["properties"]["layer"]["anyOf"][0]
     assert "prospective" in layer["enum"]
     assert "meta" not in layer["enum"]
 

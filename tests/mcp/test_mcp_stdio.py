@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from router.cli.app import app
-from router.mcp.server import MAX_MESSAGE_BYTES
+from router.mcp.lines import MAX_MESSAGE_BYTES
 
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -79,6 +77,10 @@ def test_faulty_lines_are_answered_and_the_session_goes_on(process: Server) -> N
     assert process.ask(unknown)["error"]["code"] == -32601
     bad = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": 5}}
     assert process.ask(bad)["error"]["code"] == -32602
+    long = {"method": "x", "params": "y" * MAX_MESSAGE_BYTES, "jsonrpc": "2.0", "id": 4}
+    answer = process.ask(long)
+    assert (answer["id"], answer["error"]["code"]) == (4, -32600)
+    assert "4,194,304 bytes" in answer["error"]["message"]
     assert process.end() == (0, b"", b"")  # closing its input ends it
 
 
@@ -93,12 +95,13 @@ def test_an_interrupt_ends_the_server_while_it_waits_for_input(process: Server) 
 def test_what_a_library_prints_does_not_reach_the_client() -> None:
     code = (
         "import asyncio, os\n"
+        "from router.mcp.hello import greet\n"
         "from router.mcp.server import SkillServer\n"
         "from router.mcp.stdio import serve_stdio, stdio_streams\n"
         "from router.router import SemanticRouter\n"
         "async def main():\n"
         "    server = SkillServer(SemanticRouter())\n"
-        "    async with stdio_streams() as streams:\n"
+        "    async with stdio_streams(greet(memory=False)) as streams:\n"
         "        print('printed', flush=True)\n"
         "        os.write(1, b'written')\n"
         "        await serve_stdio(server, streams)\n"
@@ -110,7 +113,8 @@ def test_what_a_library_prints_does_not_reach_the_client() -> None:
 
 
 def test_a_fault_at_the_start_is_one_line_on_standard_error() -> None:
-    result = CliRunner().invoke(app, ["mcp", "--skills", "no-such-folder"])
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith("error: the skills folder no-such-folder does not exist")
-    assert result.stderr.count("\n") == 1
+    server = Server("-m", "router", "mcp", "--skills", "no-such-folder")
+    code, output, errors = server.end()
+    assert (code, output) == (2, b"")
+    assert errors.startswith(b"error: the skills folder no-such-folder does not exist")
+    assert errors.count(b"\n") == 1

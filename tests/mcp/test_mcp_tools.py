@@ -37,20 +37,29 @@ def text_of(result: CallToolResult) -> str:
     return content.text
 
 
-async def test_route_gives_the_whole_result_and_a_brief_text(shared: Any) -> None:
+def result_of(answer: CallToolResult) -> RoutingResult:
+    assert answer.structured_content is not None
+    return RoutingResult.from_dict({**answer.structured_content, "trace": []})
+
+
+async def test_route_gives_the_result_without_its_trace(shared: Any) -> None:
     answer = await call(shared.url, "route", request="commit and push my branch")
-    result = RoutingResult.from_dict(answer.structured_content)
+    result = result_of(answer)
     assert result.selected_skills == ("git",)
-    assert len(result.trace) == 4
-    brief = json.loads(text_of(answer))
-    assert brief == {k: v for k, v in result.to_dict().items() if k != "trace"}
+    assert "trace" not in answer.structured_content
+    assert json.loads(text_of(answer)) == answer.structured_content
+
+
+async def test_route_gives_the_trace_to_those_who_ask_for_it(shared: Any) -> None:
+    answer = await call(shared.url, "route", request="commit and push my branch", trace=True)
+    assert len(RoutingResult.from_dict(answer.structured_content).trace) == 4
 
 
 async def test_route_chooses_among_the_available_skills(shared: Any) -> None:
     answer = await call(
         shared.url, "route", request="commit and push my branch", available_skills=["testing"]
     )
-    result = RoutingResult.from_dict(answer.structured_content)
+    result = result_of(answer)
     assert "git" not in (*result.selected_skills, *result.suggested_skills)
 
 
@@ -134,6 +143,34 @@ async def test_the_enum_names_the_routable_skills(shared: Any) -> None:
     assert "$defs" not in json.dumps([tool.input_schema for tool in tools.values()])
 
 
+async def test_the_enum_is_left_out_when_there_are_many_skills(
+    opened: SemanticRouter, server: SkillServer, save: SaveSkill
+) -> None:
+    for number in range(48):
+        save(f"skill-{number}", f"Does the task {number}.")
+    await opened.reload()
+    assert len(opened.catalog.routable) == 50
+    for more in (False, True):
+        if more:
+            save("one-more", "Does another task.")
+            await opened.reload()
+        async with Client(server.protocol) as client:
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        name = tools["load_skill"].input_schema["properties"]["name"]
+        assert ("enum" in name) is not more
+
+
+async def test_feedback_corrects_an_answer(server: SkillServer) -> None:
+    asked = "commit and push my branch"
+    routed = await call(server, "route", request=asked)
+    noted = await call(
+        server, "give_feedback", id=routed.structured_content["id"], skills=["testing"]
+    )
+    assert noted.structured_content == {"id": routed.structured_content["id"]}
+    corrected = await call(server, "route", request=asked)
+    assert corrected.structured_content["selected_skills"] == ["testing"]
+
+
 async def test_the_status_counts_skills_and_reports_failures(
     server: SkillServer, opened: SemanticRouter, skills: Path
 ) -> None:
@@ -204,6 +241,8 @@ async def test_the_status_names_the_models_and_shows_no_secret(
         ("load_skill", {"name": "secret"}, "no skill named 'secret'"),
         ("load_skill", {"name": "secre"}, "no skill named 'secre'"),
         ("load_skill", {"name": "../git"}, "no skill named '../git'"),
+        ("give_feedback", {"id": "no-such-answer", "right": True}, "feedback: "),
+        ("give_feedback", {"id": "x" * 201, "right": True}, "id: String should have at most"),
         ("router_status", {"verbose": True}, "verbose: Extra inputs are not permitted"),
     ],
 )

@@ -47,6 +47,7 @@ class Inbox:
 
 
 async def skill_enum(client: Client) -> list[str]:
+    await client.call_tool("router_status", {})  # waits until the skills are read
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     names: list[str] = tools["load_skill"].input_schema["properties"]["name"]["enum"]
     return names
@@ -61,9 +62,10 @@ async def test_every_tool_and_resource_answers(
         assert client.protocol_version == protocol
         assert client.instructions is not None
         assert "`route`" in client.instructions
+        await client.call_tool("router_status", {})  # waits until the skills are read
         tools = [tool.name for tool in (await client.list_tools()).tools]
         # Those of memory follow where the server has one; they have tests of their own.
-        assert tools[:4] == ["route", "find_skills", "load_skill", "router_status"]
+        assert tools[:4] == ["route", "find_skills", "load_skill", "give_feedback"]
         arguments: dict[str, dict[str, Any]] = {
             "route": {"request": "commit and push my branch", "history": ["hello"], "scope": "me"},
             "find_skills": {"query": "flaky pytest", "limit": 1},
@@ -97,9 +99,10 @@ async def test_a_saved_skill_reaches_newer_clients(
         async with client.listen(tools_list_changed=True, resources_list_changed=True) as changes:
             save("docker", "Builds container images.")
             async with asyncio.timeout(SECONDS):
-                assert await anext(changes) == ToolsListChanged()
-                assert await anext(changes) == ResourcesListChanged()
-            assert await skill_enum(client) == ["docker", "git", "testing"]
+                # The end of the first reading of the skills may be announced before.
+                while await skill_enum(client) != ["docker", "git", "testing"]:
+                    assert await anext(changes) == ToolsListChanged()
+                    assert await anext(changes) == ResourcesListChanged()
             assert len((await client.list_resources()).resources) == 3
 
 
@@ -111,9 +114,9 @@ async def test_a_saved_skill_reaches_older_clients(
     async with live(transport, "legacy", message_handler=inbox) as client:
         assert await skill_enum(client) == ["git", "testing"]
         save("docker", "Builds container images.")
-        assert await inbox.next() == "notifications/tools/list_changed"
-        assert await inbox.next() == "notifications/resources/list_changed"
-        assert await skill_enum(client) == ["docker", "git", "testing"]
+        while await skill_enum(client) != ["docker", "git", "testing"]:
+            assert await inbox.next() == "notifications/tools/list_changed"
+            assert await inbox.next() == "notifications/resources/list_changed"
         assert len((await client.list_resources()).resources) == 3
 
 
@@ -197,6 +200,6 @@ async def test_load_skill_goes_with_the_last_skill(
             os.unlink(skills / name / "SKILL.md")  # noqa: PTH108 - beside the other removals
         await server.on_catalog_change(await opened.reload())
         names = [tool.name for tool in (await client.list_tools()).tools]
-        assert names == ["route", "find_skills", "router_status"]
+        assert names == ["route", "find_skills", "give_feedback", "router_status"]
         routed = await client.call_tool("route", {"request": "commit my changes"})
     assert routed.structured_content["decision"] == "abstain"

@@ -14,8 +14,9 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from router.mcp import skills_extension
+from router.mcp.hello import SKILLS_EXTENSION
 from router.mcp.server import SkillServer
-from router.mcp.skills_extension import EXTENSION, skill_entry
+from router.mcp.skills_extension import skill_entry
 from router.router import SemanticRouter
 from router.skills.catalog import load_catalog
 
@@ -49,7 +50,7 @@ def entry_of(root: Path, name: str) -> dict[str, Any]:
 async def test_the_extension_is_announced(shared: Any) -> None:
     async with Client(shared.url) as client:
         discovered = await client.session.send_discover("2026-07-28")
-    assert discovered["capabilities"]["extensions"] == {EXTENSION: {"directoryRead": True}}
+    assert discovered["capabilities"]["extensions"] == {SKILLS_EXTENSION: {"directoryRead": True}}
 
 
 async def test_every_file_of_a_skill_is_listed_with_its_digest(shared: Any) -> None:

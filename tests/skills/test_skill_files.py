@@ -174,3 +174,58 @@ def test_folders_that_are_too_deep_are_refused(folder: Path) -> None:
     deep.mkdir(parents=True)
     with pytest.raises(NotServed, match="nested more than 16 deep"):
         list_files(folder)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "id_rsa",
+        "id_ed25519.pub",
+        "credentials.json",
+        "aws-credentials",
+        "client_secret.json",
+        "client_secret_123.json",
+        "service-account.json",
+        "secrets.yaml",
+        "token.txt",
+        "access_token",
+        "api-key.txt",
+        "server.pem",
+        "private.KEY",
+        "store.p12",
+        "prod.env",
+        "terraform.tfstate",
+        "kubeconfig",
+        "passwords.csv",
+    ],
+)
+def test_a_file_that_looks_secret_is_neither_listed_nor_served(folder: Path, name: str) -> None:
+    (folder / name).write_text("private", encoding="utf-8")
+    (folder / "references" / name).write_text("private", encoding="utf-8")
+    assert name not in {Path(path).name for path in list_files(folder)}
+    assert name not in {entry.name for entry in list_folder(folder, ())}
+    for parts in ((name,), ("references", name)):
+        with pytest.raises(NotServed):
+            read_file(folder, parts)
+    with pytest.raises(NotServed):
+        parse_uri(uri_of("skill", name))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "secrets.md",
+        "tokens.json",
+        "design-tokens.json",
+        "token_counter.py",
+        "keys.md",
+        "passwd.py",
+        "environment.yml",
+        "credential_store.py",
+        "tokenizer.json",
+        "keyboard.txt",
+    ],
+)
+def test_a_file_that_is_about_secrets_is_served(folder: Path, name: str) -> None:
+    (folder / name).write_text("public", encoding="utf-8")
+    assert read_file(folder, (name,)) == b"public"
