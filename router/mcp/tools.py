@@ -102,94 +102,10 @@ class Tools:
             return _fault("an internal error; the server's log has the details")
 
 
-<<<<<<< HEAD
-    async def _find(self, asked: FindArguments) -> types.CallToolResult:
-        catalog = (await self._router.open()).catalog  # the one that is searched, see discover
-        found = FoundSkills(
-            catalog_version=catalog.version,
-            skills=[
-                FoundSkill(
-                    name=skill.name,
-                    description=skill.description,
-                    installed=skill.installed,
-                    url=skill.url,
-                    score=skill.match.score,
-                    reason=skill.reason,
-                    why=Why(
-                        terms=list(skill.match.terms),
-                        lexical=skill.match.lexical,
-                        latent=skill.match.latent,
-                        cosine=skill.match.cosine,
-                    ),
-                )
-                for skill in await self._router.discover(
-                    asked.query, limit=asked.limit, installed_only=asked.installed_only
-                )
-            ],
-        )
-        return answer(found.model_dump(mode="json"))
-
-    async def _load(self, asked: LoadArguments) -> types.CallToolResult:
-        # The snapshot's text and not the file's: the file may be half-written at the moment.
-        catalog = self._router.catalog
-        skill = catalog.skills.get(asked.name)
-        if skill is None or skill.disable_model_invocation:
-            close = difflib.get_close_matches(asked.name[:MAX_KEPT_NAME], skill_names(catalog))
-            raise UnknownSkill(asked.name[:MAX_KEPT_NAME], tuple(close))
-        folder, note = skill.path.parent, None
-        try:
-            if not skill.has_file:
-                raise NotServed("the skill is held in memory")
-            paths = list(await asyncio.to_thread(list_files, folder))
-        except NotServed as error:
-            paths, note = [], f"the files are not listed: {error}"
-        loaded = LoadedSkill(
-            name=skill.name,
-            description=skill.description,
-            instructions=skill.body,
-            folder=_shown(folder),
-            uri=uri_of(skill.name),
-            resources=[path for path in paths if path != SKILL_FILE],
-            note=note,
-        )
-        return answer(loaded.model_dump(mode="json"), _as_text(loaded))
-
-    async def _status(self, _asked: StatusArguments) -> types.CallToolResult:
-        router = self._router
-        installed = await router.open()
-        catalog = installed.catalog
-        status = RouterStatus(
-            version=package_version(),
-            catalog_version=catalog.version,
-            skills=SkillCounts(
-                routable=len(catalog.routable),
-                hidden=len(catalog.skills) - len(catalog.routable),
-                shadowed=len(catalog.shadowed),
-                not_loaded=len(catalog.left_out),
-            ),
-            watching=router.manager.report().watch.mode.value,
-            failures=[
-                Failure(
-                    path=_shown(failure.path),
-                    line=failure.line,
-                    reason=failure.message,
-                )
-                for failure in catalog.left_out[:MAX_FAILURES]
-            ],
-            caches={
-                "fuzzy": CacheStatus(**asdict(router.fuzzy.stats)),
-                "exact": CacheStatus(**asdict(router.exact.stats)),
-            },
-            encoder=_encoder_name(installed.encoder),
-            models=[Model(provider=model.provider, model=model.model) for model in router.models],
-        )
-        return answer(status.model_dump(mode="json"))
-=======
 def named_skills(catalog: Catalog) -> tuple[str, ...]:
     """The skills that the schema of ``load_skill`` names; none when there are too many."""
     names = offered_names(catalog)
     return names if len(names) <= MAX_LISTED_SKILLS else ()
->>>>>>> df844c3 (MCP: a client is greeted at once and the index comes behind; one service behind the tools; schemas that every consumer takes)
 
 
 def explain(error: ValidationError) -> str:

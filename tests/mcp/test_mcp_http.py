@@ -331,7 +331,7 @@ async def test_the_command_serves_until_it_is_told_to_stop(command: subprocess.P
     assert found is not None
     assert (await asyncio.to_thread(post, found[1])).status_code == 401
     async with (
-        httpx2.AsyncClient(headers={"Authorization": "Bearer right-token"}) as carrier,
+        httpx2.AsyncClient(headers={"Authorization": "Bearer right-token"}, timeout=60) as carrier,
         Client(streamable_http_client(found[1], http_client=carrier)) as client,
     ):
         assert not (await client.call_tool("load_skill", {"name": "git"})).is_error
