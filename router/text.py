@@ -4,6 +4,9 @@ Two normal forms serve two purposes. ``normalise`` gives the key of the caches: 
 cannot carry meaning (case, spacing, sentence punctuation), so C++ and C, ``-5`` and 5, ``.env`` and
 env, #12 and 12 stay apart. ``tokens`` and ``stems`` give the terms of lexical retrieval over
 Unicode text of any length, where losing a sign costs little and finding the word matters.
+
+Both bring characters to one form with ``compatible``, which takes linear time on any text. Only
+this file calls ``unicodedata.normalize``, which does not.
 """
 
 from __future__ import annotations
@@ -11,33 +14,127 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Sequence
-from functools import lru_cache
-from typing import Final
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
+from typing import Final, TypeVar
 
 import Stemmer
 
-# Marks that Unicode's compatibility forms leave alone, brought to the one that people type.
+T = TypeVar("T")
+
+MAX_MARKS: Final = 30
+"""Combining marks in a row that count; what follows them is dropped. No language needs as many:
+Unicode's Stream-Safe Text Format has the same bound."""
+MAX_LIGATURES: Final = 300
+"""Squared words and Arabic ligatures that are spelt out in one text. One can stand for 18 letters;
+a text with more of them keeps them as they are."""
+_LIGATURE: Final = re.compile("[\u3300-\u33ff\ufd50-\ufdff]")
+_NO_LIGATURES: Final = re.compile("[^\u3300-\u33ff\ufd50-\ufdff]+")
+_MARKS_WITHOUT_CLASS: Final = frozenset("\u0f73\u0f75\u0f81\uff9e\uff9f")
+"""Characters that become combining marks in a normal form, beside those with a combining class."""
+
+
+def bounded_marks(text: str) -> str:
+    """The text with at most ``MAX_MARKS`` combining marks in a row.
+
+    Unicode's normal forms sort the marks of a character, which takes quadratic time.
+    """
+    return text if text.isascii() else _long_run().sub(_cut_marks, text)
+
+
+@cache
+def _long_run() -> re.Pattern[str]:
+    """Finds every run of more than ``MAX_MARKS`` marks, and runs of rare letters beyond U+FFFF:
+    a pattern that named the marks among those would be ten times as slow."""
+    marks = filter(_is_mark, map(chr, range(0x300, 0x10000)))
+    return re.compile(f"[{''.join(marks)}\U000101fd-\U0001efff]{{{MAX_MARKS + 1},}}")
+
+
+def _is_mark(character: str) -> bool:
+    return unicodedata.combining(character) != 0 or character in _MARKS_WITHOUT_CLASS
+
+
+def _cut_marks(run: re.Match[str]) -> str:
+    kept: list[str] = []
+    marks = 0
+    for character in run.group():
+        marks = marks + 1 if _is_mark(character) else 0
+        if marks <= MAX_MARKS:
+            kept.append(character)
+    return "".join(kept)
+
+
+def composed(text: str) -> str:
+    """The text in Unicode's form NFC. A text with more than ``MAX_MARKS`` combining marks in a row
+    comes back as it is, so that two different texts never become one by losing marks."""
+    is_bounded = bounded_marks(text) == text
+    return unicodedata.normalize("NFC", text) if is_bounded else text
+
+
+def compatible(text: str) -> str:
+    """The case-folded text in Unicode's form NFKC, with bounded runs of marks; idempotent.
+
+    Where there are more than ``MAX_LIGATURES`` ligatures, they stay as they are.
+    """
+    if text.isascii():
+        return text.lower()
+    text = bounded_marks(text)
+    if len(_LIGATURE.findall(text)) > MAX_LIGATURES:
+        return _NO_LIGATURES.sub(lambda part: _compatible(part.group()), text)
+    return _compatible(text)
+
+
+def _compatible(text: str) -> str:
+    text = unicodedata.normalize("NFKC", text)
+    # Composing can enable a fold, and folding can undo the composition: hence two more rounds.
+    text = unicodedata.normalize("NFKC", text.casefold())
+    return bounded_marks(unicodedata.normalize("NFKC", text.casefold()))
+
+
+# Punctuation that Unicode's compatibility forms leave alone, brought to what people type.
 # CJK, Arabic and Indic stops end a clause wherever they stand, so they become a space; the ASCII
 # comma and stop must not, because they also live inside numbers, paths and versions.
-_MARKS: Final = str.maketrans(
+_PUNCTUATION: Final = str.maketrans(
     {
         **dict.fromkeys("\u2018\u2019\u201b\u02bc\u00b4", "'"),
         **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\u300c\u300d", '"'),
         **dict.fromkeys("\u2010\u2011\u2212", "-"),
+        "\u2044": "/",
         **dict.fromkeys("\u3002\u3001\uff0c\uff61\uff64\uff1b\uff1a\uff01\u060c\u061b\u0964", " "),
         **dict.fromkeys("\u2013\u2014\u00a1\u00bf", " "),
         **dict.fromkeys("\u061f\u037e", "?"),
         **dict.fromkeys("\u00ad\u200b\u2060\ufeff", ""),
     }
 )
+# The compatibility forms would join these to the number beside them: two to the third would become
+# 23, and one and a half 11/2.
+_RAISED: Final = re.compile("[\u00b2\u00b3\u00b9\u2070\u2071\u2074-\u207f]+")
+_LOWERED: Final = re.compile("[\u2080-\u208e]+")
+_NUMBERS: Final = (
+    "\u00bc-\u00be\u2150-\u215e\u2189"  # fractions
+    "\u2460-\u249b\u24ea\u3251-\u325f\u32b1-\u32bf\U0001f100-\U0001f10a"  # in circles, brackets
+)
+_NUMBER_SIGN: Final = re.compile(rf"(?<=[\w.])(?=[{_NUMBERS}])|(?<=[{_NUMBERS}])(?=[\w.])")
 _CJK: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_CJK_GAP: Final = re.compile(rf"(?<=[{_CJK}])\s+(?=[{_CJK}])")
+_CJK_GAP: Final = re.compile(rf"(?<=[{_CJK}])\s+(?=[{_CJK}])(?![\u3099\u309a])")
 _SENTENCE_MARKS: Final = ".,;:!?"
 
-_MEMO_ENTRIES: Final = 4096
-_MEMO_CHARACTERS: Final = 1000
-"""Longer texts are not memoised, so that a memo's memory stays bounded."""
+SHORT_TEXT: Final = 1_000
+LONG_TEXT: Final = 20_000
+"""Characters. Thousands of short texts are remembered, and a few long ones, which several stages
+read within one request; none that is longer, so that the memory in use is bounded."""
+
+
+def memoised(work: Callable[[str], T], *, short: int) -> Callable[[str], T]:
+    """A function of a text that remembers its results for ``short`` short and a few long texts."""
+    of_short, of_long = lru_cache(short)(work), lru_cache(16)(work)
+
+    def remembering(text: str) -> T:
+        if len(text) <= SHORT_TEXT:
+            return of_short(text)
+        return of_long(text) if len(text) <= LONG_TEXT else work(text)
+
+    return remembering
 
 
 def normalise(text: str) -> str:
@@ -46,18 +143,17 @@ def normalise(text: str) -> str:
     NFKC, case folding, one space between words, straight quotes, no sentence punctuation except the
     question mark. Memoised, because the caches ask for the same texts again and again.
     """
-    return _memoised(text) if len(text) <= _MEMO_CHARACTERS else _normalise(text)
+    return _memoised(text)
 
 
 def _normalise(text: str) -> str:
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text.translate(_MARKS))
-        # Folding can undo the composition and composing can enable a fold, hence the second round.
-        text = unicodedata.normalize("NFKC", text.casefold())
-        text = unicodedata.normalize("NFKC", text.casefold()).translate(_MARKS)
-        text = _CJK_GAP.sub("", text)
+        text = _RAISED.sub(r"^\g<0>", text.translate(_PUNCTUATION))
+        text = _LOWERED.sub(r"_\g<0>", text)
+        text = _NUMBER_SIGN.sub(" ", text)
+        text = _CJK_GAP.sub("", compatible(text).translate(_PUNCTUATION))
     kept: list[str] = []
-    for word in text.casefold().split():
+    for word in bounded_marks(text.casefold()).split():  # folding takes some letters apart
         if word[-1] in _SENTENCE_MARKS:
             word = _without_marks(word)
             if word == "?" and kept and kept[-1][-1] not in _SENTENCE_MARKS:
@@ -68,7 +164,7 @@ def _normalise(text: str) -> str:
     return " ".join(kept)
 
 
-_memoised: Final = lru_cache(_MEMO_ENTRIES)(_normalise)
+_memoised: Final = memoised(_normalise, short=4096)
 
 
 def _without_marks(word: str) -> str:
@@ -99,7 +195,7 @@ def tokens(text: str) -> list[str]:
     """
     if text.isascii():
         return _TOKEN.findall(text.lower())
-    folded = unicodedata.normalize("NFKC", text.translate(_MARKS)).casefold()
+    folded = compatible(text.translate(_PUNCTUATION))
     words: list[str] = []
     for word in _TOKEN.findall(folded):
         if len(word) > 2 and _IS_CJK.match(word):
@@ -111,6 +207,7 @@ def tokens(text: str) -> list[str]:
 
 MAX_WORD_LETTERS: Final = 40
 """What is longer is no word, and comes back from ``stem`` as it is."""
+_LAST_LATIN: Final = "\u024f"
 
 
 class _Stemmers(threading.local):
@@ -124,8 +221,11 @@ _stemmers: Final = _Stemmers()
 
 
 def stem(word: str) -> str:
-    """The English Snowball stem of one case-folded word; other languages come back nearly as is."""
-    return _memoised_stem(word) if len(word) <= MAX_WORD_LETTERS else word
+    """The English Snowball stem of one case-folded word. Words of other languages change little,
+    and those of other scripts than the Latin one not at all."""
+    if len(word) > MAX_WORD_LETTERS or word[:1] > _LAST_LATIN:
+        return word
+    return _memoised_stem(word)
 
 
 @lru_cache(maxsize=16_384)
@@ -136,8 +236,11 @@ def _memoised_stem(word: str) -> str:
 
 def stems(text: str) -> list[str]:
     """The stem of every token of a text, in order."""
-    stemmed: list[str] = _stemmers.english.stemWords(tokens(text))
-    return stemmed
+    words = tokens(text)
+    if text.isascii():
+        stemmed: list[str] = _stemmers.english.stemWords(words)
+        return stemmed
+    return [stem(word) for word in words]
 
 
 def word_set(text: str) -> frozenset[str]:

@@ -2,13 +2,48 @@
 
 from __future__ import annotations
 
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from router.text import FILLERS, STOPWORDS, is_english, normalise, stem, stems, tokens
+import router
+from router.text import (
+    FILLERS,
+    LONG_TEXT,
+    MAX_LIGATURES,
+    MAX_MARKS,
+    SHORT_TEXT,
+    STOPWORDS,
+    bounded_marks,
+    compatible,
+    composed,
+    is_english,
+    memoised,
+    normalise,
+    stem,
+    stems,
+    tokens,
+)
+
+ROUTER = Path(router.__file__).parent
+ODD = st.sampled_from(
+    [
+        *"a.? \u304b\u0390\u0130\ufb03\ufdfa\u3316\u03a3\u00bd\u00b3\u2044\u2460\u2082\U0001d160",
+        *"\u0301\u0316\u0f73\uff9e\u3099\u0345\u0344\u0f71\u0958",
+    ]
+)
+"""Characters that change in a normal form, by folding, or by what stands beside them."""
+LONG_RUNS = st.builds(
+    lambda before, unit, times, after: before + unit * times + after,
+    st.text(ODD, max_size=5),
+    st.text(ODD, min_size=1, max_size=3),
+    st.integers(1, MAX_LIGATURES + 5),
+    st.text(ODD, max_size=5),
+)
 
 
 @pytest.mark.parametrize(
@@ -51,9 +86,80 @@ def test_what_may_carry_meaning_is_kept(text: str) -> None:
     assert normalise(text) == text
 
 
-@given(st.text(max_size=60))
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("2\u00b3 apples", "2^3 apples"),
+        ("10\u207b\u00b3", "10^-3"),
+        ("x\u2082", "x_2"),
+        ("1\u00bd cups", "1 1/2 cups"),
+        ("11\u20442 cups", "11/2 cups"),
+        ("\u00bd cup", "1/2 cup"),
+        ("2\u2460", "2 1"),
+    ],
+)
+def test_a_small_number_does_not_join_the_number_beside_it(text: str, normal: str) -> None:
+    assert normalise(text) == normal
+
+
+@example("\u304b \u3099")
+@given(st.one_of(st.text(max_size=60), st.text(ODD, max_size=60), LONG_RUNS))
 def test_the_normal_form_of_a_normal_form_is_itself(text: str) -> None:
     assert normalise(normalise(text)) == normalise(text)
+
+
+@given(st.one_of(st.text(max_size=60), LONG_RUNS))
+def test_the_compatible_form_of_a_compatible_form_is_itself(text: str) -> None:
+    assert compatible(compatible(text)) == compatible(text)
+
+
+def test_a_run_of_marks_is_cut_and_shorter_ones_are_kept() -> None:
+    marks = "\u0301\u0316" * MAX_MARKS
+    assert (
+        bounded_marks(f"a{marks}b{marks[:MAX_MARKS]}")
+        == f"a{marks[:MAX_MARKS]}b{marks[:MAX_MARKS]}"
+    )
+    assert bounded_marks("\U00010200" * 100) == "\U00010200" * 100  # letters, in the same range
+
+
+def test_texts_that_differ_in_many_marks_stay_different_in_the_composed_form() -> None:
+    marks = "\u0316" * MAX_MARKS
+    assert composed(f"a\u0301{marks[:-1]}") == f"\u00e1{marks[:-1]}"
+    assert composed(f"a\u0301{marks}") == f"a\u0301{marks}"
+
+
+def test_every_character_that_begins_with_a_mark_counts_as_one() -> None:
+    marks = [
+        character
+        for character in map(chr, range(0x110000))
+        if unicodedata.combining(unicodedata.normalize("NFKD", character)[0])
+    ]
+    run = "".join(marks)
+    assert len(marks) > 900
+    assert bounded_marks(run) == run[:MAX_MARKS]
+
+
+def test_ligatures_are_spelt_out_unless_there_are_very_many() -> None:
+    assert tokens("\u3316") == tokens("キロメートル")
+    many = "\u3316" * (MAX_LIGATURES + 1)
+    assert normalise(many + " ＡＢ") == many + " ab"
+
+
+def test_only_one_file_brings_texts_to_unicodes_normal_forms() -> None:
+    users = [
+        path.name
+        for path in ROUTER.rglob("*.py")
+        if "unicodedata.normalize(" in path.read_text(encoding="utf-8")
+    ]
+    assert users == ["text.py"]
+
+
+def test_a_text_is_worked_on_once_unless_it_is_very_long() -> None:
+    seen: list[int] = []
+    measured = memoised(lambda text: seen.append(len(text)), short=8)
+    for length in (1, SHORT_TEXT, SHORT_TEXT + 1, LONG_TEXT, LONG_TEXT + 1) * 2:
+        measured("x" * length)
+    assert seen == [1, SHORT_TEXT, SHORT_TEXT + 1, LONG_TEXT, LONG_TEXT + 1, LONG_TEXT + 1]
 
 
 @given(st.text(alphabet="aB c.,;:!?-+#'\"/\\()\n12éß。", max_size=40))
@@ -75,7 +181,7 @@ def test_stems_join_the_forms_of_a_word() -> None:
 
 
 def test_stems_agree_with_the_stem_of_each_token() -> None:
-    text = "Deploying the user's services, quickly"
+    text = "Deploying the user's services, quickly, über den Fluß, по словам"
     assert stems(text) == [stem(token) for token in tokens(text)]
 
 

@@ -18,12 +18,16 @@ _MIN_WORDS: Final = 2
 def clauses(request: str) -> list[str]:
     """The clauses of a request in order, at least one; each but a lone one has two content words
     or more."""
-    parts: list[str] = []
+    parts: list[list[str]] = []
+    count = 0  # of the content words in the last part
     for part in _BREAK.split(request):
         if not part.strip():
             continue
-        if parts and (len(words(part)) < _MIN_WORDS or len(words(parts[-1])) < _MIN_WORDS):
-            parts[-1] = f"{parts[-1]} {part}"
+        more = len(words(part))
+        if parts and (more < _MIN_WORDS or count < _MIN_WORDS):
+            parts[-1].append(part)
+            count += more
         else:
-            parts.append(part)
-    return parts or [request]
+            parts.append([part])
+            count = more
+    return [" ".join(part) for part in parts] or [request]

@@ -15,7 +15,7 @@ from rapidfuzz.distance import OSA
 from router.retrieval.documents import SkillDocument
 from router.retrieval.latent import SMALL_CATALOG
 
-MIN_UNKNOWN_LENGTH: Final = 5
+UNKNOWN_LENGTHS: Final = range(5, 22)
 """A shorter unknown word is more often another word than a misspelt one."""
 KNOWN_LENGTHS: Final = range(4, 21)
 
@@ -62,8 +62,8 @@ class SpellingIndex:
 
     def correct(self, word: str) -> str | None:
         """The most frequent known word one edit away that begins alike; None when ``word`` is
-        known, short, not made of letters, or like no other."""
-        if len(word) < MIN_UNKNOWN_LENGTH or word in self._frequency or not word.isalpha():
+        known, short, very long, not made of letters, or like no other."""
+        if len(word) not in UNKNOWN_LENGTHS or word in self._frequency or not word.isalpha():
             return None
         candidates = {
             known

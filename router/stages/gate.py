@@ -31,7 +31,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 from typing import Final
 
 from router.stages.gate_words import (
@@ -46,7 +45,7 @@ from router.stages.gate_words import (
 )
 from router.stages.typos import is_inflection, is_typo
 from router.stages.wording import split, without_courtesies, without_fillers
-from router.text import STOPWORDS, is_english, normalise, stem
+from router.text import STOPWORDS, is_english, memoised, normalise, stem
 
 MAX_TYPOS: Final = 2
 """Typos forgiven between two requests, one in a word."""
@@ -120,8 +119,8 @@ class Signature:
 
 
 def signature(text: str) -> Signature:
-    """The signature of a request; any text will do, it is normalised first. Memoised if short."""
-    return _memoised(text) if len(text) <= _MEMO_CHARACTERS else _signature(text)
+    """The signature of a request; any text will do, it is normalised first. Memoised."""
+    return _memoised(text)
 
 
 def _signature(text: str) -> Signature:
@@ -161,8 +160,7 @@ def _signature(text: str) -> Signature:
     return Signature(" ".join(kept), tuple(items), tuple(written), tuple(relations), asks, True)
 
 
-_MEMO_CHARACTERS: Final = 1000
-_memoised: Final = lru_cache(2048)(_signature)
+_memoised: Final = memoised(_signature, short=2048)
 
 # What may stand at the end of a question (what is it for) without changing what is asked.
 _STRANDED: Final = frozenset(("", " for", " with", " of", " to", " at", " about"))

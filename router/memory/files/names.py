@@ -9,13 +9,13 @@ that could take exponential time is refused when it is read.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
 from router.errors import ConfigurationError, InvalidRequest
 from router.memory.model import MAX_ID_CHARACTERS
 from router.request import check_text
+from router.text import composed
 
 SUFFIX: Final = ".md"
 GLOBAL: Final = "global"
@@ -42,7 +42,7 @@ def parse_name(raw: str) -> str:
             absolute, with an empty segment, or with one that begins with a dot.
     """
     check_text("name", raw, MAX_ID_CHARACTERS + len(_PREFIX) + len(SUFFIX))
-    name = unicodedata.normalize("NFC", raw).replace("\\", "/")
+    name = composed(raw).replace("\\", "/")
     while name.startswith(_PREFIX):
         name = name.removeprefix(_PREFIX)
     while name.endswith(SUFFIX):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
 from router.errors import InvalidRequest
 from router.memory.model import MAX_TAGS
 from router.request import check_text
-from router.text import STOPWORDS, tokens
+from router.text import STOPWORDS, composed, tokens
 
 MAX_TAG_CHARACTERS: Final = 60
 MAX_TITLE_CHARACTERS: Final = 150
@@ -32,7 +31,7 @@ def content_key(text: str) -> str:
     Nothing else is normalised: memories hold code and paths, where case and signs carry meaning,
     and two memories must never be taken for one.
     """
-    normal = " ".join(unicodedata.normalize("NFC", text).split())
+    normal = " ".join(composed(text).split())
     return hashlib.sha256(normal.encode()).hexdigest()
 
 
