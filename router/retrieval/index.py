@@ -37,6 +37,7 @@ from router.retrieval.partner import likeliest_partner
 from router.retrieval.spelling import SpellingIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
+from router.skills.manifest import SkillManifest
 from router.text import stem, tokens
 
 NEAREST: Final = 100
@@ -134,7 +135,7 @@ class SkillIndex:
         self._names = [document.name for document in ordered]
         self._position = {name: position for position, name in enumerate(self._names)}
         self._positions = np.arange(len(self._names))
-        self._vectors = store.vectors(self._names)
+        self._vectors = self._stacked(store, previous)
         self._rough = RoughVectors(self._vectors) if len(self._names) > EXHAUSTIVE else None
         self._lexical: LexicalIndex = LexicalIndex(
             ordered, previous=None if previous is None else previous._lexical
@@ -149,6 +150,26 @@ class SkillIndex:
         self._remembered: LRUCache[str, NDArray[np.float32]] = (
             LRUCache(REMEMBERED_VECTORS) if previous is None else previous._remembered
         )
+
+    def _stacked(self, store: VectorStore, previous: SkillIndex | None) -> NDArray[np.float32]:
+        """The vectors in the order of the names. One copy of the previous table costs a tenth of
+        putting a thousand rows together one by one."""
+        if previous is None or not len(previous._vectors):
+            return store.vectors(self._names)
+        old = previous._position
+        before = previous._documents
+        rows = np.array(
+            [
+                old[name] if before.get(name) is self._documents[name] else -1
+                for name in self._names
+            ],
+            dtype=np.intp,
+        )
+        new = np.flatnonzero(rows < 0)
+        table = previous._vectors[rows]  # the last row stands in for the new ones
+        if len(new):
+            table[new] = store.vectors([self._names[row] for row in new])
+        return table
 
     @classmethod
     def build(
@@ -169,7 +190,7 @@ class SkillIndex:
         old = {} if previous is None else previous.catalog.skills
         documents = {
             skill.name: known[skill.name]
-            if skill.name in known and old[skill.name].routing_digest == skill.routing_digest
+            if skill.name in known and _same(old[skill.name], skill)
             else SkillDocument.of(skill)
             for skill in catalog.routable
         }
@@ -382,6 +403,10 @@ class SkillIndex:
         if len(cosines) > NEAREST:
             cosines = np.maximum(cosines, np.partition(cosines, -NEAREST)[-NEAREST])
         return cosines
+
+
+def _same(one: SkillManifest, other: SkillManifest) -> bool:
+    return one is other or one.routing_digest == other.routing_digest
 
 
 def _strongest(found: Sequence[str], contributions: NDArray[np.float64]) -> tuple[str, ...]:

@@ -53,6 +53,8 @@ class CatalogChange:
         touched = frozenset(touched)
         changed, moved = [], []
         for name in new.keys() & old.keys():
+            if new[name] is old[name] and name not in touched:
+                continue
             if new[name].routing_digest != old[name].routing_digest or name in touched:
                 changed.append(name)
             elif new[name].path != old[name].path:
