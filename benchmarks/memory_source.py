@@ -24,7 +24,7 @@ from router.skills.memory_source import MemorySource
 
 def made_up(count: int, *, seed: int = 7) -> list[SkillManifest]:
     """Skills with random texts over 3,000 words."""
-    random_ = random.Random(seed)
+    random_ = random.Random(seed)  # noqa: S311 - made-up words, no secrets
     letters = "abcdefghijklmnopqrstuvwxyz"
     words = ["".join(random_.choices(letters, k=random_.randint(4, 9))) for _ in range(3_000)]
     return [

@@ -43,6 +43,7 @@ from router.sync import SyncSemanticRouter
 if TYPE_CHECKING:
     from router.memory.memory import Memory
     from router.memory.sync_memory import SyncMemory
+    from router.ranking import RankedSkill, RankedSkills
     from router.retrieval.discover import Discovered
     from router.settings import Settings
     from router.skills.shared import (
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
         get_skill_registry,
         list_available_skills,
     )
+    from router.tools.source import ToolSource
+    from router.tools.tool import Tool
 
 __all__ = [
     "Candidate",
@@ -73,6 +76,8 @@ __all__ = [
     "MemoryServiceError",
     "Outcome",
     "Overloaded",
+    "RankedSkill",
+    "RankedSkills",
     "ReadOnlyMemory",
     "Request",
     "RouterError",
@@ -86,6 +91,8 @@ __all__ = [
     "StoreError",
     "SyncMemory",
     "SyncSemanticRouter",
+    "Tool",
+    "ToolSource",
     "Turn",
     "UnknownMemory",
     "UnknownSkill",
@@ -105,8 +112,12 @@ def __getattr__(name: str) -> Any:
 _LATE: Final = {
     "Discovered": "router.retrieval.discover",
     "Memory": "router.memory.memory",
+    "RankedSkill": "router.ranking",
+    "RankedSkills": "router.ranking",
     "Settings": "router.settings",
     "SyncMemory": "router.memory.sync_memory",
+    "Tool": "router.tools.tool",
+    "ToolSource": "router.tools.source",
     "get_skill_manifest": "router.skills.shared",
     "get_skill_registry": "router.skills.shared",
     "list_available_skills": "router.skills.shared",

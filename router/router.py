@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from time import perf_counter_ns
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from router.errors import ConfigurationError, InvalidRequest, Overloaded, StoreError
 from router.flight import SingleFlight, Turns
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from router.learning.evidence import Answer
     from router.learning.learner import AnsweredRequest, Judgement, Learner
     from router.llm.protocol import ChatModel
+    from router.ranking import RankedSkills
     from router.retrieval.discover import Discovered
     from router.retrieval.encoders import Encoder
     from router.settings import Settings
@@ -137,6 +138,32 @@ class SemanticRouter:
         if not folders:
             raise ConfigurationError("from_skills: name at least one folder of skills")
         return cls(settings, roots=[Path(folder) for folder in folders], progress=progress)
+
+    @classmethod
+    def from_tools(
+        cls,
+        tools: Iterable[object],
+        settings: Settings | None = None,
+        *,
+        name: str = "tools",
+        **parts: Any,
+    ) -> Self:
+        """A router over exactly these tools.
+
+        Args:
+            tools: definitions of OpenAI, Anthropic or MCP, typed functions, or ``Tool`` objects.
+                What comes back (``rank``, ``payload``) is the same object.
+            settings: None reads them from the environment and the working directory.
+            name: of the source, for errors and reports.
+            parts: what the constructor takes besides, such as ``models``.
+
+        Raises:
+            SourceError: a tool cannot be used, or two have one name; the message names it.
+            ConfigurationError: a setting is malformed.
+        """
+        from router.tools.source import ToolSource
+
+        return cls(settings, sources=[ToolSource(tools, name=name)], **parts)
 
     async def __aenter__(self) -> Self:
         try:
@@ -350,14 +377,70 @@ class SemanticRouter:
             results.extend(task.result() for task in tasks)
         return results
 
+    async def rank(
+        self,
+        request: str,
+        *,
+        limit: int = 10,
+        available: Iterable[str] | None = None,
+        always_include: Iterable[str] = (),
+        history: Sequence[Turn | str] = (),
+        scope: str | None = None,
+    ) -> RankedSkills:
+        """Rank the skills for a request; never refuses, asks no LLM, caches nothing.
+
+        What retrieval would decide stands beside the ranking. It is meant for programs that show a
+        model the best tools in any case, and for those that decide for themselves.
+
+        Args:
+            request: what the user asks, at most 20,000 characters.
+            limit: how many to give, in [1, 1000].
+            available: names that may be ranked; None means every installed skill. The others are
+                left out before anything is ranked, and ``left_out`` says how many there were.
+            always_include: names to give in any case, as far as they are there and available.
+            history: earlier turns; checked as ``route`` checks them. The ranking is of the request
+                alone.
+            scope: whose request it is; checked as ``route`` checks it.
+
+        Raises:
+            InvalidRequest: the request or one of its parts cannot be ranked.
+            RouterError: the skills cannot be read or indexed at first use.
+            RuntimeError: the router is closed.
+        """
+        from router.ranking import rank
+
+        snapshot = self._runtime.ready or await self.open()
+        return await rank(
+            Request.parse(request, available=available, history=history, scope=scope),
+            catalog=snapshot.catalog,
+            index=snapshot.index,
+            limit=limit,
+            always_include=always_include,
+        )
+
+    def payload(self, name: str) -> object:
+        """The program's own object for a tool or skill that it gave; None for one with a file.
+
+        Raises:
+            UnknownSkill: there is none of that name.
+            RuntimeError: the router is not open.
+        """
+        return self.catalog.get(name).payload
+
     async def discover(
-        self, query: str, *, limit: int = 10, installed_only: bool = True
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        installed_only: bool = True,
+        available: Iterable[str] | None = None,
     ) -> tuple[Discovered, ...]:
         """The best skills for a query, best first, with why. Decides nothing and caches nothing.
 
         Args:
             query: what is needed, at most 20,000 characters.
             limit: how many to give, in [1, 1000].
+            available: names of installed skills that may be given; None means all of them.
             installed_only: False also searches the setting ``catalogues`` for skills that are not
                 installed. They are suggestions, interleaved with the installed ones by rank, since
                 their scores do not compare; no request is ever routed to them.
@@ -371,11 +454,12 @@ class SemanticRouter:
         from router.retrieval.discover import discover
 
         snapshot = self._runtime.ready or await self.open()
-        asked = Request.parse(query)
+        asked = Request.parse(query, available=available)
         return await self._searches.do(
-            (asked.text, limit, installed_only, snapshot.catalog.version),
+            (asked.text, asked.available, limit, installed_only, snapshot.catalog.version),
             lambda: discover(
                 asked.text,
+                available=asked.available,
                 catalog=snapshot.catalog,
                 index=snapshot.index,
                 limit=limit,

@@ -16,6 +16,7 @@ from router.result import RoutingResult
 from router.router import SemanticRouter
 
 if TYPE_CHECKING:
+    from router.ranking import RankedSkills
     from router.retrieval.discover import Discovered
     from router.settings import Settings
     from router.skills.catalog import Catalog
@@ -43,6 +44,15 @@ class SyncSemanticRouter:
         """See ``SemanticRouter.from_skills``."""
         face = cls.__new__(cls)
         face._start(SemanticRouter.from_skills(*folders, settings=settings, progress=progress))
+        return face
+
+    @classmethod
+    def from_tools(
+        cls, tools: Iterable[object], settings: Settings | None = None, **parts: Any
+    ) -> Self:
+        """See ``SemanticRouter.from_tools``."""
+        face = cls.__new__(cls)
+        face._start(SemanticRouter.from_tools(tools, settings, **parts))
         return face
 
     def _start(self, router: SemanticRouter) -> None:
@@ -102,12 +112,45 @@ class SyncSemanticRouter:
             self._router.route_many(requests, available_skills=available_skills, scope=scope)
         )
 
+    def rank(
+        self,
+        request: str,
+        *,
+        limit: int = 10,
+        available: Iterable[str] | None = None,
+        always_include: Iterable[str] = (),
+        history: Sequence[Turn | str] = (),
+        scope: str | None = None,
+    ) -> RankedSkills:
+        """See ``SemanticRouter.rank``."""
+        return self._thread.wait(
+            self._router.rank(
+                request,
+                limit=limit,
+                available=available,
+                always_include=always_include,
+                history=history,
+                scope=scope,
+            )
+        )
+
+    def payload(self, name: str) -> object:
+        """See ``SemanticRouter.payload``."""
+        return self.catalog.get(name).payload
+
     def discover(
-        self, query: str, *, limit: int = 10, installed_only: bool = True
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        installed_only: bool = True,
+        available: Iterable[str] | None = None,
     ) -> tuple[Discovered, ...]:
         """See ``SemanticRouter.discover``."""
         return self._thread.wait(
-            self._router.discover(query, limit=limit, installed_only=installed_only)
+            self._router.discover(
+                query, limit=limit, installed_only=installed_only, available=available
+            )
         )
 
     def feedback(

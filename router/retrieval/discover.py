@@ -68,6 +68,7 @@ async def discover(
     catalog: Catalog,
     index: SkillIndex,
     limit: int,
+    available: Sequence[str] | None = None,
     catalogues: CatalogueIndex | None = None,
 ) -> tuple[Discovered, ...]:
     """The best skills for a query, best first, with why.
@@ -77,6 +78,7 @@ async def discover(
         catalog: the installed skills.
         index: over the same skills.
         limit: how many to give, in [1, 1000].
+        available: names of installed skills that may be given; None means all of them.
         catalogues: where to look for skills that are not installed; None means nowhere. A skill
             that is installed under the same name, or was unloaded, is not suggested.
 
@@ -88,7 +90,7 @@ async def discover(
     """
     if not 1 <= limit <= MAX_LIMIT:
         raise InvalidRequest(f"limit: {limit}; expected 1 to {MAX_LIMIT:,}")
-    ranking = await index.rank(query, limit=limit)
+    ranking = await index.rank(query, among=available, limit=limit)
     shadows: dict[str, list[Path]] = {}
     for lost in catalog.shadowed:
         shadows.setdefault(lost.manifest.name, []).append(lost.manifest.path)

@@ -26,7 +26,7 @@ class CatalogChange:
         added: names that only ``after`` has.
         changed: names in both, with different content or another enrichment.
         removed: names that only ``before`` has.
-        moved: names in both, with the same content at another place.
+        moved: names in both, with the same content at another place or with another payload.
         shadowed: names of skills that have newly lost their name to a stronger one.
         failed: what newly cannot be loaded: the file, the line and why.
         mended: files that could not be loaded before and are loaded now.
@@ -57,7 +57,7 @@ class CatalogChange:
                 continue
             if new[name].routing_digest != old[name].routing_digest or name in touched:
                 changed.append(name)
-            elif new[name].path != old[name].path:
+            elif new[name].path != old[name].path or new[name].payload is not old[name].payload:
                 moved.append(name)
         lost_before = {lost.manifest.path for lost in before.shadowed}
         failed_before = frozenset(before.failures)

@@ -13,7 +13,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from router.result import Candidate, Decision, Evidence, Outcome, Stage, StageTrace
@@ -122,16 +122,26 @@ async def decide(
     """
     began = clock()
     ranking = await index.rank(request, among=among, limit=MAX_CANDIDATES)
+    decided = judge(request, ranking)
+    evidence = decided.evidence
+    if among is not None:
+        evidence = {**evidence, "left_out": len(index.catalog.routable) - ranking.size}
+    return replace(decided, evidence=evidence, microseconds=(clock() - began) * 1e6)
+
+
+def judge(request: str, ranking: Ranking) -> LocalDecision:
+    """Decide what to do about the best of a ranking."""
     decision, selected, confidence, reason, evidence = _judge(request, ranking)
+    matches = ranking.matches[:MAX_CANDIDATES]
     return LocalDecision(
         decision=decision,
         selected=selected,
-        ranked=tuple(match.name for match in ranking.matches),
+        ranked=tuple(match.name for match in matches),
         confidence=confidence,
         reason=reason,
         evidence=evidence,
-        candidates=tuple(_candidate(match) for match in ranking.matches),
-        microseconds=(clock() - began) * 1e6,
+        candidates=tuple(_candidate(match) for match in matches),
+        microseconds=0.0,
     )
 
 

@@ -1,0 +1,171 @@
+"""Ranking: the skills for a request, best first, for callers that decide for themselves.
+
+``route`` may refuse; a program that shows a model a list of tools needs the best of them in any
+case. So this never refuses: it gives the ranking, and beside it what retrieval would decide.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from router.errors import InvalidRequest
+from router.request import Request
+from router.result import Decision
+from router.retrieval.index import Match, SkillIndex
+from router.skills.catalog import Catalog
+from router.skills.manifest import SkillManifest
+from router.stages.vector import MAX_CANDIDATES, judge
+
+MAX_LIMIT = 1_000
+MAX_SHOWN_TERMS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class RankedSkill:
+    """One skill or tool of a ranking.
+
+    Attributes:
+        name: of the skill.
+        score: comparable within one ranking only; None for one that is included without a rank.
+        reason: what its place rests on, in words.
+        description: what it does, as its author says.
+        payload: the program's own object, as it was given; None for a skill that has a file.
+        match: what the score is made of; None together with it.
+    """
+
+    name: str
+    score: float | None
+    reason: str
+    description: str
+    payload: object
+    match: Match | None
+
+
+@dataclass(frozen=True, slots=True)
+class RankedSkills:
+    """The skills for a request, and what retrieval would decide.
+
+    Attributes:
+        skills: best first, then those that are always included and have no rank.
+        decision: what retrieval alone would decide; ``abstain`` means that nothing seems to fit.
+        selected: the names that it would load; empty unless ``decision`` is ``route``.
+        confidence: that the decision is right, in (0, 1]; an estimate.
+        reasoning: one sentence for a person.
+        left_out: how many skills were not ranked because the caller may not use them.
+        catalog_version: of the snapshot that was ranked.
+        microseconds: time spent.
+    """
+
+    skills: tuple[RankedSkill, ...]
+    decision: Decision
+    selected: tuple[str, ...]
+    confidence: float
+    reasoning: str
+    left_out: int
+    catalog_version: str
+    microseconds: float
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of ``skills``, in their order."""
+        return tuple(skill.name for skill in self.skills)
+
+
+async def rank(
+    asked: Request,
+    *,
+    catalog: Catalog,
+    index: SkillIndex,
+    limit: int = 10,
+    always_include: Iterable[str] = (),
+) -> RankedSkills:
+    """Rank the skills for a request.
+
+    Args:
+        asked: the request; only what is in ``available`` is looked at.
+        catalog: the skills.
+        index: over the same skills.
+        limit: how many to give, in [1, 1000]. With more skills that are always included than
+            that, all of those are given.
+        always_include: names to give in any case, as far as they are there and available. The
+            last of the ranked ones make room for those that did not make it by rank.
+
+    Raises:
+        InvalidRequest: the limit is out of range, or ``always_include`` is no list of names.
+        EncoderError: the request cannot be encoded.
+    """
+    began = time.perf_counter()
+    check_limit(limit)
+    routable = {skill.name: skill for skill in catalog.routable}
+    wanted = names_in("always_include", always_include)
+    allowed = routable.keys() if asked.available is None else routable.keys() & asked.available
+    kept = [name for name in dict.fromkeys(wanted) if name in allowed]
+    ranking = await index.rank(asked.text, among=asked.available, limit=max(limit, MAX_CANDIDATES))
+    matches = ranking.matches[:limit]
+    missing = [name for name in kept if all(match.name != name for match in matches)]
+    if missing:
+        room = max(limit - len(missing), 0)
+        places = [
+            place
+            for place, match in enumerate(matches)
+            if place < room or match.name in kept  # what is always included stays where it is
+        ]
+        matches = tuple(matches[place] for place in places)
+    decided = judge(asked.text, ranking)
+    skills = [ranked(match, routable[match.name]) for match in matches]
+    skills += [
+        RankedSkill(
+            name,
+            None,
+            "always included",
+            routable[name].description,
+            routable[name].payload,
+            None,
+        )
+        for name in missing
+    ]
+    return RankedSkills(
+        tuple(skills),
+        decided.decision,
+        decided.selected,
+        decided.confidence,
+        decided.reason,
+        left_out=len(routable) - len(allowed),
+        catalog_version=catalog.version,
+        microseconds=(time.perf_counter() - began) * 1e6,
+    )
+
+
+def ranked(match: Match, manifest: SkillManifest) -> RankedSkill:
+    """One match, with the skill that it stands for."""
+    shown = ", ".join(match.terms[:MAX_SHOWN_TERMS]) or "meaning alone"
+    return RankedSkill(
+        match.name,
+        match.score,
+        f"matches on {shown}",
+        manifest.description,
+        manifest.payload,
+        match,
+    )
+
+
+def check_limit(limit: int) -> None:
+    """Raises InvalidRequest when a number of skills to give is out of range."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
+        raise InvalidRequest(f"limit: {limit!r}; expected 1 to {MAX_LIMIT:,}")
+
+
+def names_in(part: str, given: Iterable[str]) -> Sequence[str]:
+    """A list of names as a caller gave it.
+
+    Raises:
+        InvalidRequest: it is one string, or something in it is no string.
+    """
+    if isinstance(given, str):
+        raise InvalidRequest(f"{part}: expected a list of names, not one string")
+    names = list(given)
+    if not all(isinstance(name, str) for name in names):
+        raise InvalidRequest(f"{part}: every name must be a string")
+    return names
