@@ -4,53 +4,52 @@ that means what it says."""
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from router.errors import (
-    ConfigurationError,
-    EncoderError,
-    ForkedProcess,
-    InvalidRequest,
-    LayerError,
-    LLMAnswerError,
-    LLMError,
-    LLMRejected,
-    LLMUnavailable,
-    ManifestError,
-    MemoryServiceError,
-    Overloaded,
-    ReadOnlyMemory,
-    RouterError,
-    SourceError,
-    StoreError,
-    UnknownMemory,
-    UnknownSkill,
-)
-from router.memory.model import MemoryItem, Scope
-from router.request import Request, Turn
-from router.result import (
-    Candidate,
-    Decision,
-    LayerChoice,
-    Outcome,
-    RoutingResult,
-    Stage,
-    StageTrace,
-)
-from router.router import SemanticRouter
-from router.stages.exact import ExactCache
-from router.stages.fuzzy import FuzzyCache
-from router.sync import SyncSemanticRouter
-
 if TYPE_CHECKING:
+    from router.errors import (
+        ConfigurationError,
+        EncoderError,
+        ForkedProcess,
+        InvalidRequest,
+        LayerError,
+        LLMAnswerError,
+        LLMError,
+        LLMRejected,
+        LLMUnavailable,
+        ManifestError,
+        MemoryServiceError,
+        Overloaded,
+        ReadOnlyMemory,
+        RouterError,
+        SourceError,
+        StoreError,
+        UnknownMemory,
+        UnknownSkill,
+    )
     from router.memory.memory import Memory
+    from router.memory.model import MemoryItem, Scope
     from router.memory.sync_memory import SyncMemory
     from router.ranking import RankedSkill, RankedSkills
+    from router.request import Request, Turn
+    from router.result import (
+        Candidate,
+        Decision,
+        LayerChoice,
+        Outcome,
+        RoutingResult,
+        Stage,
+        StageTrace,
+    )
     from router.retrieval.discover import Discovered
+    from router.router import SemanticRouter
     from router.settings import Settings
     from router.skills.shared import (
         get_skill_manifest,
         get_skill_registry,
         list_available_skills,
     )
+    from router.stages.exact import ExactCache
+    from router.stages.fuzzy import FuzzyCache
+    from router.sync import SyncSemanticRouter
     from router.tools.source import ToolSource
     from router.tools.tool import Tool
 
@@ -103,21 +102,54 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What needs a large library is imported when it is first asked for."""
-    if name not in _LATE:
+    """Every name is imported when it is first asked for, so that a command starts at once."""
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_LATE[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
-_LATE: Final = {
+_MODULES: Final = {
+    "Candidate": "router.result",
+    "ConfigurationError": "router.errors",
+    "Decision": "router.result",
     "Discovered": "router.retrieval.discover",
+    "EncoderError": "router.errors",
+    "ExactCache": "router.stages.exact",
+    "ForkedProcess": "router.errors",
+    "FuzzyCache": "router.stages.fuzzy",
+    "InvalidRequest": "router.errors",
+    "LLMAnswerError": "router.errors",
+    "LLMError": "router.errors",
+    "LLMRejected": "router.errors",
+    "LLMUnavailable": "router.errors",
+    "LayerChoice": "router.result",
+    "LayerError": "router.errors",
+    "ManifestError": "router.errors",
     "Memory": "router.memory.memory",
+    "MemoryItem": "router.memory.model",
+    "MemoryServiceError": "router.errors",
+    "Outcome": "router.result",
+    "Overloaded": "router.errors",
     "RankedSkill": "router.ranking",
     "RankedSkills": "router.ranking",
+    "ReadOnlyMemory": "router.errors",
+    "Request": "router.request",
+    "RouterError": "router.errors",
+    "RoutingResult": "router.result",
+    "Scope": "router.memory.model",
+    "SemanticRouter": "router.router",
     "Settings": "router.settings",
+    "SourceError": "router.errors",
+    "Stage": "router.result",
+    "StageTrace": "router.result",
+    "StoreError": "router.errors",
     "SyncMemory": "router.memory.sync_memory",
+    "SyncSemanticRouter": "router.sync",
     "Tool": "router.tools.tool",
     "ToolSource": "router.tools.source",
+    "Turn": "router.request",
+    "UnknownMemory": "router.errors",
+    "UnknownSkill": "router.errors",
     "get_skill_manifest": "router.skills.shared",
     "get_skill_registry": "router.skills.shared",
     "list_available_skills": "router.skills.shared",

@@ -20,6 +20,7 @@ What counts, and why:
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -72,6 +73,11 @@ class LabelledRequest:
         """The row's ``kind``, when it is a string."""
         kind = self.extra.get("kind")
         return kind if isinstance(kind, str) else None
+
+    def digest(self, catalog_version: str) -> str:
+        """Names this request with these labels over one catalog."""
+        parts = [catalog_version, self.request, *sorted(self.skills)]
+        return hashlib.blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ shell completion answer at once.
 from __future__ import annotations
 
 import io
+import os
+import signal
 import sys
 
 INTERRUPTED = 130
@@ -16,20 +18,22 @@ INTERRUPTED = 130
 
 def main() -> None:
     """The console script's entry point."""
-    try:
-        _run()
-    except KeyboardInterrupt:  # before there is a command that could take it
-        sys.exit(INTERRUPTED)
+    # While libraries are imported, an exception could come out of any line of any of them, and some
+    # make another exception of it. There is nothing to be tidied up yet.
+    usual = signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
 
-
-def _run() -> None:
     from router.cli.process import before_numpy
 
     before_numpy()
 
     from router.cli.app import app
 
+    signal.signal(signal.SIGINT, usual)
+
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A locale that cannot show a character shows its escape; it does not end the command.
         sys.stdout.reconfigure(errors="backslashreplace")
-    app(prog_name="router")
+    try:
+        app(prog_name="router")
+    except KeyboardInterrupt:  # before the command could take it
+        sys.exit(INTERRUPTED)

@@ -46,20 +46,27 @@ def evaluate_file(
     """Measure routing on labelled requests: ranking, decisions, calibration and latency.
 
     Shares come with their 95% Wilson interval. Rows with a "kind" are also reported by kind.
-    No cached answer is used: state goes to a temporary folder, and every row has its own scope.
+    What this router has learnt counts, and is left as it is: everything is done on a copy of the
+    evidence in a temporary folder. No cached answer is used.
+
+    Exits with 1 when no label at all names an installed skill: the figures say nothing then.
     """
     from router.evaluation import read_rows, summarise, summarise_by_kind
 
     with file.open("rb") as lines:
         rows = read_rows(lines, source=str(file))
     with _open_rows_file(rows_file, file) as sink:
-        judgements = asyncio.run(_judge(rows, folders, no_llm, sink))
+        judgements, unknown = asyncio.run(_judge(rows, folders, no_llm, sink))
     report, by_kind = summarise(judgements), summarise_by_kind(judgements)
     if as_json:
         kinds = {kind: part.to_dict() for kind, part in by_kind.items()}
         output.print_json({**report.to_dict(), "by_kind": kinds})
     else:
         _print_tables(report, by_kind)
+    labels = {name for row in rows for name in row.skills}
+    if labels and labels == unknown:
+        output.error("no label names an installed skill: are these the right folders of skills?")
+        raise typer.Exit(1)
 
 
 def _open_rows_file(path: Path | None, labels: Path) -> AbstractContextManager[TextIO | None]:
@@ -81,22 +88,27 @@ async def _judge(
     folders: Sequence[Path] | None,
     no_llm: bool,
     sink: TextIO | None,
-) -> list[Judgement]:
+) -> tuple[list[Judgement], set[str]]:
+    """The judgements, and the labels that name no installed skill."""
     from router.evaluation import evaluate, unknown_labels
+    from router.learning.evidence import copy_evidence
 
     judgements: list[Judgement] = []
     with tempfile.TemporaryDirectory(prefix="router-eval-") as state:
         settings = read_settings(no_llm=no_llm, state_dir=Path(state))
+        if settings.learning.enabled:
+            copy_evidence(read_settings().state_dir, Path(state))
         async with open_router(folders, settings) as router:
             installed = await router.open()
-            _warn_of_unknown(unknown_labels(rows, installed.catalog.skills))
+            unknown = unknown_labels(rows, installed.catalog.skills)
+            _warn_of_unknown(unknown)
             with output.progress("routing") as show:
                 async for judgement in evaluate(router, rows):
                     judgements.append(judgement)
                     if sink is not None:
                         sink.write(json.dumps(judgement.to_dict(), ensure_ascii=False) + "\n")
                     show(len(judgements), len(rows))
-    return judgements
+    return judgements, set(unknown)
 
 
 def _warn_of_unknown(labels: Mapping[str, Sequence[int]]) -> None:

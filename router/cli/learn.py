@@ -80,10 +80,15 @@ def train_model(folders: SkillFolders = None, as_json: AsJson = False) -> None:
     if done is None:
         said = "the kept model is up to date"
     elif done["shipped"]:
-        said = "a new model serves"
+        said = "there is a new model"
     else:
-        said = "the earlier model was better on the newest examples, and serves on"
+        said = "the earlier model was better on the newest examples, and stays"
     typer.echo(f"{said}: version {model['version']}, {model['examples']} examples")
+    if not model["serves"]:
+        typer.echo(
+            "it answers no request yet: too little is known of where it is right, so the LLM or "
+            "retrieval goes on deciding"
+        )
 
 
 @app.command("reset", epilog=EXIT_CODES)
@@ -218,7 +223,10 @@ def calibrate(
     no_llm: NoLLM = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit the confidences to labelled requests, which no cache answers meanwhile."""
+    """Fit the confidences to labelled requests, which no cache answers meanwhile.
+
+    A row counts once, however often it is given, until the skills change.
+    """
     from router.evaluation import read_rows
 
     with file.open("rb") as lines:
@@ -230,15 +238,19 @@ def calibrate(
 
         outcomes = []
         async with open_router(folders, read_settings(no_llm=no_llm)) as router:
+            learner, version = router.learner, router.catalog.version
+            new = [row for row in rows if not learner.calibrated_on(row.digest(version))]
+            if len(new) < len(rows):
+                output.warn(f"{len(rows) - len(new)} of {len(rows)} rows were counted before")
             with output.progress("routing") as show:
-                async for judgement in evaluate(router, rows):
+                async for judgement in evaluate(router, new):
                     if judgement.stage in CALIBRATED:
-                        outcomes.append(
-                            (judgement.stage, judgement.own_confidence, judgement.right)
-                        )
-                    show(len(outcomes), len(rows))
-            await router.learner.calibrate(outcomes)
-            calibrations: dict[str, Any] = router.learner.status()["calibrations"]
+                        stage, own = judgement.stage, judgement.own_confidence
+                        digest = judgement.row.digest(version)
+                        outcomes.append((digest, stage, own, judgement.right))
+                    show(len(outcomes), len(new))
+            await learner.calibrate(outcomes)
+            calibrations: dict[str, Any] = learner.status()["calibrations"]
             return calibrations
 
     fitted = asyncio.run(fit())

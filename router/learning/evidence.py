@@ -16,7 +16,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -146,6 +146,26 @@ def self_description(skill: SkillManifest) -> str:
 def evidence_file(state_dir: Path) -> Path:
     """Where a router that keeps its state in a folder keeps what it learns."""
     return state_dir / "evidence.sqlite3"
+
+
+def copy_evidence(state_dir: Path, to: Path) -> None:
+    """Copy what a router has learnt to another folder, while it may be running. Nothing is done
+    where there is nothing.
+
+    Raises:
+        StoreError: the evidence cannot be read.
+    """
+    source = evidence_file(state_dir)
+    if not source.exists():
+        return
+    try:
+        with (
+            closing(sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)) as original,
+            closing(sqlite3.connect(evidence_file(to))) as copy,
+        ):
+            original.backup(copy)
+    except sqlite3.Error as error:
+        raise StoreError(source, f"cannot be read: {error}") from error
 
 
 class EvidenceStore:

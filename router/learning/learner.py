@@ -23,7 +23,7 @@ from router.learning.calibration import Calibration, Confidence
 from router.learning.coverage import COVERED, uncovered_share
 from router.learning.evidence import Answer, EvidenceStore, Example, Source, self_description
 from router.learning.examples import shipped_examples
-from router.learning.local import MAX_RANKED, LocalAnswer, answer_of, skills_of
+from router.learning.local import MAX_RANKED, LocalAnswer, LocalModel, answer_of, skills_of
 from router.learning.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ LOCAL: Final = "local"
 """What answers from evidence are filed under, as a stage has its name for calibration."""
 CALIBRATED: Final = ("llm", "vector")
 """Stages whose confidence is calibrated. A cache repeats what one of them said."""
+MAX_CALIBRATED_ROWS: Final = 20_000
+"""Labelled requests that are remembered as counted; the newest."""
 MANY_CHANGED: Final = 0.1
 """Share of the skills whose change makes calibrations void."""
 
@@ -151,6 +153,7 @@ class Learner:
         )
         self.bound = ErrorBound(settings.max_error, seed=settings.seed)
         self._calibrations: dict[str, Calibration] = {}
+        self._calibrated_rows: dict[str, None] = {}  # oldest first
         self._unsaved = 0
         self._background = Background(_log)
 
@@ -173,7 +176,9 @@ class Learner:
         described = await in_thread(lambda: self._store.state("skills"))
         bound = await in_thread(lambda: self._store.state("bound"))
         calibrations = await in_thread(lambda: self._store.state("calibrations"))
+        rows = await in_thread(lambda: self._store.state("calibrated_rows"))
         try:
+            self._calibrated_rows = {str(row): None for row in rows or ()}
             if bound is not None:
                 self.bound.restore(bound)
             if calibrations is not None:
@@ -394,14 +399,23 @@ class Learner:
     def _calibration(self, stage: str) -> Calibration:
         return self._calibrations.setdefault(stage, Calibration())
 
-    async def calibrate(self, outcomes: Iterable[tuple[str, float, bool]]) -> None:
-        """Take in (stage, its own confidence, whether it was right), and keep what is fitted.
+    def calibrated_on(self, row: str) -> bool:
+        """Whether ``calibrate`` has counted a labelled row already."""
+        return row in self._calibrated_rows
+
+    async def calibrate(self, outcomes: Iterable[tuple[str, str, float, bool]]) -> None:
+        """Take in (row, stage, its own confidence, whether it was right), and keep what is fitted.
+        A row, which is any name of a labelled request over these skills, counts once.
 
         Raises:
             StoreError: it cannot be kept.
         """
-        for stage, confidence, right in outcomes:
-            self._calibration(stage).observe(confidence, right=right)
+        for row, stage, confidence, right in outcomes:
+            if row not in self._calibrated_rows:
+                self._calibrated_rows[row] = None
+                self._calibration(stage).observe(confidence, right=right)
+        while len(self._calibrated_rows) > MAX_CALIBRATED_ROWS:
+            del self._calibrated_rows[next(iter(self._calibrated_rows))]
         await self._refit_calibrations()
         await self._save()
 
@@ -418,7 +432,11 @@ class Learner:
             "examples": {source.value: n for source, n in self._store.counts().items()},
             "model": None
             if self.trainer.model is None
-            else {"version": self.trainer.model.version, "examples": self.trainer.model.examples},
+            else {
+                "version": self.trainer.model.version,
+                "examples": self.trainer.model.examples,
+                "serves": self._serves(self.trainer.model),
+            },
             "last_training": None
             if report is None
             else {
@@ -442,6 +460,13 @@ class Learner:
             },
         }
 
+    def _serves(self, model: LocalModel) -> bool:
+        """Whether requests may be answered by the model. With an LLM it must keep within the error
+        bound; without one its examples must be known to cover something."""
+        if self.trainer.calibrates:
+            return model.coverage is not None
+        return self.bound.status().threshold is not None
+
     async def aclose(self) -> None:
         """Stop training, keep the account, and close the evidence."""
         await self.trainer.aclose()
@@ -462,6 +487,7 @@ class Learner:
             "calibrations": {
                 stage: calibration.to_dict() for stage, calibration in self._calibrations.items()
             },
+            "calibrated_rows": list(self._calibrated_rows),
             "skills": self._described,
         }
         await in_thread(lambda: self._store.keep_states(states))

@@ -68,7 +68,8 @@ class Trainer:
     """Fits local models in the background. Belongs to one event loop.
 
     Attributes:
-        model: the snapshot that serves; None before the first.
+        calibrates: whether a model is told how far its examples reach.
+        model: the latest snapshot; None before the first.
         current: whether it was fitted for the skills as they are now.
         report: of the last attempt; None before it.
     """
@@ -97,7 +98,7 @@ class Trainer:
         self._store = store
         self._examples = examples
         self._about = about
-        self._calibrates = calibrates
+        self.calibrates = calibrates
         self.model: LocalModel | None = None
         self.current = False
         self.report: TrainingReport | None = None
@@ -202,7 +203,7 @@ class Trainer:
         model = LocalModel.fit(examples, vectors, version=self._versions)
         if model is None:
             return None, TrainingReport(0, 0, True)
-        if self._calibrates:
+        if self.calibrates:
             texts = [example.text for example in examples]
             model.coverage = ExampleCoverage.fit(
                 texts, [answer_of(e.skills) for e in examples], vectors
@@ -213,7 +214,7 @@ class Trainer:
         return model, report
 
     def _key(self) -> str:
-        said = (FORMAT, self._encoder.identity, self._about(), str(self._calibrates))
+        said = (FORMAT, self._encoder.identity, self._about(), str(self.calibrates))
         return hashlib.sha256("\0".join(said).encode()).hexdigest()
 
     def _kept(self) -> LocalModel | None:

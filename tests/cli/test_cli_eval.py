@@ -80,11 +80,46 @@ def test_an_evaluation_leaves_the_users_cache_alone(
 def test_a_label_that_names_no_skill_is_reported_and_counts_as_a_miss(
     run: Run, skills: Path, labelled: Labelled
 ) -> None:
-    rows = [{"request": "commit my changes", "skills": ["gti"]}]
+    rows = [
+        {"request": "commit my changes", "skills": ["gti"]},
+        {"request": "plot a chart of this csv file", "skills": ["data-analysis"]},
+    ]
     result = run("eval", labelled(rows), "--skills", skills, "--json")
     assert result.exit_code == 0
     assert result.stderr == "warning: label 'gti' names no installed skill: a miss on line 1\n"
-    assert json.loads(result.stdout)["hit_at_1"]["value"] == 0
+    assert json.loads(result.stdout)["hit_at_1"]["value"] == 0.5
+
+
+def test_labels_of_which_none_is_installed_are_an_error(
+    run: Run, skills: Path, labelled: Labelled
+) -> None:
+    rows = [{"request": "commit my changes", "skills": ["gti"]}, {"request": "hm", "skills": []}]
+    result = run("eval", labelled(rows), "--skills", skills, "--json")
+    assert result.exit_code == 1
+    assert "error: no label names an installed skill" in result.stderr
+    assert json.loads(result.stdout)["rows"] == 2
+
+
+def test_what_was_learnt_is_measured_and_left_as_it_is(
+    run: Run, skills: Path, labelled: Labelled, tmp_path: Path
+) -> None:
+    asked = "squash my last three commits into one"
+    rows = [
+        {"request": f"{text} {number}", "skills": [skill]}
+        for number in range(7)
+        for text, skill in (
+            (asked, "git"),
+            ("write pytest fixtures for the parser", "testing"),
+            ("plot the csv as a chart", "data-analysis"),
+        )
+    ]
+    file = labelled(rows)
+    before = json.loads(run("eval", file, "--skills", skills, "--json").stdout)
+    assert run("calibrate", file, "--skills", skills).exit_code == 0
+    known = run("learn", "status", "--skills", skills, "--json").stdout
+    after = json.loads(run("eval", file, "--skills", skills, "--json").stdout)
+    assert after["ece"] < before["ece"]
+    assert run("learn", "status", "--skills", skills, "--json").stdout == known
 
 
 def test_a_malformed_row_is_named_before_anything_is_routed(run: Run, tmp_path: Path) -> None:

@@ -128,6 +128,9 @@ def test_labelled_requests_calibrate_the_vector_stage(
     assert (fitted["vector"]["calibrated"], fitted["vector"]["outcomes"]) == (True, 25)
     result = json.loads(run("route", "rebase the branch", "--skills", str(skills), "--json").stdout)
     assert (result["calibrated"], result["evidence_count"]) == (True, 25)
+    again = run("calibrate", str(source), "--skills", str(skills), "--json")
+    assert again.stderr == "warning: 25 of 25 rows were counted before\n"
+    assert json.loads(again.stdout)["vector"]["outcomes"] == 25
 
 
 def test_what_is_trained_serves_the_commands_after_it(
@@ -146,6 +149,22 @@ def test_what_is_trained_serves_the_commands_after_it(
     assert "the kept model is up to date" in again.stdout
     found = run("route", "weigh the flux capacitor 30", "--skills", str(skills), "--json")
     assert json.loads(found.stdout)["selected_skills"] == ["testing"]
+
+
+def test_a_model_that_answers_nothing_is_not_said_to_serve(
+    run: Callable[..., Result], skills: Path, tmp_path: Path
+) -> None:
+    rows = [
+        {"request": "polish the flux capacitor", "skills": ["git"]},
+        {"request": "weigh the flux capacitor", "skills": ["testing"]},
+    ]
+    source = lines(tmp_path / "labels.jsonl", *rows)
+    run("learn", "import", str(source), "--skills", str(skills))
+    said = run("learn", "train", "--skills", str(skills)).stdout
+    assert said.startswith("there is a new model: version 1, ")
+    assert "it answers no request yet" in said
+    status = json.loads(run("learn", "status", "--skills", str(skills), "--json").stdout)
+    assert status["model"]["serves"] is False
 
 
 def test_with_nothing_to_learn_from_training_says_so(

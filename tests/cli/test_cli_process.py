@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from cascade import SQUASH, router_over, some_skills
 
 from router.cli.process import SWITCH_SECONDS
@@ -38,3 +39,34 @@ async def test_a_router_sets_nothing_for_the_process_of_its_host(tmp_path: Path)
         (skills / "testing" / "SKILL.md").unlink()
         await router.reload()
         assert settings_of_the_process() == before
+
+
+INTERRUPTED = """
+import os, signal, sys
+
+class Interrupts:
+    # sends Ctrl-C when a certain module is about to be imported
+
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupts())
+from router.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["router.cli.process", "typer", "router.cli.app", "ipaddress"])
+def test_ctrl_c_while_libraries_are_imported_ends_quietly(module: str) -> None:
+    """``ipaddress`` makes another exception of one that comes while its classes are made."""
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, module, "--version"], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_importing_the_package_for_a_command_imports_none_of_its_rooms() -> None:
+    code = "import router.cli, sys; print(sorted(m for m in sys.modules if m.startswith('router')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['router', 'router.cli']"
