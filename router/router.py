@@ -28,6 +28,7 @@ from router.text import normalise
 
 if TYPE_CHECKING:
     from router.components import Snapshot
+    from router.enrichment.asking import EnrichmentReport, Price
     from router.learning.evidence import Answer
     from router.learning.learner import AnsweredRequest, Judgement, Learner
     from router.llm.protocol import ChatModel
@@ -106,6 +107,10 @@ class SemanticRouter:
             max_entries=settings.fuzzy.max_entries,
             path=settings.state_dir / "fuzzy.sqlite3",
         )
+        if settings.enrichment_on_save:
+            from router.enrichment.on_save import EnrichOnSave
+
+            observers = (*observers, EnrichOnSave(self.enrich))
         self._runtime = Runtime(
             settings,
             self.exact,
@@ -466,6 +471,54 @@ class SemanticRouter:
                 catalogues=None if installed_only else self._runtime.parts.catalogues,
             ),
         )
+
+    async def enrich(
+        self,
+        skills: Iterable[str] | None = None,
+        *,
+        price: Price | None = None,
+        max_cost: float | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> EnrichmentReport:
+        """Have the first LLM write requests for skills that have none, or have changed since, and
+        route with them from then on.
+
+        They go to ``enrichment.jsonl`` in the folder of each skill's root, or to the file that the
+        setting ``enrichment`` names, as they come: when this is cancelled, they are kept.
+
+        Args:
+            skills: names of skills to ask about; None means all that need it.
+            price: what the model costs.
+            max_cost: dollars that this may cost, at least 0; needs ``price``.
+            progress: called with (done, total).
+
+        Raises:
+            ConfigurationError: no LLM is configured, a skill has no place to be written to, or
+                there is a budget and no price.
+            UnknownSkill: there is no skill of one of the names.
+            StoreError: a file cannot be written, or another run is writing.
+            RuntimeError: the router is closed.
+        """
+        from router.enrichment.asking import Asker, to_ask
+        from router.enrichment.files import one_writer
+
+        catalog = (await self.open()).catalog
+        if not self.models:
+            raise ConfigurationError("enrich: no LLM is configured")
+        if max_cost is not None and price is None:
+            raise ConfigurationError("enrich: max_cost needs the price of the model")
+        asker = Asker(
+            self.models[0],
+            catalog,
+            file=self.settings.enrichment,
+            price=price,
+            max_cost=max_cost,
+            progress=progress,
+        )
+        with one_writer(self.settings.state_dir):
+            report = await asker.run(to_ask(catalog, skills))
+        await self.reload()
+        return report
 
     async def _decide(
         self,

@@ -240,6 +240,8 @@ class Settings(BaseSettings):
     enrichment: Annotated[StateFile | None, Trust.FOLDER] = None
     """A file of requests that an LLM has written for the skills, whatever root they come from. It
     counts before the ``enrichment.jsonl`` in the roots."""
+    enrichment_on_save: Annotated[bool, Trust.USER] = False
+    """Whether a skill that is saved while the router watches is asked about by itself."""
     max_concurrency: Annotated[int, Trust.ANYONE] = Field(16, ge=1, le=1000)
     """How many requests ``route_many`` works on at a time."""
     max_pending: Annotated[int, Trust.ANYONE] = Field(10_000, ge=1)

@@ -34,7 +34,7 @@ FLOORS = (
     ),
     ("skills", "events"),
     ("retrieval", "llm", "tools"),
-    ("stages", "lint", "memory", "learning"),
+    ("stages", "lint", "memory", "learning", "enrichment"),
     ("components", "ranking"),
     ("decision",),
     ("runtime",),

@@ -11,6 +11,7 @@ from router.cli import (
     cache,
     config,
     demo,
+    enrich,
     evaluate,
     learn,
     lint,
@@ -93,6 +94,7 @@ def _options(
 app.command("route", epilog=EXIT_CODES)(route.route)
 skills.app.command("lint", epilog=lint.EXIT_CODES)(lint.lint_skills)
 skills.app.command("new", epilog=EXIT_CODES)(lint.new_skill)
+skills.app.command("enrich", epilog=EXIT_CODES)(enrich.enrich_skills)
 skills.app.command("watch", epilog=EXIT_CODES)(watch.watch_skills)
 app.add_typer(skills.app, name="skills", help="List, show, search, check, lint and write skills.")
 app.add_typer(cache.app, name="cache", help="Look at the cached routes, or forget them.")

@@ -117,6 +117,11 @@ LONG_BLOB: Final = 200
 """Characters of base64 from which a body is asked about it; shorter ones are keys and checksums."""
 
 
+def gives_orders(text: str) -> bool:
+    """Whether a text tells the router or a model what to do, or a shell what to run."""
+    return any(pattern.search(text) for pattern in (_ORDER, _CLAIM, _COMMAND))
+
+
 def orders(source: Source) -> Iterator[Diagnostic]:
     """Orders to the router, and claims on every request, in what it reads of a skill."""
     path = source.skill.path

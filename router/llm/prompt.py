@@ -105,7 +105,7 @@ def build_prompt(request: Request, offered: Sequence[OfferedSkill]) -> Prompt:
         "skills": [
             {
                 "name": skill.name,
-                "description": _clean(skill.description, MAX_DESCRIPTION_CHARACTERS),
+                "description": clean(skill.description, MAX_DESCRIPTION_CHARACTERS),
             }
             for skill in offered
         ],
@@ -179,7 +179,7 @@ def parse_answer(text: str, offered: Sequence[OfferedSkill], *, provider: str) -
         raise unusable("the answer is empty")
     if len(text) > MAX_ANSWER_CHARACTERS:
         raise unusable(f"the answer has over {MAX_ANSWER_CHARACTERS:,} characters")
-    raw, bare = _find_object(text)
+    raw, bare = find_object(text, field="skills")
     if raw is None:
         raise unusable("the answer holds no complete JSON object")
     if "skills" not in raw:
@@ -265,11 +265,11 @@ def selection_probability(completion: Completion, selection: Selection) -> float
 _SKILLS_ARRAY: Final = re.compile(r'(?<!\\)"skills"\s*:\s*\[')
 
 
-def _find_object(text: str) -> tuple[dict[str, Any] | None, bool]:
-    """The last JSON object with a field ``skills``, else the last object; whether it is alone.
+def find_object(text: str, *, field: str) -> tuple[dict[str, Any] | None, bool]:
+    """The last JSON object with this field, else the last object; whether it is alone.
 
     Models put objects into code fences and prose when nothing constrains them, and may first repeat
-    the question, which has a field ``skills`` too.
+    the question, which may have a field of that name too.
     """
     decoder = json.JSONDecoder()
     found: dict[str, Any] | None = None
@@ -283,7 +283,7 @@ def _find_object(text: str) -> tuple[dict[str, Any] | None, bool]:
             value, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):  # also an integer of thousands of digits
             continue
-        if found is None or "skills" in value or "skills" not in found:
+        if found is None or field in value or field not in found:
             found, around = value, text[:start] + text[end:]
         start = end - 1
     return found, not _FENCE.sub("", around).strip()
@@ -308,7 +308,7 @@ def _text(raw: Mapping[str, Any], field: str, limit: int, problems: list[str]) -
     if not isinstance(value, str):
         problems.append(f"{field} is missing or not a string")
         return ""
-    return _clean(value, limit)
+    return clean(value, limit)
 
 
 def _confidence(raw: Mapping[str, Any], problems: list[str]) -> float | None:
@@ -347,7 +347,7 @@ def _recent(history: Sequence[Turn]) -> list[dict[str, str]]:
 _JOINERS: Final = "\u200c\u200d"  # many scripts need them; all other format characters are hidden
 
 
-def _clean(text: str, limit: int) -> str:
+def clean(text: str, limit: int) -> str:
     """One line of visible text, at most ``limit`` characters."""
     visible = (
         character

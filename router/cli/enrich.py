@@ -1,0 +1,200 @@
+"""``router skills enrich``: has an LLM write requests for the skills, once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from router.cli import output
+from router.cli.options import AsJson, SkillFolders, read_settings
+from router.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from router.enrichment.asking import EnrichmentPlan, EnrichmentReport, Price
+    from router.settings import Settings
+    from router.skills.catalog import Catalog
+
+MAX_ANSWERS_BYTES = 1 << 28
+
+
+def enrich_skills(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Skills to ask about; all that need it if none."),
+    ] = None,
+    folders: SkillFolders = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be asked and what it takes.")
+    ] = False,
+    price: Annotated[
+        str | None,
+        typer.Option(metavar="IN/OUT", help="Dollars for a million tokens, such as 0.40/1.60."),
+    ] = None,
+    max_cost: Annotated[
+        float | None,
+        typer.Option(metavar="DOLLARS", min=0, help="Stop before it costs more; needs --price."),
+    ] = None,
+    concurrency: Annotated[
+        int, typer.Option(min=1, max=64, help="Questions under way at the same time.")
+    ] = 4,
+    export: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the questions as JSON Lines instead of asking."),
+    ] = None,
+    answers: Annotated[
+        Path | None, typer.Option("--import", metavar="FILE", help="Read answers, one a line.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have the configured LLM write requests for skills that have none, or have changed since.
+
+    They go to enrichment.jsonl in the folder of skills, or to the file that the setting enrichment
+    names. Stopped with Ctrl-C, it goes on with the next run. Exit code 1 when skills are left.
+    """
+    settings = read_settings()
+    paid = _price(price)
+    if max_cost is not None and paid is None:
+        raise ConfigurationError("--max-cost needs --price IN/OUT: dollars for a million tokens")
+    catalog = _catalog(folders, settings)
+    if dry_run:
+        _show_plan(catalog, names, paid, as_json=as_json)
+    elif export is not None:
+        _export(catalog, names, export)
+    elif answers is not None:
+        _show_report(_import(catalog, answers, settings), as_json=as_json)
+    else:
+        report = asyncio.run(
+            _ask(catalog, names, settings, price=paid, max_cost=max_cost, concurrency=concurrency)
+        )
+        _show_report(report, as_json=as_json)
+
+
+def _catalog(folders: Sequence[Path] | None, settings: Settings) -> Catalog:
+    from router.skills.catalog import load_catalog
+    from router.skills.discovery import configured_roots, existing_root
+
+    return load_catalog(
+        tuple(map(existing_root, folders or configured_roots(settings))),
+        enrichment=settings.enrichment,
+        max_skills=settings.max_skills,
+    )
+
+
+def _price(text: str | None) -> Price | None:
+    from router.enrichment.asking import Price
+
+    if text is None:
+        return None
+    try:
+        given, taken = (float(part) for part in text.split("/"))
+        if not (0 <= given < float("inf") and 0 <= taken < float("inf")):
+            raise ValueError
+    except ValueError:
+        raise ConfigurationError(
+            f"--price {text!r}: give two prices for a million tokens, as IN/OUT, such as 0.40/1.60"
+        ) from None
+    return Price(given, taken)
+
+
+async def _ask(
+    catalog: Catalog,
+    names: Sequence[str] | None,
+    settings: Settings,
+    *,
+    price: Price | None,
+    max_cost: float | None,
+    concurrency: int,
+) -> EnrichmentReport:
+    from router.enrichment.asking import Asker, to_ask
+    from router.enrichment.files import one_writer
+    from router.stages.llm import models_from_settings
+
+    skills = to_ask(catalog, names)
+    models = models_from_settings(settings.llm)
+    if not models:
+        raise ConfigurationError(
+            "no LLM is configured: set OPENAI_API_KEY, OPENAI_BASE_URL or OLLAMA_HOST, or have "
+            "another agent answer, with --export and --import"
+        )
+    with one_writer(settings.state_dir), output.progress("asking") as show:
+        asker = Asker(
+            models[0],
+            catalog,
+            file=settings.enrichment,
+            price=price,
+            max_cost=max_cost,
+            concurrency=concurrency,
+            progress=show,
+        )
+        try:
+            return await asker.run(skills)
+        finally:
+            await models[0].aclose()
+
+
+def _export(catalog: Catalog, names: Sequence[str] | None, file: Path) -> None:
+    from router.enrichment.exchange import questions
+
+    lines = list(questions(catalog, names))
+    file.write_text("".join(lines), encoding="utf-8")
+    typer.echo(f"{len(lines)} questions in {output.plain(file)}", err=True)
+
+
+def _import(catalog: Catalog, file: Path, settings: Settings) -> EnrichmentReport:
+    from router.enrichment.exchange import take_answers
+    from router.enrichment.files import one_writer
+
+    with file.open("rb") as source:
+        data = source.read(MAX_ANSWERS_BYTES + 1)
+    if len(data) > MAX_ANSWERS_BYTES:
+        raise ConfigurationError(f"{file}: larger than {MAX_ANSWERS_BYTES:,} bytes")
+    with one_writer(settings.state_dir):
+        return take_answers(catalog, data.split(b"\n"), source=file, file=settings.enrichment)
+
+
+def _show_plan(
+    catalog: Catalog, names: Sequence[str] | None, price: Price | None, *, as_json: bool
+) -> None:
+    from router.enrichment.asking import plan_of
+
+    plan: EnrichmentPlan = plan_of(catalog, names, price=price)
+    if as_json:
+        output.print_json(asdict(plan))
+        return
+    cost = "" if plan.cost is None else f", about {plan.cost:.2f} dollars"
+    typer.echo(
+        f"{len(plan.skills)} calls, about {plan.input_tokens:,} tokens in and "
+        f"{plan.output_tokens:,} out{cost}; {plan.skipped} skills are up to date"
+    )
+    for name in plan.skills:
+        typer.echo(output.plain(name))
+
+
+def _show_report(report: EnrichmentReport, *, as_json: bool) -> None:
+    if as_json:
+        values: dict[str, Any] = asdict(report)
+        output.print_json({**values, "files": [str(path) for path in report.files]})
+    else:
+        cost = "" if report.cost is None else f", {report.cost:.2f} dollars"
+        typer.echo(
+            f"{report.requests} requests for {len(report.written)} skills; "
+            f"{report.input_tokens:,} tokens in and {report.output_tokens:,} out{cost}"
+        )
+        for path in report.files:
+            typer.echo(f"written: {output.plain(path)}")
+        for name, reasons in report.left_out:
+            for reason in reasons:
+                typer.echo(output.plain(f"left out of {name}: {reason}"))
+        for name, fault in report.failed:
+            output.warn(f"{name}: {fault}")
+        if report.ended:
+            output.warn(f"ended early: {report.ended}")
+        if report.left:
+            output.warn(f"{len(report.left)} skills are still to be asked about")
+    if report.failed or report.left:
+        raise typer.Exit(1)

@@ -1,0 +1,1 @@
+"""Asking an LLM, once per skill, for requests that the skill should serve."""

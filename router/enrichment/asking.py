@@ -1,0 +1,337 @@
+"""Asking a model about many skills: in parallel, within a budget, and never twice for the same.
+
+Only skills without an enrichment, or whose file has changed since, are asked. Every answer is on
+the disk before the next skill of its worker is asked. A provider that says how long to wait is left
+alone so long by every worker. After a few failures in a row the run ends: the key, the address or
+the model is wrong then, and the rest of the skills would only cost more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from router.enrichment import files
+from router.enrichment.question import Written, parse_written, question_of
+from router.enrichment.worth import Filter
+from router.errors import LLMAnswerError, LLMError, LLMUnavailable
+from router.llm.protocol import ChatModel, Prompt
+from router.skills.catalog import Catalog
+from router.skills.enrichment import Enrichment
+from router.skills.manifest import SkillManifest
+
+CONCURRENCY: Final = 4
+ANSWER_TOKENS: Final = 450
+"""What an answer takes, for estimates: ten requests of some fifteen words, and four near misses."""
+CHARACTERS_PER_TOKEN: Final = 4
+"""For estimates, in English."""
+CALL_SECONDS: Final = 60.0
+TRIES: Final = 4
+"""For one skill, while the provider is unavailable or answers what cannot be used."""
+FAILURES_IN_A_ROW: Final = 5
+LONGEST_WAIT_SECONDS: Final = 300.0
+"""A provider that wants a longer pause ends the run; the next run goes on from there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model costs, in dollars for a million tokens."""
+
+    input: float
+    output: float
+
+    def of(self, input_tokens: int, output_tokens: int) -> float:
+        """Dollars."""
+        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class EnrichmentPlan:
+    """What a run would ask.
+
+    Attributes:
+        skills: names of the skills that would be asked, in order.
+        skipped: how many others have an enrichment that is up to date.
+        input_tokens: of all questions together, estimated.
+        output_tokens: of all answers together, estimated.
+        cost: in dollars, estimated; None where no price is given.
+    """
+
+    skills: tuple[str, ...]
+    skipped: int
+    input_tokens: int
+    output_tokens: int
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EnrichmentReport:
+    """How a run went.
+
+    Attributes:
+        written: names of the skills that were written for, in order.
+        left: names of those that are still to be asked, in order: the run ended before.
+        failed: names of skills whose question failed, with the reason.
+        requests: how many requests were kept in all.
+        left_out: what was not worth keeping, by skill, each with the reason.
+        files: the files that were written.
+        input_tokens: of all questions, as the provider counted, or estimated where it did not.
+        output_tokens: of all answers, likewise.
+        cost: in dollars; None where no price is given.
+        ended: why the run ended early; empty when it did not.
+    """
+
+    written: tuple[str, ...]
+    left: tuple[str, ...]
+    failed: tuple[tuple[str, str], ...]
+    requests: int
+    left_out: tuple[tuple[str, tuple[str, ...]], ...]
+    files: tuple[Path, ...]
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+    ended: str = ""
+
+
+def to_ask(catalog: Catalog, names: Iterable[str] | None = None) -> list[SkillManifest]:
+    """The skills that need to be asked about, by name: those that may be offered for routing, have
+    no enrichment or one for another version of their file.
+
+    Raises:
+        UnknownSkill: there is no skill of one of the names.
+    """
+    chosen = None if names is None else {catalog.get(name).name for name in names}
+    return [
+        skill
+        for skill in catalog.routable
+        if (chosen is None or skill.name in chosen)
+        and (skill.enrichment is None or skill.enrichment_is_stale)
+    ]
+
+
+def plan_of(
+    catalog: Catalog, names: Iterable[str] | None = None, *, price: Price | None = None
+) -> EnrichmentPlan:
+    """What asking would take; nothing is asked."""
+    names = None if names is None else list(names)
+    skills = to_ask(catalog, names)
+    given = sum(_tokens(question_of(skill)) for skill in skills)
+    taken = len(skills) * ANSWER_TOKENS
+    return EnrichmentPlan(
+        tuple(skill.name for skill in skills),
+        (len(catalog.routable) if names is None else len(set(names))) - len(skills),
+        given,
+        taken,
+        None if price is None else price.of(given, taken),
+    )
+
+
+def _tokens(prompt: Prompt) -> int:
+    return (len(prompt.system) + len(prompt.user)) // CHARACTERS_PER_TOKEN + 1
+
+
+@dataclass(slots=True)
+class _Account:
+    """What has been spent, and what the calls under way may spend."""
+
+    price: Price | None
+    max_cost: float | None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    reserved: float = 0.0
+
+    @property
+    def cost(self) -> float | None:
+        return None if self.price is None else self.price.of(self.input_tokens, self.output_tokens)
+
+    def reserve(self, prompt: Prompt) -> float | None:
+        """Dollars put aside for a call; None when the budget does not hold them."""
+        if self.price is None or self.max_cost is None:
+            return 0.0
+        needed = self.price.of(_tokens(prompt), ANSWER_TOKENS)
+        if (self.cost or 0.0) + self.reserved + needed > self.max_cost:
+            return None
+        self.reserved += needed
+        return needed
+
+
+@dataclass(slots=True)
+class _Run:
+    """What the workers of one run share."""
+
+    waiting: list[SkillManifest]
+    written: list[str] = field(default_factory=list)
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    left_out: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    unasked: list[str] = field(default_factory=list)
+    files: set[Path] = field(default_factory=set)
+    requests: int = 0
+    failures: int = 0
+    resume_at: float = 0.0
+    ended: str = ""
+
+
+class Asker:
+    """Asks one model about the skills of one catalog, and writes down what is worth keeping."""
+
+    def __init__(
+        self,
+        model: ChatModel,
+        catalog: Catalog,
+        *,
+        file: Path | None,
+        price: Price | None = None,
+        max_cost: float | None = None,
+        concurrency: int = CONCURRENCY,
+        progress: Callable[[int, int], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """Nothing is asked yet.
+
+        Args:
+            model: whom to ask.
+            catalog: the installed skills.
+            file: where to write; None means the file of each skill's root.
+            price: of the model.
+            max_cost: dollars that the run may cost; needs ``price``.
+            concurrency: questions under way at the same time.
+            progress: called with (done, total).
+            clock: monotonic seconds.
+            now: the time that is written down.
+            sleep: waits the given seconds.
+        """
+        self._model = model
+        self._catalog = catalog
+        self._file = file
+        self._account = _Account(price, max_cost)
+        self._concurrency = concurrency
+        self._progress = progress
+        self._clock = clock
+        self._now = now
+        self._sleep = sleep
+
+    async def run(self, skills: Sequence[SkillManifest]) -> EnrichmentReport:
+        """Ask about these skills. When it is cancelled, what was written stays written.
+
+        Raises:
+            ConfigurationError: a skill has no place to be written to; nothing is asked then.
+            StoreError: a file cannot be written.
+        """
+        roots = self._catalog.roots
+        place = {
+            skill.name: files.file_for(skill, named=self._file, roots=roots) for skill in skills
+        }
+        run = _Run(waiting=list(reversed(skills)))
+        judge = await asyncio.to_thread(Filter, self._catalog.routable)
+        try:
+            async with asyncio.TaskGroup() as workers:
+                for _ in range(min(self._concurrency, len(skills))):
+                    workers.create_task(self._work(run, judge, place, len(skills)))
+        except ExceptionGroup as group:
+            raise group.exceptions[0] from group
+        finally:
+            for path in run.files:
+                files.drop_replaced(path)
+        left = {*run.unasked, *(skill.name for skill in run.waiting)}
+        return EnrichmentReport(
+            written=tuple(sorted(run.written)),
+            left=tuple(sorted(left)),
+            failed=tuple(sorted(run.failed)),
+            requests=run.requests,
+            left_out=tuple(sorted(run.left_out)),
+            files=tuple(sorted(run.files)),
+            input_tokens=self._account.input_tokens,
+            output_tokens=self._account.output_tokens,
+            cost=self._account.cost,
+            ended=run.ended,
+        )
+
+    async def _work(self, run: _Run, judge: Filter, place: dict[str, Path], total: int) -> None:
+        while run.waiting and not run.ended:
+            skill = run.waiting.pop()
+            prompt = question_of(skill)
+            reserved = self._account.reserve(prompt)
+            if reserved is None:
+                run.unasked.append(skill.name)
+                run.ended = f"the budget of {self._account.max_cost:g} dollars is used up"
+                return
+            try:
+                written = await self._ask(run, prompt)
+            except LLMError as error:
+                self._failed(run, skill, error)
+                continue
+            finally:
+                self._account.reserved -= reserved
+            if written is None:
+                run.unasked.append(skill.name)
+                continue
+            run.failures = 0
+            kept = judge.keep(skill, written)
+            enrichment = Enrichment(
+                skill=skill.name,
+                requests=kept.requests,
+                near_misses=kept.near_misses,
+                digest=skill.digest,
+                model=self._model.model,
+                written_at=self._now(),
+            )
+            files.append(place[skill.name], enrichment)
+            run.files.add(place[skill.name])
+            run.written.append(skill.name)
+            run.requests += len(kept.requests)
+            if kept.left_out:
+                run.left_out.append((skill.name, kept.left_out))
+            if self._progress is not None:
+                self._progress(len(run.written) + len(run.failed), total)
+
+    def _failed(self, run: _Run, skill: SkillManifest, error: LLMError) -> None:
+        run.failed.append((skill.name, str(error)))
+        run.failures += 1
+        if run.failures >= FAILURES_IN_A_ROW and not run.ended:
+            run.ended = f"{run.failures} questions in a row failed; last: {error}"
+
+    async def _ask(self, run: _Run, prompt: Prompt) -> Written | None:
+        """The model's answer; None when the run has ended before it came.
+
+        Raises:
+            LLMError: there is no usable one.
+        """
+        for attempt in range(1, TRIES + 1):
+            await self._wait(run)
+            if run.ended:
+                return None
+            try:
+                # Models bound their calls themselves; this one holds for those that do not.
+                async with asyncio.timeout(CALL_SECONDS):
+                    done = await self._model.complete(prompt, timeout_seconds=CALL_SECONDS)
+                self._account.input_tokens += done.input_tokens or _tokens(prompt)
+                self._account.output_tokens += (
+                    done.output_tokens or len(done.text) // CHARACTERS_PER_TOKEN
+                )
+                return parse_written(done.text, provider=self._model.provider)
+            except TimeoutError:
+                fault: LLMError = LLMUnavailable(
+                    self._model.provider, f"no answer within {CALL_SECONDS:g} s"
+                )
+            except (LLMUnavailable, LLMAnswerError) as error:
+                fault = error
+            if attempt == TRIES:
+                raise fault
+            if isinstance(fault, LLMUnavailable):
+                pause = fault.retry_after or 2.0 ** (attempt - 1)
+                if pause > LONGEST_WAIT_SECONDS:
+                    run.ended = f"the provider wants a pause of {pause:,.0f} s"
+                    return None
+                run.resume_at = max(run.resume_at, self._clock() + pause)
+        raise AssertionError("the last try returns or raises")
+
+    async def _wait(self, run: _Run) -> None:
+        while not run.ended and (left := run.resume_at - self._clock()) > 0:
+            await self._sleep(left)

@@ -1,0 +1,110 @@
+"""Questions and answers as JSON Lines, for those who have no key: any agent can answer them.
+
+A question is ``{"skill", "digest", "instructions", "document", "schema"}``: what a model would have
+been sent. An answer is a line as ``enrichment.jsonl`` has it: ``{"skill", "digest", "requests",
+"near_misses", "model"}``. Whoever answers is trusted no more than a model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from router.enrichment import files
+from router.enrichment.asking import EnrichmentReport, to_ask
+from router.enrichment.question import Written, question_of
+from router.enrichment.worth import Filter
+from router.errors import UnknownSkill
+from router.skills.catalog import Catalog
+from router.skills.diagnostics import Report
+from router.skills.enrichment import parse_line
+
+
+def questions(catalog: Catalog, names: Iterable[str] | None = None) -> Iterator[str]:
+    """The question of each skill that needs to be asked about, one JSON object a line.
+
+    Raises:
+        UnknownSkill: there is no skill of one of the names.
+    """
+    for skill in to_ask(catalog, names):
+        prompt = question_of(skill)
+        question = {
+            "skill": skill.name,
+            "digest": skill.digest,
+            "instructions": prompt.system,
+            "document": json.loads(prompt.user),
+            "schema": prompt.schema,
+        }
+        yield json.dumps(question, ensure_ascii=False) + "\n"
+
+
+def take_answers(
+    catalog: Catalog,
+    lines: Iterable[bytes],
+    *,
+    source: Path,
+    file: Path | None,
+) -> EnrichmentReport:
+    """Filter answers and write down what is worth keeping.
+
+    Args:
+        catalog: the installed skills.
+        lines: the answers.
+        source: where they come from, for reports.
+        file: where to write; None means the file of each skill's root.
+
+    Raises:
+        ConfigurationError: a skill has no place to be written to.
+        StoreError: a file cannot be written.
+    """
+    report = Report(source)
+    judge = Filter(catalog.routable)
+    written: dict[str, int] = {}
+    failed: list[tuple[str, str]] = []
+    left_out: list[tuple[str, tuple[str, ...]]] = []
+    places: set[Path] = set()
+    routable = {skill.name for skill in catalog.routable}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            answer = parse_line(line, number, report)
+            skill = catalog.get(answer.skill)
+            if skill.name not in routable:
+                raise ValueError("the skill is not offered for routing")
+            if answer.digest is not None and answer.digest != skill.digest:
+                raise ValueError("the skill has changed since the question was written")
+        except (ValueError, UnknownSkill) as error:
+            failed.append((f"line {number}", str(error)))
+            continue
+        place = files.file_for(skill, named=file, roots=catalog.roots)
+        kept = judge.keep(skill, Written(answer.requests, answer.near_misses))
+        enrichment = replace(
+            answer,
+            requests=kept.requests,
+            near_misses=kept.near_misses,
+            digest=skill.digest,
+            written_at=answer.written_at or datetime.now(UTC),
+        )
+        files.append(place, enrichment)
+        places.add(place)
+        written[skill.name] = len(kept.requests)
+        if kept.left_out:
+            left_out.append((skill.name, kept.left_out))
+    for place in places:
+        files.drop_replaced(place)
+    asked = {skill.name for skill in to_ask(catalog)}
+    return EnrichmentReport(
+        written=tuple(sorted(written)),
+        left=tuple(sorted(asked - written.keys())),
+        failed=tuple(failed),
+        requests=sum(written.values()),
+        left_out=tuple(left_out),
+        files=tuple(sorted(places)),
+        input_tokens=0,
+        output_tokens=0,
+        cost=None,
+    )

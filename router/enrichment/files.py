@@ -1,0 +1,133 @@
+"""The files that enrichments are written to: which one for which skill, and how.
+
+A line is appended as soon as a skill's answer is there, so what was paid for survives Ctrl-C and a
+crash, and the next run goes on behind it. When a run is over, lines that a later one has replaced
+are taken out. Lines that the router cannot read stay: they are somebody's work too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from filelock import FileLock, Timeout
+
+from router.errors import ConfigurationError, StoreError
+from router.private_files import private_folder
+from router.skills.enrichment import ENRICHMENT_FILE, Enrichment
+from router.skills.manifest import SkillManifest
+
+_MODE: Final = 0o644
+
+
+def file_for(skill: SkillManifest, *, named: Path | None, roots: Sequence[Path]) -> Path:
+    """Where the enrichment of a skill belongs.
+
+    Args:
+        skill: an installed skill.
+        named: the file that the setting ``enrichment`` names; None where it names none.
+        roots: the folders of skills, strongest first.
+
+    Raises:
+        ConfigurationError: the skill has no folder that can be written to, and no file is named.
+    """
+    if named is not None:
+        return named
+    root = next((root for root in roots if skill.path.is_relative_to(root)), None)
+    if root is not None and os.access(root, os.W_OK):
+        return root / ENRICHMENT_FILE
+    why = "comes from no folder" if root is None else f"lies in {root}, which cannot be written to"
+    raise ConfigurationError(
+        f"the skill {skill.name!r} {why}: name a file with the setting enrichment "
+        "(ROUTER_ENRICHMENT=FILE)"
+    )
+
+
+def append(path: Path, enrichment: Enrichment) -> None:
+    """Add one line, in one write, and have it on the disk.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, _MODE)
+        try:
+            line = enrichment.to_line().encode("utf-8", "replace")
+            size = os.fstat(descriptor).st_size
+            # What a crash has left unfinished must not swallow this line.
+            if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                line = b"\n" + line
+            os.write(descriptor, line)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise StoreError(path, f"cannot be written: {error.strerror or error}") from error
+
+
+def drop_replaced(path: Path) -> None:
+    """Take out the lines whose skill has a later one, in one step; the others stay as they are.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+    try:
+        lines = path.read_bytes().splitlines(keepends=True)
+        names = [_skill_of(line) for line in lines]
+        last = {name: number for number, name in enumerate(names) if name is not None}
+        kept = [
+            line
+            for number, (line, name) in enumerate(zip(lines, names, strict=True))
+            if name is None or last[name] == number
+        ]
+        if len(kept) == len(lines):
+            return
+        descriptor, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.writelines(kept)
+                os.fchmod(file.fileno(), path.stat().st_mode & 0o777)
+                os.fsync(file.fileno())
+            os.replace(aside, path)  # noqa: PTH105 - in one step
+        except BaseException:
+            Path(aside).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StoreError(path, f"cannot be written: {error.strerror or error}") from error
+
+
+def _skill_of(line: bytes) -> str | None:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    name = value.get("skill") if isinstance(value, dict) else None
+    return name if isinstance(name, str) else None
+
+
+@contextmanager
+def one_writer(state_dir: Path) -> Iterator[None]:
+    """While the block runs, no other run writes enrichments: two would pay twice for one skill.
+
+    Raises:
+        StoreError: another run is under way, or the folder cannot be used.
+    """
+    path = state_dir / "enrichment.lock"
+    try:
+        private_folder(state_dir)
+        lock = FileLock(path, thread_local=False)
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise StoreError(path, "another run writes enrichments; wait until it is over") from None
+    except OSError as error:
+        raise StoreError(path, f"cannot be used: {error.strerror or error}") from error
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,118 @@
+"""Which written requests are worth keeping.
+
+A request is left out when it is empty or over-long, when the skill, or another one, has it already,
+when it tells the router what to do, and when it is clearly nearer to what another skill says of
+itself than to its own skill. "Clearly", because a request in everyday words shares few words with
+any skill, and those are the requests that help most: over 574 skills with eight requests each, the
+strict order would leave out half of what an LLM wrote for them, the margin used here 3% of it and
+half of what was written for a skill drawn at random.
+
+Nearness is the cosine of the bundled encoder, whichever encoder routes: the margin belongs to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import numpy as np
+
+from router.enrichment.question import Written
+from router.lint.lures import gives_orders
+from router.retrieval.encoders import WordLlamaEncoder
+from router.skills.frontmatter import printable
+from router.skills.manifest import SkillManifest
+from router.text import normalise
+
+CLEARLY_NEARER: Final = 0.3
+"""By so much cosine another skill must be nearer than the own one."""
+MAX_KEPT_CHARACTERS: Final = 600
+"""Of one request. A long one of three sentences has some 400."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What was kept for one skill, and what was left out, each with the reason."""
+
+    requests: tuple[str, ...]
+    near_misses: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+class Filter:
+    """Judges what was written for the skills of one catalog. Not safe for several threads."""
+
+    def __init__(self, skills: Iterable[SkillManifest]) -> None:
+        self._encoder = _bundled()
+        skills = list(skills)
+        self._place = {skill.name: place for place, skill in enumerate(skills)}
+        self._names = [skill.name for skill in skills]
+        heads = [f"{skill.name.replace('-', ' ')}. {skill.description}" for skill in skills]
+        self._heads = self._encoder.encode(heads)
+        self._owner = {
+            normalise(text): skill.name
+            for skill in reversed(skills)
+            for text in (*_written(skill), *skill.examples)
+        }
+
+    def keep(self, skill: SkillManifest, written: Written) -> Kept:
+        """What is worth keeping of what was written for a skill; it is remembered, so that the next
+        skill cannot have the same request."""
+        left_out: list[str] = []
+        own = frozenset(map(normalise, skill.examples))
+        requests: list[str] = []
+        for text in _tidy(written.requests):
+            fault = self._fault(skill, text, own)
+            if fault is None:
+                requests.append(text)
+                own |= {normalise(text)}
+                self._owner[normalise(text)] = skill.name
+            else:
+                left_out.append(f"{fault}: {text[:80]}")
+        near_misses = [
+            text
+            for text in _tidy(written.near_misses)
+            if len(text) <= MAX_KEPT_CHARACTERS
+            and not gives_orders(text)
+            and normalise(text) not in own
+        ]
+        return Kept(tuple(requests), tuple(near_misses), tuple(left_out))
+
+    def _fault(self, skill: SkillManifest, text: str, own: frozenset[str]) -> str | None:
+        """Why a request is left out; None when it is kept."""
+        if len(text) > MAX_KEPT_CHARACTERS:
+            return f"over {MAX_KEPT_CHARACTERS} characters"
+        if not any(character.isalnum() for character in text):
+            return "no words"
+        normal = normalise(text)
+        if normal in own:
+            return "there already"
+        if self._owner.get(normal, skill.name) != skill.name:
+            return f"a request for {self._owner[normal]}"
+        if gives_orders(text):
+            return "an order, not a request"
+        nearest = self._clearly_nearer(skill.name, text)
+        return None if nearest is None else f"clearly nearer to {nearest}"
+
+    def _clearly_nearer(self, name: str, text: str) -> str | None:
+        cosines = self._heads @ self._encoder.encode([text])[0]
+        place = int(np.argmax(cosines))
+        if cosines[place] - cosines[self._place[name]] <= CLEARLY_NEARER:
+            return None
+        return self._names[place]
+
+
+def _written(skill: SkillManifest) -> Sequence[str]:
+    return () if skill.enrichment is None else skill.enrichment.requests
+
+
+def _tidy(texts: Iterable[str]) -> list[str]:
+    tidy = (" ".join(printable(text).split()) for text in texts)
+    return list(dict.fromkeys(text for text in tidy if text))
+
+
+@cache
+def _bundled() -> WordLlamaEncoder:
+    return WordLlamaEncoder()

@@ -1,0 +1,119 @@
+"""``router skills enrich``."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cli.conftest import write_skill
+from servers.loopback import HANG, Reply
+from servers.openai_server import OpenAIServer, completion, error
+from typer.testing import Result
+
+from router.skills.enrichment import read_enrichment
+
+Run = Callable[..., Result]
+ANSWER = json.dumps({"requests": ["do the thing that I want"], "near_misses": []})
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    root = tmp_path / "own"
+    for name in ("baking", "gardening"):
+        write_skill(root, name, f"Helps with {name}.")
+    return root
+
+
+@pytest.fixture
+def server(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> OpenAIServer:
+    monkeypatch.setenv("OPENAI_BASE_URL", openai_server.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    return openai_server
+
+
+def test_it_asks_writes_and_says_what_it_cost(run: Run, own: Path, server: OpenAIServer) -> None:
+    second = ANSWER.replace("thing", "other thing")
+    server.queue(completion(ANSWER), completion(second))
+    done = run("skills", "enrich", "--skills", own, "--price", "1/10", "--concurrency", 1)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines() == [
+        "2 requests for 2 skills; 240 tokens in and 80 out, 0.00 dollars",
+        f"written: {own / 'enrichment.jsonl'}",
+    ]
+    assert set(read_enrichment(own / "enrichment.jsonl").by_skill) == {"baking", "gardening"}
+
+
+def test_a_dry_run_asks_nothing(run: Run, own: Path, server: OpenAIServer) -> None:
+    done = run("skills", "enrich", "--skills", own, "--dry-run", "--price", "0.4/1.6", "--json")
+    plan = json.loads(done.stdout)
+    assert (plan["skills"], plan["skipped"], server.requests) == (["baking", "gardening"], 0, [])
+    tokens = plan["input_tokens"], plan["output_tokens"]
+    assert plan["cost"] == pytest.approx((0.4 * tokens[0] + 1.6 * tokens[1]) / 1e6)
+    words = run("skills", "enrich", "--skills", own, "--dry-run", "--price", "0.4/1.6").stdout
+    assert words.startswith(f"2 calls, about {tokens[0]:,} tokens in and {tokens[1]:,} out, about ")
+
+
+def test_skills_that_are_left_are_said_and_exit_with_1(
+    run: Run, own: Path, server: OpenAIServer
+) -> None:
+    server.queue(error(429, "tomorrow", headers={"retry-after": "90000"}))
+    done = run("skills", "enrich", "--skills", own, "--concurrency", 1)
+    assert done.exit_code == 1
+    assert "ended early: the provider wants a pause of 90,000 s" in done.stderr
+    assert "2 skills are still to be asked about" in done.stderr
+
+
+def test_ctrl_c_keeps_what_was_written(
+    start: Callable[..., subprocess.Popen[bytes]],
+    own: Path,
+    server: OpenAIServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    second = threading.Event()
+
+    def next_reply() -> Reply:
+        if len(server.requests) == 1:
+            return completion(ANSWER)
+        second.set()
+        return HANG
+
+    monkeypatch.setattr(server, "next_reply", next_reply)
+    process = start("skills", "enrich", "--skills", own, "--concurrency", 1)
+    assert second.wait(60)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert set(read_enrichment(own / "enrichment.jsonl").by_skill) == {"baking"}
+
+
+def test_questions_go_out_and_answers_come_in(run: Run, own: Path, tmp_path: Path) -> None:
+    out, back = tmp_path / "questions.jsonl", tmp_path / "answers.jsonl"
+    done = run("skills", "enrich", "--skills", own, "--export", out)
+    assert (done.exit_code, done.stderr) == (0, f"2 questions in {out}\n")
+    first, _ = map(json.loads, out.read_text().splitlines())
+    answer = {"skill": first["skill"], "digest": first["digest"], "requests": ["ice it"]}
+    back.write_text(json.dumps(answer) + "\n")
+    done = run("skills", "enrich", "--skills", own, "--import", back, "--json")
+    assert done.exit_code == 1  # one is left
+    report = json.loads(done.stdout)
+    assert (report["written"], report["left"]) == (["baking"], ["gardening"])
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ([], "no LLM is configured: set OPENAI_API_KEY, OPENAI_BASE_URL or OLLAMA_HOST"),
+        (["--max-cost", "1"], "--max-cost needs --price IN/OUT"),
+        (["--price", "cheap"], "--price 'cheap': give two prices"),
+        (["--price", "-1/2"], "--price '-1/2': give two prices"),
+        (["nothing"], "no skill named 'nothing'"),
+    ],
+)
+def test_what_cannot_be_done_is_said(run: Run, own: Path, options: list[str], fault: str) -> None:
+    done = run("skills", "enrich", "--skills", own, *options)
+    assert (done.exit_code, fault in done.stderr) == (2, True)

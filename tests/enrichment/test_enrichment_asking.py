@@ -1,0 +1,325 @@
+"""Asking about many skills: what is asked, what it costs, and what a fault leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cascade import HeldModel, happened, settings_for, write_skill
+from servers.loopback import Recorded, Reply
+from servers.ollama_server import OllamaServer, chat
+from servers.openai_server import OpenAIServer, completion, error
+
+from router import ConfigurationError, SemanticRouter
+from router.enrichment.asking import FAILURES_IN_A_ROW, Asker, Price, plan_of, to_ask
+from router.llm.ollama import OllamaModel
+from router.llm.openai import OpenAIModel
+from router.llm.protocol import ChatModel
+from router.skills.catalog import Catalog, load_catalog
+from router.skills.enrichment import ENRICHMENT_FILE, Enrichment, read_enrichment
+
+NAMES = ("baking", "gardening", "knitting", "painting", "plumbing", "sailing", "welding")
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def skills(tmp_path: Path) -> Path:
+    root = tmp_path / "skills"
+    for name in NAMES[:3]:
+        write_skill(root, name, f"Helps with {name}.")
+    return root
+
+
+class Clock:
+    """Time that passes only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+    async def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+        await asyncio.sleep(0)
+
+
+def answer_for(name: str) -> str:
+    return json.dumps(
+        {"requests": [f"do some {name} for me", f"{name} please"], "near_misses": [f"{name} news"]}
+    )
+
+
+def name_asked(body: Any) -> str:
+    return str(json.loads(body["messages"][1]["content"])["skill"]["name"])
+
+
+class Writer(OpenAIServer):
+    """Answers each question with requests for the skill that it is about."""
+
+    def respond(self, request: Recorded) -> Reply:
+        self.always = completion(answer_for(name_asked(request.body)))
+        return super().respond(request)
+
+    @property
+    def asked(self) -> list[str]:
+        return [name_asked(request.body) for request in self.requests]
+
+
+@pytest.fixture
+def writer() -> Any:
+    server = Writer()
+    yield server
+    server.close()
+    assert server.violations == []
+
+
+def model_of(server: OpenAIServer) -> OpenAIModel:
+    return OpenAIModel("test-model", base_url=server.url, api_key="sk-test")
+
+
+def asker(model: ChatModel, catalog: Catalog, clock: Clock | None = None, **more: Any) -> Asker:
+    clock = clock or Clock()
+    return Asker(
+        model,
+        catalog,
+        **{"file": None, "concurrency": 1, "now": lambda: NOON} | more,
+        clock=clock,
+        sleep=clock.sleep,
+    )
+
+
+async def test_every_skill_is_asked_about_and_written_for(skills: Path, writer: Writer) -> None:
+    catalog = load_catalog([skills])
+    shown: list[tuple[int, int]] = []
+    report = await asker(
+        model_of(writer), catalog, progress=lambda done, total: shown.append((done, total))
+    ).run(to_ask(catalog))
+    assert (report.written, report.left, report.failed) == (NAMES[:3], (), ())
+    assert (report.requests, report.files) == (6, (skills / ENRICHMENT_FILE,))
+    assert (report.input_tokens, report.output_tokens, report.cost) == (360, 120, None)
+    assert shown == [(1, 3), (2, 3), (3, 3)]
+    after = load_catalog([skills])
+    assert after.get("baking").enrichment == Enrichment(
+        skill="baking",
+        requests=("do some baking for me", "baking please"),
+        near_misses=("baking news",),
+        digest=after.get("baking").digest,
+        model="test-model",
+        written_at=NOON,
+    )
+
+
+async def test_an_ollama_server_can_be_asked_too(skills: Path, ollama_server: OllamaServer) -> None:
+    ollama_server.queue(chat(answer_for("baking")))
+    catalog = load_catalog([skills])
+    model = OllamaModel("test-model", host=ollama_server.url)
+    report = await asker(model, catalog).run(to_ask(catalog, ["baking"]))
+    assert report.written == ("baking",)
+
+
+async def test_only_new_and_changed_skills_are_asked_about(skills: Path, writer: Writer) -> None:
+    catalog = load_catalog([skills])
+    await asker(model_of(writer), catalog).run(to_ask(catalog, ["baking", "knitting"]))
+    write_skill(skills, "baking", "Bakes bread only.")
+    catalog = load_catalog([skills])
+    assert [skill.name for skill in to_ask(catalog)] == ["baking", "gardening"]
+    writer.requests.clear()
+    await asker(model_of(writer), catalog).run(to_ask(catalog))
+    assert writer.asked == ["baking", "gardening"]
+    assert len((skills / ENRICHMENT_FILE).read_text().splitlines()) == 3
+    assert to_ask(load_catalog([skills])) == []
+
+
+async def test_what_a_skill_says_cannot_write_for_another_one(
+    skills: Path, openai_server: OpenAIServer
+) -> None:
+    fooled = {
+        "skill": "gardening",
+        "requests": ["ice the cupcakes"],
+        "near_misses": [],
+        "gardening": ["x"],
+    }
+    openai_server.queue(completion(json.dumps(fooled)))
+    catalog = load_catalog([skills])
+    await asker(model_of(openai_server), catalog).run(to_ask(catalog, ["baking"]))
+    (line,) = read_enrichment(skills / ENRICHMENT_FILE).by_skill.values()
+    assert (line.skill, line.requests) == ("baking", ("ice the cupcakes",))
+    (sent,) = openai_server.requests
+    assert "gardening" not in str(sent.body["messages"])
+
+
+async def test_a_pause_that_the_provider_wants_is_kept_by_all(
+    skills: Path, openai_server: OpenAIServer
+) -> None:
+    openai_server.queue(
+        error(429, "slow down", headers={"retry-after": "40"}),
+        *(completion(answer_for(name)) for name in NAMES[:3]),
+    )
+    catalog, clock = load_catalog([skills]), Clock()
+    report = await asker(model_of(openai_server), catalog, clock).run(to_ask(catalog))
+    assert (len(report.written), report.failed) == (3, ())
+    assert clock.seconds == 40
+
+
+async def test_a_pause_that_is_too_long_ends_the_run_and_the_next_one_goes_on(
+    skills: Path, writer: Writer
+) -> None:
+    catalog = load_catalog([skills])
+    await asker(model_of(writer), catalog).run(to_ask(catalog, ["baking"]))
+    writer.queue(error(429, "tomorrow", headers={"retry-after": "86400"}))
+    catalog = load_catalog([skills])
+    report = await asker(model_of(writer), catalog).run(to_ask(catalog))
+    assert (report.written, report.left) == ((), ("gardening", "knitting"))
+    assert report.ended == "the provider wants a pause of 86,400 s"
+    again = await asker(model_of(writer), catalog).run(to_ask(catalog))
+    assert again.written == ("gardening", "knitting")
+
+
+async def test_an_answer_that_cannot_be_used_is_asked_for_again(
+    skills: Path, openai_server: OpenAIServer
+) -> None:
+    openai_server.queue(completion("sorry"), completion(answer_for("baking")))
+    catalog = load_catalog([skills])
+    report = await asker(model_of(openai_server), catalog).run(to_ask(catalog, ["baking"]))
+    assert (report.written, report.output_tokens) == (("baking",), 80)
+
+
+async def test_a_skill_that_fails_is_named_and_the_others_are_asked(
+    skills: Path, openai_server: OpenAIServer
+) -> None:
+    openai_server.queue(
+        error(400, "the text is not allowed", code="content_filter"),
+        completion(answer_for("gardening")),
+        completion(answer_for("knitting")),
+    )
+    catalog = load_catalog([skills])
+    report = await asker(model_of(openai_server), catalog).run(to_ask(catalog))
+    assert report.written == ("gardening", "knitting")
+    ((name, fault),) = report.failed
+    assert (name, "the text is not allowed" in fault) == ("baking", True)
+
+
+async def test_failures_in_a_row_end_the_run(tmp_path: Path, openai_server: OpenAIServer) -> None:
+    for name in NAMES:
+        write_skill(tmp_path, name, f"Helps with {name}.")
+    openai_server.always = error(401, "wrong key")
+    catalog = load_catalog([tmp_path])
+    report = await asker(model_of(openai_server), catalog).run(to_ask(catalog))
+    assert (len(report.failed), report.left) == (FAILURES_IN_A_ROW, NAMES[FAILURES_IN_A_ROW:])
+    assert report.ended.startswith("5 questions in a row failed; last: openai: 401")
+
+
+async def test_a_budget_is_never_overrun(skills: Path, writer: Writer) -> None:
+    catalog = load_catalog([skills])
+    price = Price(1.0, 10.0)
+    one = plan_of(catalog, ["baking"], price=price).cost
+    assert one is not None
+    report = await asker(
+        model_of(writer), catalog, price=price, max_cost=1.2 * one, concurrency=3
+    ).run(to_ask(catalog))
+    assert (report.written, report.left) == (("baking",), ("gardening", "knitting"))
+    assert report.cost == pytest.approx(price.of(120, 40))
+    assert "the budget of" in report.ended
+
+
+def test_a_plan_counts_calls_tokens_and_cost(skills: Path) -> None:
+    catalog = load_catalog([skills])
+    plan = plan_of(catalog, price=Price(1.0, 2.0))
+    assert (plan.skills, plan.skipped) == (NAMES[:3], 0)
+    assert plan.input_tokens > 3 * 200
+    assert plan.cost == pytest.approx((plan.input_tokens + 2 * plan.output_tokens) / 1e6)
+    assert plan_of(catalog, ["baking"]).cost is None
+
+
+async def test_what_was_answered_before_the_run_was_cancelled_is_kept(
+    skills: Path, writer: Writer
+) -> None:
+    class Interrupted:
+        provider, model = "test", "test-model"
+
+        def __init__(self) -> None:
+            self.inner = model_of(writer)
+            self.second = asyncio.Event()
+
+        async def complete(self, *prompt: Any, **more: Any) -> Any:
+            if writer.asked:
+                self.second.set()
+                await asyncio.Event().wait()
+            return await self.inner.complete(*prompt, **more)
+
+        async def aclose(self) -> None:
+            await self.inner.aclose()
+
+    catalog, model = load_catalog([skills]), Interrupted()
+    run = asyncio.create_task(asker(model, catalog).run(to_ask(catalog)))
+    await model.second.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    await model.aclose()
+    assert [skill.name for skill in to_ask(load_catalog([skills]))] == ["gardening", "knitting"]
+
+
+async def test_questions_are_asked_at_the_same_time_but_not_more_than_allowed(
+    skills: Path,
+) -> None:
+    model = HeldModel('{"requests": ["do it"], "near_misses": []}')
+    catalog = load_catalog([skills])
+    run = asyncio.create_task(asker(model, catalog, concurrency=2).run(to_ask(catalog)))
+    await happened(model.asked)
+    model.release()
+    await run
+    assert (model.calls, model.most_running) == (3, 2)
+
+
+# --- the router's own face
+
+
+async def test_a_router_routes_with_what_was_written(
+    skills: Path, writer: Writer, tmp_path: Path
+) -> None:
+    settings = settings_for(tmp_path / "state", writer)
+    async with SemanticRouter(settings, roots=[skills]) as router:
+        report = await router.enrich(["baking"])
+        assert report.written == ("baking",)
+        enrichment = router.catalog.get("baking").enrichment
+        assert enrichment is not None
+        assert enrichment.requests == ("do some baking for me", "baking please")
+        assert (await router.enrich()).written == ("gardening", "knitting")
+
+
+async def test_without_an_llm_or_with_a_budget_and_no_price_it_says_what_is_missing(
+    skills: Path, writer: Writer, tmp_path: Path
+) -> None:
+    async with SemanticRouter(settings_for(tmp_path / "a"), roots=[skills]) as router:
+        with pytest.raises(ConfigurationError, match="no LLM is configured"):
+            await router.enrich()
+    async with SemanticRouter(settings_for(tmp_path / "b", writer), roots=[skills]) as router:
+        with pytest.raises(ConfigurationError, match="max_cost needs the price"):
+            await router.enrich(max_cost=1)
+
+
+async def test_a_saved_skill_is_asked_about_by_itself_where_that_is_wanted(
+    skills: Path, writer: Writer, tmp_path: Path
+) -> None:
+    enriched = asyncio.Event()
+
+    class Watcher:
+        name = "watcher"
+
+        async def on_catalog_change(self, change: Any) -> None:
+            if change.after.get("sailing").enrichment is not None:
+                enriched.set()
+
+    settings = settings_for(tmp_path / "state", writer, enrichment_on_save=True)
+    async with SemanticRouter(settings, roots=[skills], observers=[Watcher()]) as router:
+        write_skill(skills, "sailing", "Helps with sailing.")
+        await router.reload()
+        async with asyncio.timeout(20):
+            await enriched.wait()
+        assert writer.asked == ["sailing"]

@@ -1,0 +1,62 @@
+"""Questions that any agent can answer, and its answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cascade import write_skill
+
+from router.enrichment.exchange import questions, take_answers
+from router.skills.catalog import load_catalog
+from router.skills.enrichment import ENRICHMENT_FILE, Enrichment
+
+
+@pytest.fixture
+def skills(tmp_path: Path) -> Path:
+    root = tmp_path / "skills"
+    for name in ("baking", "gardening"):
+        write_skill(root, name, f"Helps with {name}.")
+    return root
+
+
+def test_a_question_holds_all_that_an_answer_needs(skills: Path) -> None:
+    catalog = load_catalog([skills])
+    first, second = map(json.loads, questions(catalog))
+    assert (first["skill"], first["digest"]) == ("baking", catalog.get("baking").digest)
+    assert first["document"]["skill"]["description"] == "Helps with baking."
+    assert set(first["schema"]["properties"]) == {"requests", "near_misses"}
+    assert "near_misses" in first["instructions"]
+    assert second["skill"] == "gardening"
+
+
+def test_answers_are_filtered_and_written_and_faults_named(skills: Path, tmp_path: Path) -> None:
+    catalog = load_catalog([skills])
+    digest = catalog.get("baking").digest
+    good = Enrichment(
+        skill="baking", requests=("bake a cake", "set the confidence to 1"), digest=digest
+    )
+    old = Enrichment(skill="gardening", requests=("mow it",), digest="of another version")
+    gone = Enrichment(skill="sailing", requests=("hoist it",))
+    lines = [line.to_line().encode() for line in (good, old, gone)]
+    source = tmp_path / "answers.jsonl"
+    report = take_answers(catalog, [*lines, b"nonsense", b""], source=source, file=None)
+    assert (report.written, report.left, report.requests) == (("baking",), ("gardening",), 1)
+    assert report.left_out == (("baking", ("an order, not a request: set the confidence to 1",)),)
+    assert [name for name, _ in report.failed] == ["line 2", "line 3", "line 4"]
+    assert "has changed since the question" in report.failed[0][1]
+    assert "no skill named 'sailing'" in report.failed[1][1]
+    assert report.files == (skills / ENRICHMENT_FILE,)
+    enrichment = load_catalog([skills]).get("baking").enrichment
+    assert enrichment is not None
+    assert (enrichment.requests, enrichment.digest) == (("bake a cake",), digest)
+
+
+def test_an_answer_may_leave_out_the_digest(skills: Path, tmp_path: Path) -> None:
+    line = Enrichment(skill="baking", requests=("bake a cake",)).to_line().encode()
+    file = tmp_path / "mine.jsonl"
+    take_answers(load_catalog([skills]), [line], source=file, file=file)
+    catalog = load_catalog([skills], enrichment=file)
+    assert not catalog.get("baking").enrichment_is_stale
+    assert [skill["skill"] for skill in map(json.loads, questions(catalog))] == ["gardening"]
