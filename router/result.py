@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, Self, TypeAlias
 
+from router.numeric import finite
+
 EvidenceValue: TypeAlias = str | int | float | bool | tuple[str, ...]
 """One measured or observed value in a trace entry."""
 
 Evidence: TypeAlias = Mapping[str, EvidenceValue]
 """Read-only; a dict given to a trace entry or candidate is wrapped."""
+
+MAX_COUNT: Final = 2**53
+"""No count is larger; every JSON reader keeps integers up to here exactly."""
 
 NO_EVIDENCE: Final[Evidence] = MappingProxyType({})
 
@@ -238,7 +242,7 @@ class RoutingResult(_Copied):
         """
         try:
             raw = json.loads(text)
-        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # also an integer of thousands of digits
             raise ValueError(f"not JSON: {error}") from error
         return cls.from_dict(raw)
 
@@ -345,17 +349,20 @@ class _Reader:
 
     def count(self, key: str) -> int:
         value = self._take(key)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        if isinstance(value, bool) or not isinstance(value, int):
             raise self._wrong(key, "a count", value)
+        if not 0 <= value <= MAX_COUNT:
+            raise ValueError(f"{self._where}.{key}: not in 0 to {MAX_COUNT:,}")
         return value
 
     def number(self, key: str) -> float:
         value = self._take(key)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._wrong(key, "a number", value)
-        if not math.isfinite(value):
-            raise ValueError(f"{self._where}.{key}: {value} is not a finite number")
-        return float(value)
+        number = finite(value)
+        if number is None:
+            raise ValueError(f"{self._where}.{key}: not a finite number")
+        return number
 
     def strings(self, key: str) -> tuple[str, ...]:
         value = self._take(key)
@@ -377,7 +384,11 @@ class _Reader:
             return NO_EVIDENCE
         parsed: dict[str, EvidenceValue] = {}
         for name, item in value.items():
-            if isinstance(item, str | bool | int | float):
+            if isinstance(item, str | bool):
+                parsed[name] = item
+            elif isinstance(item, int | float):
+                if finite(item) is None:
+                    raise ValueError(f"{self._where}.{key}.{name}: not a finite number")
                 parsed[name] = item
             elif isinstance(item, list) and all(isinstance(part, str) for part in item):
                 parsed[name] = tuple(item)

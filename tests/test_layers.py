@@ -30,6 +30,8 @@ FLOORS = (
         "database",
         "private_files",
         "version",
+        "numeric",
+        "replies",
         "web",
     ),
     ("skills", "events"),

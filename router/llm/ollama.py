@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
 from router.llm.protocol import Completion, OutputMode, Prompt, Token
+from router.replies import RefusedReply, reply_bounds
 
 if TYPE_CHECKING:
     from ollama import AsyncClient, ChatResponse
@@ -82,6 +83,7 @@ class OllamaModel:
             ConnectionError,
             httpx.HTTPError,
             httpx.InvalidURL,
+            RefusedReply,
             # The SDK parses bodies with **, .get() and pydantic: these are its malformed bodies.
             ValueError,
             TypeError,
@@ -111,7 +113,8 @@ class OllamaModel:
             if self._client is None or self._loop is not loop:
                 from ollama import AsyncClient
 
-                self._client, self._loop = AsyncClient(host=self._host), loop
+                client = AsyncClient(host=self._host, event_hooks=reply_bounds())
+                self._client, self._loop = client, loop
         except (ValueError, httpx.InvalidURL) as error:
             raise LLMRejected(_PROVIDER, f"the host cannot be used: {error}") from error
         return self._client
@@ -127,7 +130,7 @@ def as_llm_error(error: Exception) -> LLMError:
         if error.status_code in (408, 429) or error.status_code >= 500:
             return LLMUnavailable(_PROVIDER, message)
         return LLMRejected(_PROVIDER, message)
-    if isinstance(error, ConnectionError | httpx.TransportError):
+    if isinstance(error, ConnectionError | httpx.TransportError | RefusedReply):
         return LLMUnavailable(_PROVIDER, str(error) or type(error).__name__)
     if isinstance(error, ValueError | TypeError | AttributeError):
         return LLMAnswerError(_PROVIDER, f"the response is not a chat response: {error}")

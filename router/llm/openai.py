@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
 from router.llm.protocol import Completion, OutputMode, Prompt, Token
+from router.replies import RefusedReply, refusal_in, reply_bounds
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
@@ -96,7 +97,7 @@ class OpenAIModel:
                         refused = (*refused, feature)
         except TimeoutError:
             raise LLMUnavailable(_PROVIDER, f"no answer within {timeout_seconds:.3g} s") from None
-        except (openai.OpenAIError, ValueError) as error:
+        except (openai.OpenAIError, RefusedReply, ValueError) as error:
             raise _without_key(as_llm_error(error), client.api_key) from error
         if refused != known:
             self._refused = tuple(dict.fromkeys((*self._refused, *refused)))
@@ -121,12 +122,13 @@ class OpenAIModel:
 
 def _client(base_url: str | None, api_key: str | None) -> AsyncOpenAI:
     """Raises LLMRejected: no call can be made with these settings."""
-    from openai import AsyncOpenAI, OpenAIError
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient, OpenAIError
 
     if api_key is None and base_url is not None:
         api_key = "not-needed"  # the SDK insists on one
     try:
-        client = AsyncOpenAI(base_url=base_url, api_key=api_key, max_retries=0)
+        bounded = DefaultAsyncHttpxClient(event_hooks=reply_bounds())
+        client = AsyncOpenAI(base_url=base_url, api_key=api_key, max_retries=0, http_client=bounded)
         address = urlsplit(str(client.base_url))
         if address.scheme not in ("http", "https") or not address.hostname:
             raise ValueError("the base URL is not an http address")
@@ -161,6 +163,8 @@ def as_llm_error(error: Exception) -> LLMError:
         if error.status_code in (408, 409, 425, 429) or error.status_code >= 500:
             return LLMUnavailable(_PROVIDER, message, _retry_after(error.response.headers))
         return LLMRejected(_PROVIDER, message)
+    if (refusal := refusal_in(error)) is not None:  # some versions of the SDK wrap it
+        return LLMUnavailable(_PROVIDER, str(refusal))
     if isinstance(error, openai.APIConnectionError):
         cause = error.__cause__
         detail = f" ({cause})" if cause is not None and str(cause) else ""

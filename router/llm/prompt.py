@@ -12,7 +12,6 @@ the skills sorted by name that prefix is the same for every request over one cat
 from __future__ import annotations
 
 import json
-import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -317,7 +316,7 @@ def _confidence(raw: Mapping[str, Any], problems: list[str]) -> float | None:
         problems.append("confidence is missing")
     elif isinstance(value, bool) or not isinstance(value, int | float):
         problems.append(f"confidence is not a number but {_kind(value)}")
-    elif math.isnan(value):
+    elif value != value:
         problems.append("confidence is not a number but NaN")
     elif not 0 <= value <= 1:
         problems.append("confidence is outside 0 to 1")

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
+from router.numeric import finite
+
 
 class OutputMode(StrEnum):
     """How the provider was held to the answer's form, strongest first."""
@@ -66,7 +68,8 @@ class Token:
 
         None when the description is not usable; the answer itself may still be.
         """
-        if isinstance(logprob, bool) or not isinstance(logprob, int | float) or logprob != logprob:
+        log_probability = -math.inf if logprob == -math.inf else finite(logprob)
+        if log_probability is None:
             return None
         if isinstance(data, list) and all(type(b) is int and 0 <= b <= 255 for b in data):
             raw = bytes(data)
@@ -75,7 +78,7 @@ class Token:
         else:
             return None
         # Some servers round log 1 to a small positive number.
-        return cls(raw, math.exp(min(float(logprob), 0.0)))
+        return cls(raw, math.exp(min(log_probability, 0.0)))
 
 
 @dataclass(frozen=True, slots=True)

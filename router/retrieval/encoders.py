@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.errors import ConfigurationError, EncoderError
+from router.replies import RefusedReply, blocking_reply_bounds, refusal_in
 
 if TYPE_CHECKING:
     import ollama
@@ -31,6 +32,11 @@ REMOTE_BATCH: Final = 128
 """Texts a call to a remote encoder; both APIs take more, but answers grow to megabytes."""
 
 REMOTE_TIMEOUT_SECONDS: Final = 30.0
+"""For connecting, and for each piece of an answer."""
+MAX_REMOTE_SECONDS: Final = 60.0
+"""For the whole of one answer."""
+MAX_VECTORS_BYTES: Final = 16 * 1024 * 1024
+"""Of one answer: a batch of the largest vectors in use, written in decimal digits."""
 
 _MALFORMED: Final = (ValueError, TypeError, AttributeError)
 """What the SDKs let through for an answer that is not JSON, or not the JSON of their protocol."""
@@ -183,7 +189,11 @@ class OpenAIEncoder(HeadEncoder):
         # Local servers need no key, but the SDK refuses to start without one.
         key = api_key or os.environ.get("OPENAI_API_KEY") or "none"
         self._client: openai.OpenAI = openai.OpenAI(
-            base_url=base_url, api_key=key, timeout=REMOTE_TIMEOUT_SECONDS, max_retries=1
+            base_url=base_url,
+            api_key=key,
+            timeout=REMOTE_TIMEOUT_SECONDS,
+            max_retries=1,
+            http_client=openai.DefaultHttpxClient(event_hooks=_bounds()),
         )
         self.identity = f"openai/{self._client.base_url}/{model}"
 
@@ -198,7 +208,11 @@ class OpenAIEncoder(HeadEncoder):
                     model=self._name, input=batch, encoding_format="float"
                 )
                 rows.extend(item.embedding for item in sorted(reply.data, key=lambda d: d.index))
+        except RefusedReply as error:
+            raise EncoderError(f"openai embeddings: {error}") from error
         except openai.APIConnectionError as error:
+            if (refusal := refusal_in(error)) is not None:  # some versions of the SDK wrap it
+                raise EncoderError(f"openai embeddings: {refusal}") from error
             where = error.request.url.netloc.decode()  # without what else is in the URL
             raise EncoderError(f"openai embeddings: {where}: {error}") from error
         except openai.OpenAIError as error:
@@ -218,7 +232,9 @@ class OllamaEncoder(HeadEncoder):
 
         self.identity = f"ollama/{host or 'default'}/{model}"
         self._name = model
-        self._client: ollama.Client = ollama.Client(host=host, timeout=REMOTE_TIMEOUT_SECONDS)
+        self._client: ollama.Client = ollama.Client(
+            host=host, timeout=REMOTE_TIMEOUT_SECONDS, event_hooks=_bounds()
+        )
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import httpx
@@ -229,11 +245,15 @@ class OllamaEncoder(HeadEncoder):
             for start in range(0, len(texts), REMOTE_BATCH):
                 batch = list(texts[start : start + REMOTE_BATCH])
                 rows.extend(self._client.embed(model=self._name, input=batch).embeddings)
-        except (ollama.ResponseError, httpx.HTTPError, ConnectionError) as error:
+        except (ollama.ResponseError, httpx.HTTPError, ConnectionError, RefusedReply) as error:
             raise EncoderError(f"ollama embeddings: {error}") from error
         except _MALFORMED as error:
             raise EncoderError(f"ollama embeddings: not a usable answer: {error}") from error
         return _checked(rows, len(texts), "ollama")
+
+
+def _bounds() -> dict[str, list[Callable[..., Any]]]:
+    return blocking_reply_bounds(seconds=MAX_REMOTE_SECONDS, max_bytes=MAX_VECTORS_BYTES)
 
 
 def build_encoder(settings: Settings) -> Encoder:

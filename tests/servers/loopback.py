@@ -24,7 +24,8 @@ _TEARDOWN_SECONDS: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One scripted reply. ``cut`` sends half the body and closes; ``hang`` sends nothing at all.
+    """One scripted reply. ``cut`` sends half the body and closes; ``hang`` sends nothing at all;
+    ``endless`` sends the body again and again until the client has gone.
 
     The connection is closed afterwards, unless the headers say ``Connection: keep-alive``.
     """
@@ -34,6 +35,7 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
     cut: bool = False
     hang: bool = False
+    endless: bool = False
 
     @classmethod
     def json(cls, value: object, *, status: int = 200, headers: Mapping[str, str] = {}) -> Self:
@@ -164,8 +166,11 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {"Content-Type": "application/json", "Connection": "close", **reply.headers}
         for name, value in headers.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(reply.body)))
+        if not reply.endless:
+            self.send_header("Content-Length", str(len(reply.body)))
         self.end_headers()
+        while reply.endless:
+            self.wfile.write(reply.body)  # raises once nobody reads
         if self.command == "HEAD":
             return
         self.wfile.write(reply.body[: len(reply.body) // 2] if reply.cut else reply.body)

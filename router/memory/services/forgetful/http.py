@@ -10,7 +10,6 @@ import httpx
 
 from router.errors import MemoryServiceError
 from router.memory.services.forgetful.wire import (
-    MAX_REPLY_BYTES,
     NewMemory,
     RemoteMemory,
     RequestRefused,
@@ -23,6 +22,7 @@ from router.memory.services.forgetful.wire import (
     query_arguments,
     unreachable,
 )
+from router.replies import RefusedReply, reply_bounds
 
 _MEMORIES: Final = "/api/v1/memories"
 _REFUSALS: Final = frozenset({400, 404, 409, 413, 422})
@@ -56,7 +56,8 @@ class HttpMemoryService:
             base_url=url,
             headers=headers_with(token),
             timeout=timeout_seconds,
-            follow_redirects=False,  # the token is for this server only
+            follow_redirects=False,
+            event_hooks=reply_bounds(),
             trust_env=not is_local,  # a proxy has no part in what stays on this machine
         )
 
@@ -83,41 +84,20 @@ class HttpMemoryService:
 
     async def _call(self, method: str, path: str, arguments: dict[str, Any] | None) -> bytes:
         try:
-            async with (
-                asyncio.timeout(self._timeout),  # httpx bounds each read, not their sum
-                self._client.stream(
+            async with asyncio.timeout(self._timeout):  # httpx bounds each read, not their sum
+                response = await self._client.request(
                     method,
                     path,
                     content=None if arguments is None else json.dumps(arguments).encode(),
                     headers={"Content-Type": "application/json"},
-                ) as response,
-            ):
-                body = await _bounded_body(response)
+                )
         except TimeoutError:
             raise ServiceLate(
                 f"the memory service gave no answer within {self._timeout:g} s"
             ) from None
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, RefusedReply) as error:
             raise unreachable(str(self._client.base_url), error) from error
         if response.is_success:
-            return body
+            return response.content
         kind = RequestRefused if response.status_code in _REFUSALS else MemoryServiceError
         raise kind(f"the memory service answers {response.status_code} to {method} {path}")
-
-
-async def _bounded_body(response: httpx.Response) -> bytes:
-    """The body, as it arrives.
-
-    Raises:
-        MemoryServiceError: it is too large, or compressed although that was not asked for.
-    """
-    if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise MemoryServiceError("the memory service's reply is compressed")
-    body = bytearray()
-    async for piece in response.aiter_raw():
-        body += piece
-        if len(body) > MAX_REPLY_BYTES:
-            raise MemoryServiceError(
-                f"the memory service's reply is over {MAX_REPLY_BYTES:,} bytes"
-            )
-    return bytes(body)

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Final
 
 from router.errors import ConfigurationError, MemoryServiceError
 from router.memory.services.forgetful.wire import (
-    MAX_REPLY_BYTES,
     NewMemory,
     RemoteMemory,
     RequestRefused,
@@ -27,6 +25,7 @@ from router.memory.services.forgetful.wire import (
     query_arguments,
     unreachable,
 )
+from router.replies import MAX_REPLY_BYTES, refusal_in, reply_bounds
 
 if TYPE_CHECKING:
     import httpx2
@@ -106,7 +105,7 @@ class McpMemoryService:
         except Exception as error:
             # The SDK lets through what its tasks raise, in groups: HTTP, protocol, validation and
             # stream errors. Whatever it is, there is no answer.
-            fault = _innermost(error)
+            fault = refusal_in(error) or _innermost(error)
             if isinstance(fault, MemoryServiceError):
                 raise fault from None
             raise unreachable(self._url, fault) from error
@@ -123,11 +122,13 @@ class McpMemoryService:
         from mcp.client.streamable_http import streamable_http_client
 
         if self._http is None:  # connections outlive sessions
+            hooks = reply_bounds()
+            hooks["response"].insert(0, _check)
             self._http = httpx2.AsyncClient(
                 headers=dict(self._headers),
                 timeout=self._timeout,
                 trust_env=not self._is_local,
-                event_hooks={"response": [_check]},
+                event_hooks=hooks,
             )
         transport = streamable_http_client(
             self._url, http_client=self._http, max_sse_event_size=MAX_REPLY_BYTES
@@ -137,29 +138,10 @@ class McpMemoryService:
 
 
 async def _check(response: httpx2.Response) -> None:
-    """Refuse what cannot be an answer, and make a response end in an error once it is too large.
-    Other refusals (400, 404, 405) belong to the negotiation of the protocol's version."""
-    import httpx2
-
+    """Refuse what cannot be an answer. Other refusals (400, 404, 405) belong to the negotiation of
+    the protocol's version."""
     if response.status_code in (401, 403, 429) or response.status_code >= 500:
         raise MemoryServiceError(f"the memory service answers {response.status_code}")
-    if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise MemoryServiceError("the memory service's reply is compressed")
-    stream = response.stream
-
-    class Bounded(httpx2.AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            size = 0
-            async for piece in stream:  # type: ignore[union-attr]
-                size += len(piece)
-                if size > MAX_REPLY_BYTES:
-                    raise httpx2.ReadError(f"the reply is over {MAX_REPLY_BYTES:,} bytes")
-                yield piece
-
-        async def aclose(self) -> None:
-            await stream.aclose()  # type: ignore[union-attr]
-
-    response.stream = Bounded()
 
 
 def _json(result: CallToolResult) -> bytes:

@@ -8,7 +8,6 @@ malformed is no answer at all.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from urllib.parse import quote, unquote, urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from router.errors import ConfigurationError, MemoryServiceError
+from router.web.names import is_loopback
 
 MAX_CONTENT: Final = 2_000
 MAX_TITLE: Final = 200
@@ -27,7 +27,6 @@ MAX_TAGS: Final = 10
 MAX_K: Final = 20
 IMPORTANCE: Final = 7
 """Forgetful's own default."""
-MAX_REPLY_BYTES: Final = 2_000_000
 AGENT: Final = "cascade-router"
 QUERY_CONTEXT: Final = "An agent looks for memories that bear on its request."
 
@@ -190,14 +189,6 @@ def check_endpoint(url: str, token: str | None) -> bool:
             "(ROUTER_MEMORY__SERVICE__TOKEN)"
         )
     return False
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine answers to a host."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 class _Wire(BaseModel):
