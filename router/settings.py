@@ -201,6 +201,8 @@ class MemorySettings(_Section):
     project: Annotated[str | None, Trust.USER] = Field(None, min_length=1)
     session: Annotated[str | None, Trust.USER] = Field(None, min_length=1)
     """Whose memories they are where a call does not say."""
+    time_zone: Annotated[str | None, Trust.ANYONE] = None
+    """Such as ``Europe/Berlin``: where "yesterday" is a day. None: the zone of this machine."""
     layer_deadline_seconds: Annotated[float, Trust.ANYONE] = Field(0.05, gt=0)
     """What one layer may take; what it has not found by then is not waited for ..."""
     deadline_seconds: Annotated[float, Trust.ANYONE] = Field(0.25, gt=0)

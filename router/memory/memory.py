@@ -16,7 +16,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -38,6 +38,7 @@ from router.memory.model import (
     QueryType,
     Scope,
 )
+from router.memory.query.time_zone import zone_of
 
 if TYPE_CHECKING:
     from router.llm.protocol import ChatModel
@@ -220,8 +221,13 @@ class Memory:
         max_cascade_depth: int = 2,
         include_confidence_scores: bool = True,
         explain_reasoning: bool = True,
+        time_zone: str | tzinfo | None = None,
     ) -> RecallResult:
-        """What memory has to say on a query; see ``Recaller.answer``."""
+        """What memory has to say on a query; see ``Recaller.answer``.
+
+        ``time_zone`` is that of who asks; None is that of the settings, else of this machine.
+        """
+        zone = self._zone(time_zone)
         async with self._reading() as parts:
             return await parts.recall.answer(
                 query,
@@ -232,6 +238,7 @@ class Memory:
                 max_cascade_depth=max_cascade_depth,
                 include_confidence_scores=include_confidence_scores,
                 explain_reasoning=explain_reasoning,
+                time_zone=zone,
             )
 
     async def feedback(
@@ -410,12 +417,26 @@ class Memory:
         *,
         scope: Scope | Mapping[str, object] | None = None,
         weights: RetrievalWeights | str = PRESETS["memory_focused"],
+        time_zone: str | tzinfo | None = None,
     ) -> AssembledContext:
-        """A context for a query; see ``ContextAssembler.assemble``."""
+        """A context for a query; see ``ContextAssembler.assemble``.
+
+        ``time_zone`` is as in ``recall``.
+        """
+        zone = self._zone(time_zone)
         async with self._reading() as parts:
             return await parts.assembler.assemble(
-                query, strategy, token_budget, session, scope=scope, weights=weights
+                query,
+                strategy,
+                token_budget,
+                session,
+                scope=scope,
+                weights=weights,
+                time_zone=zone,
             )
+
+    def _zone(self, given: str | tzinfo | None) -> tzinfo:
+        return zone_of(self.settings.memory.time_zone if given is None else given)
 
     async def ingest(
         self,

@@ -194,6 +194,51 @@ class MemoryItem:
         }
 
 
+class TaskStatus(StrEnum):
+    """Where a task stands. The first three are what is still to be done."""
+
+    OPEN = "open"
+    IN_PROGRESS = "in_progress"
+    BLOCKED = "blocked"
+    DONE = "done"
+    CANCELLED = "cancelled"
+
+    @classmethod
+    def parse(cls, raw: object) -> TaskStatus:
+        """A status as people write it: ``todo`` is open, ``complete`` is done; case, spaces and
+        hyphens do not matter.
+
+        Raises:
+            InvalidRequest: it is none of these; the message lists them.
+        """
+        if isinstance(raw, str):
+            name = "_".join(raw.casefold().replace("-", " ").replace("_", " ").split())
+            if name in _STATUSES:
+                return _STATUSES[name]
+        raise InvalidRequest(f"attributes.status: {raw!r} is none of {', '.join(cls)}")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the task is still to be done."""
+        return self in (TaskStatus.OPEN, TaskStatus.IN_PROGRESS, TaskStatus.BLOCKED)
+
+
+_STATUSES: Final[Mapping[str, TaskStatus]] = MappingProxyType(
+    {status.value: status for status in TaskStatus}
+    | dict.fromkeys(("pending", "todo", "to_do", "new", "planned", "scheduled"), TaskStatus.OPEN)
+    | dict.fromkeys(("doing", "started", "active", "wip", "ongoing"), TaskStatus.IN_PROGRESS)
+    | dict.fromkeys(("waiting", "on_hold", "paused", "stuck", "deferred"), TaskStatus.BLOCKED)
+    | dict.fromkeys(
+        ("complete", "completed", "finished", "closed", "resolved", "fixed"), TaskStatus.DONE
+    )
+    | dict.fromkeys(
+        ("canceled", "dropped", "abandoned", "rejected", "wont_do", "obsolete"),
+        TaskStatus.CANCELLED,
+    )
+)
+"""Other words for a status."""
+
+
 class QueryType(StrEnum):
     """What a query asks for; several may hold at once."""
 
@@ -258,7 +303,8 @@ class LayerQuery:
         terms: its content words in order, case-folded, without stop words and words about time.
         entities: names of things that it speaks of, as written.
         period: the time that it speaks of; None when it speaks of none.
-        now: when it was asked.
+        now: when it was asked, in the time zone of who asks.
+        timeless: the text without the words that say the period; empty when nothing is left.
     """
 
     text: str
@@ -266,6 +312,12 @@ class LayerQuery:
     entities: tuple[str, ...]
     period: Period | None
     now: datetime
+    timeless: str = ""
+
+    @property
+    def subject(self) -> str:
+        """What the query is about: its text without the time, or all of it if it is only that."""
+        return self.timeless or self.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Final
 
 from router.flight import in_thread
 from router.llm.protocol import ChatModel
 from router.memory.contexts.assembler import ContextAssembler
-from router.memory.contexts.context import Strategy
+from router.memory.contexts.context import Retrieved, Strategy
 from router.memory.contexts.documents import DocumentIndex
 from router.memory.contexts.usage_patterns import QueryPatternTracker
 from router.memory.layers import built_in_layers
@@ -21,7 +22,7 @@ from router.memory.model import AnyLayer, LayerQuery, MemoryItem, Scope
 from router.memory.query.classifier import QueryClassifier
 from router.memory.query.routing_table import RoutingTable
 from router.memory.recall.memory_router import MemoryRouter
-from router.memory.recall.recaller import Recaller
+from router.memory.recall.recaller import COUNT_TYPE, Recaller, missing_layers
 from router.memory.recall.relevance import Relevance
 from router.memory.recall.weights import LayerWeights
 from router.memory.services.unified import UnifiedMemory
@@ -134,7 +135,7 @@ def assemble_parts(
             judges_in_thread=not encoder.static,
         )
         assembler = ContextAssembler(
-            Remembered(router, store, project),
+            Remembered(recall, store, project),
             documents=documents,
             relevance=relevance,
             count_tokens=bundled_counter() if count_tokens is None else count_tokens,
@@ -159,20 +160,28 @@ def _kept(
 class Remembered:
     """The memory side of a context."""
 
-    def __init__(self, router: MemoryRouter, store: MemoryStore, project: ProjectLayer) -> None:
-        self._router = router
+    def __init__(self, recall: Recaller, store: MemoryStore, project: ProjectLayer) -> None:
+        self._recall = recall
         self._store = store
         self._project = project
 
     async def __call__(
         self, query: LayerQuery, *, strategy: Strategy, scope: Scope, k: int
-    ) -> Sequence[MemoryItem]:
-        """At most ``k`` items a layer; see ``ContextSource``. The assembler ranks them."""
+    ) -> Retrieved:
+        """At most ``k`` items; see ``ContextSource``. By words alone, ``k`` a layer."""
         if strategy is Strategy.LEXICAL:
-            return await in_thread(lambda: self._by_words(query, scope, k))
-        layers = SPOKEN if strategy is Strategy.EPISODIC else REMEMBERED
-        route = await self._router.route(query.text, scope=scope, k=k, layers=layers)
-        return [item for report in route.results for item in report.items]
+            return Retrieved(await in_thread(lambda: self._by_words(query, scope, k)))
+        answer = await self._recall.answer(
+            query.text,
+            scope,
+            k=k,
+            include_confidence_scores=False,
+            explain_reasoning=False,
+            time_zone=query.now.tzinfo or UTC,
+            layers=SPOKEN if strategy is Strategy.EPISODIC else None,
+        )
+        items = [one.item for one in answer.items if one.item.type != COUNT_TYPE]
+        return Retrieved(items, missing_layers(answer.layers))
 
     def _by_words(self, query: LayerQuery, scope: Scope, k: int) -> list[MemoryItem]:
         words = words_of(query)

@@ -566,7 +566,7 @@ def test_a_folder_of_memories_that_cannot_be_made_is_named_by_its_setting(
     monkeypatch.setenv("ROUTER_MEMORY__DIRECTORY", str(file))
     result = run("memory", "recall", "What is JWT?")
     assert result.exit_code == 1
-    assert result.stderr.startswith(f"error: the folder {file} of memories cannot be used: ")
+    assert result.stderr.startswith(f"error: {file}: the folder of memories cannot be used: ")
     assert "(setting memory.directory)" in result.stderr
 
 
@@ -606,7 +606,7 @@ def test_usage_names_arguments_as_the_documents_do(
     ("file", "said"),
     [
         ("memory.db", "; it is left as it is: restore it, or move it away to begin anew"),
-        ("weights.sqlite3", "; they hold feedback only, and may be deleted"),
+        ("weights.sqlite3", "; layer weights hold feedback only, and may be deleted"),
     ],
 )
 def test_a_damaged_file_is_named_with_what_can_be_done_about_it(

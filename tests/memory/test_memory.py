@@ -30,6 +30,7 @@ from router.llm.protocol import Completion, OutputMode, Prompt
 from router.memory.conformance import LayerConformance
 from router.memory.contexts.context import Strategy
 from router.memory.files.store import FileStore
+from router.memory.layers import WRITABLE
 from router.memory.layers.project import ProjectLayer
 from router.memory.memory import Memory
 from router.memory.model import (
@@ -205,10 +206,11 @@ async def test_an_answer_with_nothing_relevant_is_empty_and_says_so(memory: Memo
     assert found.reasoning[-1].startswith("Nothing relevant is stored")
 
 
-async def test_a_query_that_needs_no_memory_reads_none(memory: Memory) -> None:
+async def test_a_recall_that_nothing_answers_has_looked_into_every_layer(memory: Memory) -> None:
     found = await memory.recall("Thanks, that is all!", ADA)
-    assert (found.items, found.layers) == ((), ())
-    assert found.reasoning[-1] == "Answering this needs no memory, so none was read."
+    assert (found.items, found.confidence) == ((), 0.0)
+    assert {report.layer for report in found.layers} == {*WRITABLE}
+    assert found.reasoning[-1].startswith("Nothing relevant is stored")
 
 
 async def test_an_answer_can_come_without_its_explanations(memory: Memory) -> None:

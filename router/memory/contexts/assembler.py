@@ -1,9 +1,12 @@
 """Assemble what memory and documents say about a query into a context of so many tokens.
 
-Both sides are asked at the same time. Their own scores do not compare, so every piece is scored
-anew on one footing: the mean of its relevance (a probability) and its BM25 among all the pieces
-(divided by the largest), times the weight of its side. The weights split the budget as well; what
-one side leaves of its share, the other may use.
+Both sides are asked at the same time. Memories come in the order that a recall gives them. The
+scores of documents do not compare with that, so each is scored anew: the mean of its relevance (a
+probability) and its BM25 among all the pieces (divided by the largest). Both count times the weight
+of their side. The weights split the budget as well; what one side leaves of its share, the other
+may use.
+
+A long memory comes in sections, and only those that bear on the query are taken.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Final, Protocol
 
 from router.errors import InvalidRequest
@@ -22,28 +25,32 @@ from router.memory.contexts.context import (
     Chunk,
     LeftOut,
     RetrievalWeights,
+    Retrieved,
     Side,
     Strategy,
     joined,
     rendered,
 )
 from router.memory.contexts.usage_patterns import QueryPatternTracker
-from router.memory.model import LayerQuery, MemoryItem, Scope
+from router.memory.model import LayerQuery, MemoryItem, Scope, ScoreKind
 from router.memory.query.rewrite import rewrite
-from router.memory.recall.relevance import RelevanceModel
+from router.memory.recall.recaller import RELEVANCE_FLOOR
+from router.memory.recall.relevance import RelevanceModel, parts_of
 from router.memory.texts.bm25 import TEXTBOOK
 from router.memory.texts.contents import content_key
 from router.text import stems
 
 MAX_BUDGET_TOKENS: Final = 1_000_000
+MIN_SECTION: Final = 0.5
+"""A section of a recalled memory bears on the query when it does half as much as the best one."""
 TOKENS_A_PIECE: Final = 50
 """Pieces are mostly longer, so this many fill the budget with some to choose from."""
 MIN_PIECES: Final = 8
 MAX_PIECES: Final = 100
 
-MIN_RELEVANCE: Final = 0.05
-"""What bears on a query that little would only cost tokens; what is of the time that a query speaks
-of is exempt, because what happened then need not share a word with it."""
+MIN_RELEVANCE: Final = RELEVANCE_FLOOR
+"""What bears on a query less than an answer must would only cost tokens; what is of the time that
+a query speaks of is exempt, because what happened then need not share a word with it."""
 
 
 class ContextSource(Protocol):
@@ -51,7 +58,7 @@ class ContextSource(Protocol):
 
     async def __call__(
         self, query: LayerQuery, *, strategy: Strategy, scope: Scope, k: int
-    ) -> Sequence[MemoryItem]:
+    ) -> Retrieved:
         """At most ``k`` items that the scope sees, best first."""
         ...
 
@@ -65,7 +72,7 @@ class DocumentSource(Protocol):
 
     async def retrieve(
         self, query: LayerQuery, *, strategy: Strategy, scope: Scope, k: int
-    ) -> Sequence[MemoryItem]:
+    ) -> Retrieved:
         """As ``ContextSource``."""
         ...
 
@@ -77,6 +84,7 @@ class _Piece:
     item: MemoryItem
     side: Side
     score: float
+    content: str
 
     @property
     def source(self) -> str:
@@ -129,6 +137,7 @@ class ContextAssembler:
         *,
         scope: Scope | Mapping[str, object] | None = None,
         weights: RetrievalWeights | str = PRESETS["memory_focused"],
+        time_zone: tzinfo = UTC,
     ) -> AssembledContext:
         """The best of memory and documents that fits the budget.
 
@@ -140,11 +149,12 @@ class ContextAssembler:
             session: in place of the scope's session.
             scope: who asks.
             weights: of the two sides, or the name of a preset; they matter to ``rag`` alone.
+            time_zone: of who asks.
 
         Raises:
             InvalidRequest: one of these cannot be used; the message names it.
         """
-        now = datetime.fromtimestamp(self._clock(), UTC)
+        now = datetime.fromtimestamp(self._clock(), time_zone)
         asked = rewrite(query, now=now)
         requested = _strategy(strategy)
         weights = _weights(weights)
@@ -171,7 +181,13 @@ class ContextAssembler:
             await self._tracker.record(
                 [p.item for p in pieces if p.side is Side.MEMORY and p.item.id in used]
             )
-        if not chunks and not notes:
+        if pieces and not chunks:
+            smallest = min(self._chunk(piece).tokens for piece in pieces)
+            notes.append(
+                f"nothing fits: the smallest of {len(pieces)} pieces that bear on the query has "
+                f"{smallest} tokens, and the budget is {token_budget}"
+            )
+        elif not chunks and not notes:
             notes.append("nothing that bears on the query is stored")
         return AssembledContext(
             query=query,
@@ -210,7 +226,8 @@ class ContextAssembler:
             elif isinstance(answer, BaseException):
                 raise answer
             else:
-                found[side] = answer
+                found[side] = answer.items
+                notes += answer.notes
         return found
 
     def _judged(
@@ -220,25 +237,39 @@ class ContextAssembler:
         weights: RetrievalWeights,
     ) -> tuple[list[_Piece], list[LeftOut]]:
         """All pieces on one footing, best first, each content once."""
-        items = [(side, item) for side, some in found.items() for item in some]
-        contents = [item.content for _, item in items]
-        relevance = self._relevance.of(asked.text, contents)
-        words = TEXTBOOK.shares(stems(asked.text), contents)
+        parts = [
+            (side, item, part)
+            for side, some in found.items()
+            for item in some
+            for part in parts_of(item.content)
+        ]
+        contents = [part for _, _, part in parts]
+        relevance = self._relevance.of(asked.subject, contents)
+        words = TEXTBOOK.shares(stems(asked.subject), contents)
         most = max(words, default=0.0) or 1.0
+        best: dict[int, float] = {}
+        for (_, item, _), relevant in zip(parts, relevance, strict=True):
+            best[id(item)] = max(relevant, best.get(id(item), 0.0))
         pieces: list[_Piece] = []
         left_out: list[LeftOut] = []
-        for (side, item), relevant, share in zip(items, relevance, words, strict=True):
-            piece = _Piece(item, side, weights.of(side) * (relevant + share / most) / 2)
-            period = asked.period
-            is_of_then = period is not None and period.start <= item.created < period.end
-            if relevant < MIN_RELEVANCE and not is_of_then:
-                left_out.append(piece.left_out("it does not bear on the query"))
+        for (side, item, part), relevant, share in zip(parts, relevance, words, strict=True):
+            if item.score_kind is ScoreKind.RERANKED and item.score is not None:
+                beside = relevant / best[id(item)] if part != item.content else 1.0
+                bears = beside >= MIN_SECTION or relevant >= MIN_RELEVANCE
+                score = item.score * beside
             else:
+                bears = relevant >= MIN_RELEVANCE
+                score = (relevant + share / most) / 2
+            piece = _Piece(item, side, weights.of(side) * score, part)
+            period = asked.period
+            if bears or (period is not None and period.start <= item.created < period.end):
                 pieces.append(piece)
+            else:
+                left_out.append(piece.left_out("it does not bear on the query"))
         pieces.sort(key=lambda piece: -piece.score)
         kept: dict[str, _Piece] = {}
         for piece in pieces:
-            first = kept.setdefault(content_key(piece.item.content), piece)
+            first = kept.setdefault(content_key(piece.content), piece)
             if first is not piece:
                 left_out.append(piece.left_out(f"the same as {first.item.id} of {first.source}"))
         return list(kept.values()), left_out
@@ -285,7 +316,7 @@ class ContextAssembler:
 
     def _chunk(self, piece: _Piece, content: str | None = None) -> Chunk:
         item = piece.item
-        shown = item.content if content is None else content
+        shown = piece.content if content is None else content
         text = rendered(piece.source, item.created, shown)
         return Chunk(
             content=shown,
@@ -301,7 +332,7 @@ class ContextAssembler:
 
     def _cut(self, piece: _Piece, budget: int) -> Chunk | None:
         """The longest beginning, in whole words, that fits; None when not even one word does."""
-        words = piece.item.content.split()
+        words = piece.content.split()
         low, high, best = 1, len(words), None
         while low <= high:
             middle = (low + high) // 2

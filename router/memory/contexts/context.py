@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from router.errors import InvalidRequest
+from router.memory.model import MemoryItem
 
 
 class Strategy(StrEnum):
@@ -30,6 +31,19 @@ class Side(StrEnum):
 
     DOCUMENTS = "documents"
     MEMORY = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """What one side has found.
+
+    Attributes:
+        items: best first. A score of kind ``RERANKED`` is kept; others are judged anew.
+        notes: sentences on what is missing, such as a layer that was late.
+    """
+
+    items: Sequence[MemoryItem]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

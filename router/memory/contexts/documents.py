@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from router.errors import InvalidRequest
 from router.flight import in_thread
-from router.memory.contexts.context import Strategy
+from router.memory.contexts.context import Retrieved, Strategy
 from router.memory.layers.base import words_of
 from router.memory.model import LayerQuery, MemoryItem, Scope
 from router.memory.stores.embedded import MemoryStore
@@ -136,11 +136,13 @@ class DocumentIndex:
         strategy: Strategy,  # noqa: ARG002 - documents have but one way
         scope: Scope,
         k: int,
-    ) -> Sequence[MemoryItem]:
+    ) -> Retrieved:
         """The best chunks, best first; a ``ContextSource``."""
         words = words_of(query)
-        return await in_thread(
-            lambda: self._store.search(LAYER, query.text, words=words, scope=scope, k=k)
+        return Retrieved(
+            await in_thread(
+                lambda: self._store.search(LAYER, query.text, words=words, scope=scope, k=k)
+            )
         )
 
     async def is_empty(self, scope: Scope) -> bool:

@@ -40,12 +40,28 @@ class StoredLayer:
         k: int,
         words: str | None = None,
         where: Filter = EVERYTHING,
+        prefer: Filter = EVERYTHING,
     ) -> Sequence[MemoryItem]:
-        """By words (None: those of the query) and meaning more than the ``k`` best, to reorder."""
+        """By words (None: those of the query) and meaning more than the ``k`` best, to reorder.
+
+        Args:
+            where: what may answer at all.
+            prefer: what comes first among it; it counts like a first place in a further ranking.
+        """
         words = words_of(query) if words is None else words
-        return self._store.search(
-            self.spec.name, query.text, words=words, scope=scope, k=POOL * k, where=where
-        )
+
+        def found(where: Filter) -> Sequence[MemoryItem]:
+            return self._store.search(
+                self.spec.name, query.text, words=words, scope=scope, k=POOL * k, where=where
+            )
+
+        if not prefer:
+            return found(where)
+        preferred = [
+            item.scored(fused_score(item) + at_place(0), ScoreKind.FUSED) for item in found(prefer)
+        ]
+        first = {(item.scope, item.id) for item in preferred}
+        return [*preferred, *(i for i in found(where) if (i.scope, i.id) not in first)]
 
 
 class OwnedLayer(StoredLayer):

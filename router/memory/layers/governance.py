@@ -7,6 +7,7 @@ from typing import Final
 
 from router.memory.layers.base import StoredLayer, fused_score, reordered
 from router.memory.model import LayerQuery, MemoryItem, Scope
+from router.memory.query.listing import names_no_subject
 from router.memory.stores.fusion import at_place
 from router.memory.stores.spaces import Filter
 from router.text import stems
@@ -18,15 +19,16 @@ class GovernanceLayer(StoredLayer):
     """Records and rules by who, what and when.
 
     Attributes of its items: ``actor``, ``action``, ``subject``. Each one that the query names
-    counts like a first place in a further ranking. A period in the query is a filter.
+    counts like a first place in a further ranking. A query of a period alone lists what was
+    recorded then; otherwise a period only prefers it: a rule about Fridays was not made on one.
     """
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
         """As ``BlockingLayer`` says; scores are fused."""
         where = Filter(period=query.period)
-        if not query.terms:
+        if names_no_subject(query):
             return self._store.newest(self.spec.name, scope=scope, k=k, where=where)
-        found = self._pool(query, scope=scope, k=k, where=where)
+        found = self._pool(query, scope=scope, k=k, prefer=where)
         asked = frozenset(stems(query.text))
         return reordered(
             found, lambda item: fused_score(item) + at_place(0) * _named(item, asked), k

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from router.memory.layers.base import StoredLayer, fused_score, reordered
 from router.memory.model import LayerQuery, MemoryItem, Period, Scope
-from router.memory.query.listing import TASK_STEMS
-from router.memory.stores.spaces import Filter
+from router.memory.query.listing import TASK_STEMS, is_keyword
+from router.memory.stores.spaces import EVERYTHING, Filter
 from router.text import stem
 
 _BEGINNING: Final = datetime(1, 1, 2, tzinfo=UTC)
@@ -26,9 +27,10 @@ URGENCY: Final = 0.2
 class ProspectiveLayer(StoredLayer):
     """Tasks by status and due date.
 
-    Attributes of its items: ``status`` (``open`` unless given, ``done``, ``cancelled``) and
-    ``due``, an ISO date or time. A query sees open tasks unless it asks for others ("what have I
-    finished?"); a period in it is when they are due.
+    Attributes of its items: ``status`` (a ``TaskStatus``, ``open`` unless given) and ``due``, an
+    ISO date or time. A query sees what is still to be done unless it asks for other tasks ("what
+    have I finished?"); a period in it is when they are due: a filter where the query names no
+    subject, a preference where it does. A bare keyword asks for tasks of any status.
     """
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
@@ -37,7 +39,15 @@ class ProspectiveLayer(StoredLayer):
         subject = [term for term in query.terms if stem(term) not in TASK_STEMS]
         if not subject:
             return self._store.soonest(self.spec.name, scope=scope, k=k, where=where)
-        found = self._pool(query, scope=scope, k=k, words=" ".join(subject), where=where)
+        any_status = is_keyword(query.text) and len(subject) == len(query.terms)
+        found = self._pool(
+            query,
+            scope=scope,
+            k=k,
+            words=" ".join(subject),
+            where=EVERYTHING if any_status else replace(where, due=None),
+            prefer=where if where.due else EVERYTHING,
+        )
         return reordered(
             found, lambda item: fused_score(item) * (1 + URGENCY * _urgency(item, query.now)), k
         )

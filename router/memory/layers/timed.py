@@ -15,8 +15,9 @@ from router.text import stem
 class TimedLayer(StoredLayer):
     """Session and episodic memory.
 
-    A period in the query is a filter on when items were created. A query that says nothing of
-    what it is about ("what did we do last week?") asks for the newest.
+    A query that says nothing of what it is about ("what did we do last week?") asks for the newest
+    of its period. One with a subject prefers its period: what was created then comes first, and
+    the rest follows, because people remember dates wrongly.
 
     Args:
         recency: weight of being new beside words and meaning together. In a conversation
@@ -32,7 +33,7 @@ class TimedLayer(StoredLayer):
         where = Filter(period=query.period)
         if all(stem(term) in EVENT_STEMS for term in query.terms):
             return self._store.newest(self.spec.name, scope=scope, k=k, where=where)
-        found = self._pool(query, scope=scope, k=k, where=where)
+        found = self._pool(query, scope=scope, k=k, prefer=where)
         recency = recency_shares(found)
         return reordered(
             found, lambda item: fused_score(item) + self._recency * recency[item.id], k

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from router.memory.model import LayerQuery
-from router.text import stem, word_set
+from router.text import STOPWORDS, stem, tokens, word_set
 
 
 def _stems(words: str) -> frozenset[str]:
@@ -43,6 +43,18 @@ META_STEMS: Final = _stems(
 """Words that ask about the memory itself."""
 _TALK_STEMS: Final = _stems("just stop stopped chat conversation session so far recap summarize")
 _ASKING: Final = EVENT_STEMS | TASK_STEMS | META_STEMS | _TALK_STEMS
+
+
+MAX_KEYWORDS: Final = 5
+
+
+def is_keyword(text: str) -> bool:
+    """Whether a query is bare keywords, as one types them into a search box: "redis timeout".
+
+    It says what it is about and nothing of what is asked, so no layer can be ruled out for it.
+    """
+    words = tokens(text)
+    return 0 < len(words) <= MAX_KEYWORDS and "?" not in text and STOPWORDS.isdisjoint(words)
 
 
 def names_no_subject(query: LayerQuery) -> bool:

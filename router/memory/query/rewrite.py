@@ -73,7 +73,7 @@ def rewrite(text: str, *, now: datetime) -> LayerQuery:
     )
     period = None if found is None else found.period
     span = None if found is None else found.span
-    return LayerQuery(text, terms, _entities(text, span), period, now)
+    return LayerQuery(text, terms, _entities(text, span), period, now, timeless)
 
 
 def _entities(text: str, time: tuple[int, int] | None) -> tuple[str, ...]:

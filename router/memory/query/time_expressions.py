@@ -136,6 +136,7 @@ _NUMBERS: Final = {
         start=1,
     )
 } | {"a": 1, "an": 1}
+_ORDINALS: Final = {"first": 1, "second": 2, "third": 3, "fourth": 4}
 _VAGUE: Final = {"a couple of": 2, "couple of": 2, "a few": 3, "few": 3, "several": 4}
 _PARTS: Final = {"morning": (5, 12), "afternoon": (12, 18), "evening": (18, 24), "night": (18, 30)}
 """Hours of the day from midnight; a night ends in the morning."""
@@ -155,12 +156,70 @@ _PART: Final = "|".join(_PARTS)
 _VAGUELY: Final = "|".join(_VAGUE)
 _COUNT: Final = rf"(?P<count>\d{{1,4}}|{'|'.join(_NUMBERS)}|{_VAGUELY})"
 _WITHIN: Final = r"(?:(?:in|within|over|during|for|from)\s+)?(?:the\s+)?"
-_UNIT: Final = r"(?P<unit>minute|hour|day|week|month|year)s?"
+_UNIT: Final = r"(?P<unit>minute|hour|day|week|fortnight|month|year)s?"
 
 
 def _optional(match: re.Match[str], name: str) -> str | None:
     """A group that not every form with the same reading has."""
     return match.groupdict().get(name)
+
+
+def _part_of_month(match: re.Match[str], asked: _Asked) -> Period:
+    """The first or second half, the beginning, the middle or the end of a month."""
+    name, year = match["month"], _optional(match, "year")
+    month = _month_number(name)
+    first = (
+        asked.today.replace(year=int(year), month=month, day=1)
+        if year
+        else _nearest_year(asked, month)
+    )
+    whole = _months(first, 1)
+    tenth, half, twentieth = (first + timedelta(days=days) for days in (10, 15, 20))
+    return {
+        "first half": Period(whole.start, half),
+        "second half": Period(half, whole.end),
+        "last half": Period(half, whole.end),
+        "beginning": Period(whole.start, tenth),
+        "start": Period(whole.start, tenth),
+        "middle": Period(tenth, twentieth),
+        "end": Period(twentieth, whole.end),
+    }[" ".join(match["half"].casefold().split())]
+
+
+def _quarter(match: re.Match[str], asked: _Asked) -> Period:
+    """A quarter of the calendar year, such as Q3 or "the first quarter of 2026"."""
+    named = match["quarter"].casefold()
+    number = int(named) if named.isdecimal() else _ORDINALS[named]
+    first = asked.today.replace(month=3 * number - 2, day=1)
+    if year := _optional(match, "year"):
+        return _months(first.replace(year=int(year)), 3)
+    if first > asked.now and not asked.ahead:
+        first = _in_year(first, -1)
+    elif asked.ahead and _shifted(first, 3) <= asked.now:
+        first = _in_year(first, 1)
+    return _months(first, 3)
+
+
+def _weekend(_: re.Match[str], asked: _Asked) -> Period:
+    """ "Over the weekend": the latest one that has begun, or the coming one."""
+    saturday = asked.today + timedelta(days=5 - asked.today.weekday())
+    if saturday > asked.now and not asked.ahead:
+        saturday -= timedelta(weeks=1)
+    return _days(saturday, 2)
+
+
+def _season_alone(match: re.Match[str], asked: _Asked) -> Period:
+    return _months(_nearest_year(asked, _SEASONS[match["season"].casefold()]), 3)
+
+
+def _days_of_month(match: re.Match[str], asked: _Asked) -> Period | None:
+    """ "Between 3 and 5 November": two days of one month."""
+    month, first, last = _month_number(match["month"]), int(match["day"]), int(match["until"])
+    if year := _optional(match, "year"):
+        start = asked.today.replace(year=int(year), month=month, day=first)
+    else:
+        start = _nearest_year(asked, month, first)
+    return Period(start, start.replace(day=last) + timedelta(days=1)) if last >= first else None
 
 
 def _days(start: datetime, days: int) -> Period:
@@ -299,6 +358,8 @@ def _ago(match: re.Match[str], asked: _Asked) -> Period:
         return Period(asked.now - 2 * count * length, asked.now - length + _INSTANT)
     if unit == "day":
         return _days(asked.today - count * length, 1)
+    if unit == "fortnight":
+        return _days(asked.today - count * length - timedelta(days=3), 7)
     if unit == "week":
         return _days(asked.today - count * length - timedelta(days=3), 7)
     if unit == "month":
@@ -314,7 +375,15 @@ def _number(words: str | None) -> int:
 
 
 def _length(unit: str) -> timedelta:
-    days = {"minute": 1 / 1440, "hour": 1 / 24, "day": 1, "week": 7, "month": 30, "year": 365}
+    days = {
+        "minute": 1 / 1440,
+        "hour": 1 / 24,
+        "day": 1,
+        "week": 7,
+        "fortnight": 14,
+        "month": 30,
+        "year": 365,
+    }
     return timedelta(days=days[unit.casefold()])
 
 
@@ -326,7 +395,15 @@ def _just_now(_: re.Match[str], asked: _Asked) -> Period:
     return Period(asked.now - timedelta(hours=1), asked.now + _INSTANT)
 
 
+_HALVES: Final = r"first\s+half|second\s+half|last\s+half|beginning|start|middle|end"
+_QUARTERS: Final = rf"Q(?P<quarter>[1-4])(?:[\s/]+{_YEAR})?"
 _DATES: Final = (
+    _Form(rf"(?P<half>{_HALVES})\s+of\s+(?P<month>{_MONTH})\.?(?:,?\s+{_YEAR})?", _part_of_month),
+    _Form(_QUARTERS, _quarter),
+    _Form(
+        rf"(?P<quarter>first|second|third|fourth)\s+quarter(?:\s+(?:of\s+)?{_YEAR})?",
+        _quarter,
+    ),
     _Form(rf"{_YEAR}[-/](?P<number>0?[1-9]|1[0-2])[-/](?P<day>0?[1-9]|[12]\d|3[01])", _iso_day),
     _Form(rf"{_DAY}\s+(?:of\s+)?(?P<month>{_MONTH})\.?(?:,?\s+{_YEAR})?", _calendar_day),
     _Form(rf"(?P<month>{_MONTH})\.?\s+{_DAY}(?:,?\s+{_YEAR})?", _calendar_day),
@@ -413,6 +490,17 @@ _RELATIONS: Final = tuple(
             _between,
         ),
         _Form(
+            rf"(?:between|from)\s+(?:the\s+)?{_DAY}\s+(?:and|to|until|till)\s+(?:the\s+)?"
+            rf"(?P<until>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<month>{_MONTH})"
+            rf"\.?(?:,?\s+{_YEAR})?",
+            _days_of_month,
+        ),
+        _Form(
+            rf"(?:between|from)\s+(?P<month>{_MONTH})\s+(?:the\s+)?{_DAY}\s+(?:and|to|until|till)"
+            rf"\s+(?:the\s+)?(?P<until>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?(?:,?\s+{_YEAR})?",
+            _days_of_month,
+        ),
+        _Form(
             rf"from\s+(?:the\s+)?(?P<first>{_ANY_DATE})\s+(?:to|until|till|through)\s+"
             rf"(?:the\s+)?(?P<last>{_ANY_DATE})",
             _between,
@@ -440,6 +528,11 @@ _SINGLES: Final = (
             _Form(rf"{_WITHIN}(?:last|past)\s+{_COUNT}\s+{_UNIT}", _last_units),
             _Form(rf"{_WITHIN}past\s+(?P<unit>hour|day|week|month|year)", _last_units),
             _Form(rf"{_WITHIN}last\s+(?P<unit>hour|day)", _last_units),
+            _Form(r"(?:over|during|on|at)\s+the\s+weekend", _weekend),
+            _Form(
+                rf"(?:in|during|over)\s+(?:the\s+)?(?P<season>{'|'.join(_SEASONS)})",
+                _season_alone,
+            ),
             _Form(r"recently|lately|(?:the\s+)?other\s+day", _lately),
             _Form(r"just\s+now|a\s+moment\s+ago", _just_now),
         )

@@ -34,6 +34,7 @@ from router.memory.model import (
     QueryType,
     Scope,
 )
+from router.memory.query.listing import is_keyword
 from router.memory.query.rewrite import rewrite
 from router.memory.recall.answers import (
     MemoryRoute,
@@ -51,6 +52,9 @@ CACHE_SECONDS: Final = 300.0
 _CACHE_CHARACTERS: Final = 20_000_000
 _ENTRY_CHARACTERS: Final = 2_000
 """What an entry without items is counted as."""
+UNLIKELY_WEIGHT: Final = 0.1
+"""Weight of a layer that is read although the classifier would not."""
+COUNTING_LAYER: Final = "meta"
 _REMEMBERED_ROUTES: Final = 1_000
 """Answers that feedback can still name."""
 
@@ -120,6 +124,8 @@ class MemoryRouter:
         k: int = 5,
         layers: Sequence[str] | None = None,
         strict: bool = False,
+        always: bool = False,
+        now: datetime | None = None,
     ) -> MemoryRoute:
         """What the layers that fit the query hold on it, in time, with partial results kept.
 
@@ -129,6 +135,9 @@ class MemoryRouter:
             k: items a layer at most, 1 to 100.
             layers: read these, whatever the query asks for; None lets the classifier choose.
             strict: raise instead of leaving out what a layer did not give.
+            always: read memory even if the classifier says that nothing in it bears on the query:
+                then, and for bare keywords, all layers are read.
+            now: when the query is asked, in the time zone of who asks; None is now, in UTC.
 
         Raises:
             InvalidRequest: an argument cannot be used, or a layer is unknown.
@@ -139,16 +148,16 @@ class MemoryRouter:
         if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_K:
             raise InvalidRequest(f"k: {k!r} is no whole number from 1 to {MAX_K}")
         named = None if layers is None else self._named(layers)
-        asked = rewrite(query, now=datetime.fromtimestamp(self._clock(), UTC))
+        asked = rewrite(query, now=now or datetime.fromtimestamp(self._clock(), UTC))
         key = (
             (normalise(query), asked.terms, asked.entities, asked.period, asked.now.date()),
-            (scope, k, named, self._weights.version(), self._generation()),
+            (scope, k, named, always, self._weights.version(), self._generation()),
         )
         route = self._cache.get(key)
         cache_hit = route is not None
         if route is None:
             self._misses += 1
-            read = partial(self._read, asked, scope, k, named, key)
+            read = partial(self._read, asked, scope, k, named, always, key)
             route = await self._flights.do(key, read)
         else:
             self._hits += 1
@@ -221,11 +230,14 @@ class MemoryRouter:
         scope: Scope,
         k: int,
         named: tuple[str, ...] | None,
+        always: bool,
         key: Hashable,
     ) -> MemoryRoute:
         """The answer made anew; a complete one goes into the cache."""
         classification = await self._classifier.aclassify(asked.text)
         chosen, secondary = self._choose(classification, named)
+        if always and named is None and (not chosen or is_keyword(asked.text)):
+            chosen, secondary = self._all_of(classification), ()
         # An LLM that classifies has a deadline of its own, and leaves the layers theirs.
         until = self._monotonic() + self._deadline_seconds
         results = await self._gatherer.gather(asked, chosen, scope=scope, k=k, until=until)
@@ -262,6 +274,19 @@ class MemoryRouter:
         # Where none of the primary layers is installed, the best other one takes their place.
         count = max(1, len(primary)) if classification.layers else 0
         return ranked[:count], ranked[count:]
+
+    def _all_of(self, classification: Classification) -> tuple[LayerChoice, ...]:
+        """Every layer that holds memories of its own, those first that the classifier would read.
+
+        ``meta`` only counts what the others hold.
+        """
+        likely = {choice.name: choice.weight for choice in classification.layers}
+        wanted = {
+            name: max(likely.get(name, 0.0), UNLIKELY_WEIGHT)
+            for name in self._specs
+            if name != COUNTING_LAYER
+        }
+        return self._weighed(wanted, classification.types)
 
     def _weighed(
         self, weights: dict[str, float], types: Iterable[QueryType]

@@ -13,8 +13,18 @@ turns to further layers only while the answer is not good enough. Decisions:
 * A query that names no subject ("Which tasks are overdue?") asks for whatever its layers list, and
   no word of it need be in an answer. What a primary layer lists for it is taken to bear on it with
   probability ``LISTED`` times the layer's weight, if its words do not make it more.
+* The classifier orders the layers and never vetoes: whoever calls recall wants memory read. Where
+  it would read nothing, and for bare keywords, all layers are read at once.
+* A layer's weight is evidence too: what it is short of 1, times ``LAYER_WEIGHT``, is taken from
+  the log-odds of the relevance of what the layer found. A layer that the classifier would not read
+  has the weight ``UNLIKELY_WEIGHT``.
 * One turn reads the next ``LAYERS_A_TURN`` secondary layers. Two, because they are read in
-  parallel at the price of one.
+  parallel at the price of one. The last turn allowed reads every layer that is left, so that
+  "nothing is remembered" is said only after a look into all of them.
+* What the layer ``meta`` counts ("semantic: 3 items about Redis") comes last and gives no
+  confidence where the query names a subject; that it counts nothing is no item at all.
+* Of two memories about one matter the one that holds at the time asked about comes first
+  (``updates.py``); one that is marked as superseded is shown only to who asks for the past.
 * Copies of one content are one item, with the provenance of all; the copy from the heavier layer
   stays. Then 0.75 similarity + 0.05 recency of last use over 90 days + 0.2 usefulness orders them.
   (The usual 0.7 and 0.1 lost a point of recall on LoCoMo, where what matters is old.)
@@ -28,20 +38,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import Final
 
 from router.errors import InvalidRequest
 from router.flight import in_thread
-from router.memory.model import MemoryItem, Scope, ScoreKind
+from router.memory.model import LayerQuery, MemoryItem, Scope, ScoreKind
 from router.memory.query.listing import names_no_subject
 from router.memory.query.rewrite import rewrite
-from router.memory.recall.answers import CascadeStep, LayerReport, RecalledItem, RecallResult
+from router.memory.recall.answers import (
+    CascadeStep,
+    LayerReport,
+    MemoryRoute,
+    RecalledItem,
+    RecallResult,
+)
 from router.memory.recall.confidence import (
     SECONDS_A_DAY,
     ItemConfidence,
@@ -50,21 +67,40 @@ from router.memory.recall.confidence import (
     consistencies,
     recency,
 )
-from router.memory.recall.memory_router import MAX_K, MemoryRouter
+from router.memory.recall.memory_router import (
+    COUNTING_LAYER,
+    MAX_K,
+    UNLIKELY_WEIGHT,
+    MemoryRouter,
+)
 from router.memory.recall.ranking import rank
-from router.memory.recall.relevance import RelevanceModel
+from router.memory.recall.relevance import RelevanceModel, logistic
+from router.memory.recall.updates import (
+    SUPERSEDED_BY,
+    Update,
+    asks_for_history,
+    held_then,
+    updates_among,
+)
 from router.memory.texts.contents import content_key
 
 _log = logging.getLogger(__name__)
 
 RELEVANCE_FLOOR: Final = 0.1
 LISTED: Final = 0.7
+LAYER_WEIGHT: Final = 1.0
+IN_PERIOD: Final = 1.5
+"""Added to the log-odds of an event of the time that the query speaks of."""
+COUNT_TYPE: Final = "coverage"
+"""The type of items that count what other layers hold."""
+EVENT_LAYERS: Final = frozenset({"episodic", "session"})
 LAYERS_A_TURN: Final = 2
 MAX_DEPTH: Final = 10
 SIMILARITY_WEIGHT: Final = 0.75
 RECENCY_WEIGHT: Final = 0.05
 USEFULNESS_WEIGHT: Final = 0.2
 FRESH_DAYS: Final = 90.0
+_ALMOST_NEVER: Final = 1e-9
 _CANDIDATES_AN_ITEM: Final = 3
 """How many candidates a layer is asked for, for each item wanted: layers order by their own sense,
 relevance and usefulness come after."""
@@ -113,6 +149,8 @@ class Recaller:
         max_cascade_depth: int = 2,
         include_confidence_scores: bool = True,
         explain_reasoning: bool = True,
+        time_zone: tzinfo = UTC,
+        layers: Sequence[str] | None = None,
     ) -> RecallResult:
         """What memory has to say; an empty answer when nothing stored bears on the query.
 
@@ -126,6 +164,8 @@ class Recaller:
             max_cascade_depth: how often at most, 0 to 10.
             include_confidence_scores: whether to score each item's five factors.
             explain_reasoning: whether to say why.
+            time_zone: of who asks; "yesterday" is a day there.
+            layers: read these and no others; None lets the query decide.
 
         Raises:
             InvalidRequest: an argument cannot be used.
@@ -135,26 +175,31 @@ class Recaller:
         scope = Scope.parse(context)
         _check(k, confidence_threshold, max_cascade_depth)
         candidates = min(MAX_K, k * _CANDIDATES_AN_ITEM)
-        route = await self._router.route(query, scope=scope, k=candidates)
-        pool = _Pool(query, datetime.fromtimestamp(self._clock(), UTC))
+        now = datetime.fromtimestamp(self._clock(), time_zone)
+        route = await self._router.route(
+            query, scope=scope, k=candidates, layers=layers, always=True, now=now
+        )
+        pool = _Pool(rewrite(query, now=now))
+        pool.weights |= {choice.name: choice.weight for choice in route.secondary}
+        pool.weights |= {report.layer: report.weight for report in route.results}
         pool.take_listed(route.results)
         await self._judge(pool, route.results)
         path: list[CascadeStep] = []
-        left = list(route.secondary) if cascade and route.results else []
+        left = self._unread(route) if cascade and layers is None else []
         while left and len(path) < max_cascade_depth:
             before = pool.confidence(k)
             if before >= confidence_threshold:
                 break
-            turn, left = left[:LAYERS_A_TURN], left[LAYERS_A_TURN:]
-            names = tuple(choice.name for choice in turn)
-            more = await self._router.route(query, scope=scope, k=candidates, layers=names)
+            turn = LAYERS_A_TURN if len(path) + 1 < max_cascade_depth else len(left)
+            names, left = tuple(left[:turn]), left[turn:]
+            more = await self._router.route(query, scope=scope, k=candidates, layers=names, now=now)
             await self._judge(pool, more.results)
             path.append(CascadeStep(len(path) + 1, names, before, pool.confidence(k)))
         ranked = pool.ranked()
         given = ranked[:k]
         confidences: Sequence[ItemConfidence | None] = [None] * len(given)
         if include_confidence_scores:
-            confidences = self._confidences(given, ranked[: max(k, _COMPARED)], pool.now)
+            confidences = self._confidences(given, ranked[: max(k, _COMPARED)], now)
         reasoning: tuple[str, ...] = ()
         if explain_reasoning:
             reasoning = _reasons(pool, route.classification.reasons, path, len(ranked), len(given))
@@ -180,11 +225,18 @@ class Recaller:
         if self._accesses is not None:
             await self._accesses.told()
 
+    def _unread(self, route: MemoryRoute) -> list[str]:
+        """The layers that were not read yet, the secondary ones first, best first."""
+        read = {report.layer for report in route.results}
+        names = [choice.name for choice in route.secondary]
+        names += [name for name in self._router.specs if name != COUNTING_LAYER]
+        return [name for name in dict.fromkeys(names) if name not in read]
+
     async def _judge(self, pool: _Pool, reports: Sequence[LayerReport]) -> None:
         """Add what layers found, with its relevance."""
         pool.add(reports)
         unjudged = pool.unjudged()
-        judging = partial(self._relevance.of, pool.query, unjudged)
+        judging = partial(self._relevance.of, pool.query.subject, unjudged)
         pool.judge(unjudged, await in_thread(judging) if self._judges_in_thread else judging())
 
     def _confidences(
@@ -256,22 +308,27 @@ class _Judged:
 class _Pool:
     """What was found so far for one query, without copies, and how relevant it is."""
 
-    query: str
-    now: datetime
+    query: LayerQuery
     reports: list[LayerReport] = field(default_factory=list)
     items: list[MemoryItem] = field(default_factory=list)
+    updates: list[Update] = field(default_factory=list)
+    weights: dict[str, float] = field(default_factory=dict)
     _relevance: dict[str, float] = field(default_factory=dict)
     _listed: dict[str, float] = field(default_factory=dict)
     _ranked: list[_Judged] = field(default_factory=list)
 
+    @property
+    def names_subject(self) -> bool:
+        return not names_no_subject(self.query)
+
     def add(self, reports: Sequence[LayerReport]) -> None:
         self.reports.extend(reports)
-        new = [item for report in reports for item in report.items]
+        new = [item for report in reports for item in report.items if not _is_gap(item)]
         self.items = merge_duplicates([*self.items, *new])
 
     def take_listed(self, reports: Sequence[LayerReport]) -> None:
-        """Note what primary layers list for a query that names no subject."""
-        if names_no_subject(rewrite(self.query, now=self.now)):
+        """Note what the first layers list for a query that names no subject."""
+        if not self.names_subject:
             for report in reports:
                 for item in report.items:
                     self._listed.setdefault(item.content, LISTED * report.weight)
@@ -281,23 +338,45 @@ class _Pool:
 
     def judge(self, contents: Sequence[str], relevances: Sequence[float]) -> None:
         """Take up how relevant contents are, and put everything in order."""
-        for content, relevance in zip(contents, relevances, strict=True):
-            self._relevance[content] = max(relevance, self._listed.get(content, 0.0))
-        judged = [_Judged(item, self._relevance[item.content]) for item in self.items]
+        self._relevance.update(zip(contents, relevances, strict=True))
+        shown = [item for item in self.items if self._is_shown(item)]
+        judged = {item.content: _Judged(item, self._judged(item)) for item in shown}
+        self.updates = updates_among(shown)
+        for update in self.updates:
+            held = held_then(update, self.query)
+            other = update.older if held is update.newer else update.newer
+            # What replaced an answer is one, though it may share fewer words with the question.
+            if judged[other.content].relevance > judged[held.content].relevance:
+                judged[held.content] = _Judged(held, judged[other.content].relevance)
+        ordered = list(judged.values())
         similarities = rank(
-            self.query,
-            self.items,
-            [one.relevance for one in judged],
-            period=rewrite(self.query, now=self.now).period,
+            self.query.subject,
+            [one.item for one in ordered],
+            [one.relevance for one in ordered],
+            period=self.query.period,
         )
-        scored = [
-            (rerank_score(one.item, similarity, self.now), one)
-            for one, similarity in zip(judged, similarities, strict=True)
+        scores = {
+            one.item.content: rerank_score(one.item, similarity, self.query.now)
+            for one, similarity in zip(ordered, similarities, strict=True)
             if one.relevance >= RELEVANCE_FLOOR
-        ]
-        scored.sort(key=lambda pair: pair[0], reverse=True)  # stable: heavier layers first
+        }
+        for update in self.updates:
+            held = held_then(update, self.query)
+            other = update.older if held is update.newer else update.newer
+            if held.content in scores and other.content in scores:
+                high = max(scores[held.content], scores[other.content])
+                low = min(scores[held.content], scores[other.content])
+                scores[held.content], scores[other.content] = high, min(low, high * 0.999)
+        for one in ordered:
+            if one.item.content in scores and self._only_counts(one.item):
+                scores[one.item.content] = 0.0
+        ranked = sorted(
+            scores, key=scores.__getitem__, reverse=True
+        )  # stable: heavier layers first
         self._ranked = [
-            replace(one, item=one.item.scored(score, ScoreKind.RERANKED)) for score, one in scored
+            replace(judged[content], item=judged[content].item.scored(score, ScoreKind.RERANKED))
+            for content in ranked
+            for score in [scores[content]]
         ]
 
     def ranked(self) -> list[_Judged]:
@@ -306,7 +385,31 @@ class _Pool:
 
     def confidence(self, k: int) -> float:
         """Relevance of the most relevant item that an answer of ``k`` items gives; 0 without."""
-        return max((judged.relevance for judged in self.ranked()[:k]), default=0.0)
+        given = (one for one in self.ranked()[:k] if not self._only_counts(one.item))
+        return max((judged.relevance for judged in given), default=0.0)
+
+    def _is_shown(self, item: MemoryItem) -> bool:
+        return SUPERSEDED_BY not in item.attributes or asks_for_history(self.query)
+
+    def _only_counts(self, item: MemoryItem) -> bool:
+        return item.type == COUNT_TYPE and self.names_subject
+
+    def _judged(self, item: MemoryItem) -> float:
+        """The relevance of the text, with what the layer and the time say."""
+        relevance = self._relevance[item.content]
+        period = self.query.period
+        evidence = LAYER_WEIGHT * (self.weights.get(item.layer, UNLIKELY_WEIGHT) - 1)
+        if period is not None and item.layer in EVENT_LAYERS:
+            evidence += IN_PERIOD * (period.start <= item.created < period.end)
+        if evidence:
+            relevance = min(max(relevance, _ALMOST_NEVER), 1 - _ALMOST_NEVER)
+            relevance = logistic(math.log(relevance / (1 - relevance)) + evidence)
+        return max(relevance, self._listed.get(item.content, 0.0))
+
+
+def _is_gap(item: MemoryItem) -> bool:
+    """Whether an item only says that nothing is remembered."""
+    return item.type == COUNT_TYPE and item.attributes.get("gap") is True
 
 
 class _Accesses:
@@ -360,14 +463,8 @@ def _reasons(
         f"too low; reading {' and '.join(step.layers)} made it {step.after:.2f}."
         for step in path
     )
-    reasons.extend(
-        f"Layer {report.layer} is missing ({report.status}): {report.reason}."
-        for report in pool.reports
-        if not report.is_complete
-    )
-    if not pool.reports:
-        reasons.append("Answering this needs no memory, so none was read.")
-    elif not relevant:
+    reasons.extend(f"{missing}." for missing in missing_layers(pool.reports))
+    if not relevant:
         reasons.append(f"Nothing relevant is stored: {_unfit(len(pool.items))}.")
     else:
         bear = f"{relevant} bears" if relevant == 1 else f"{relevant} bear"
@@ -378,6 +475,15 @@ def _reasons(
             f"the {best} given."
         )
     return tuple(reasons)
+
+
+def missing_layers(reports: Iterable[LayerReport]) -> tuple[str, ...]:
+    """A sentence, without its full stop, on each layer that did not have its say."""
+    return tuple(
+        f"Layer {report.layer} is missing ({report.status}): {report.reason}"
+        for report in reports
+        if not report.is_complete
+    )
 
 
 def _unfit(found: int) -> str:

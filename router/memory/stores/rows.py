@@ -6,18 +6,20 @@ import json
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Self
 
 from router.errors import InvalidRequest
-from router.memory.model import AttributeValue, MemoryItem, ScoreKind
+from router.memory.model import AttributeValue, MemoryItem, ScoreKind, TaskStatus
 from router.memory.stores.graph import edges_of
 from router.memory.stores.lexical import index_terms, indexed
 from router.memory.stores.spaces import Space, scope_key
 
 REQUIRED_SCOPE: Final[Mapping[str, str]] = {"user": "user", "project": "project"}
 """Layers whose items belong to one user or project: an item of everybody has no place there."""
+TASKS: Final = "prospective"
+"""The layer whose items have a status."""
 NAMED_ATTRIBUTES: Final = ("title", "entity", "relations", "actor", "action", "subject")
 """Attributes that are found by their words, as the content is."""
 TAG_MARK: Final = "#"
@@ -37,7 +39,8 @@ class Draft:
         key: its scope as text.
         created: when, in seconds since the epoch.
         terms: its indexed terms in order.
-        status: the attribute of that name, for filters; ``open`` for a task that says nothing.
+        status: for filters: ``open`` for a task that is still to be done in any way, else its
+            status; None for what is no task.
         due: the attribute of that name in seconds since the epoch; of a bare date, its last second.
     """
 
@@ -61,7 +64,12 @@ class Draft:
                 f"layer {item.layer}: an item needs scope.{needed}: "
                 f"name one, or the setting memory.{needed}"
             )
-        status = item.attributes.get("status", "open" if item.layer == "prospective" else None)
+        status: str | None = None
+        if item.layer == TASKS:
+            given = TaskStatus.parse(item.attributes.get("status", TaskStatus.OPEN))
+            if "status" in item.attributes:
+                item = replace(item, attributes={**item.attributes, "status": given.value})
+            status = TaskStatus.OPEN.value if given.is_open else given.value
         due = item.attributes.get("due")
         named = [item.attributes.get(name) for name in NAMED_ATTRIBUTES]
         texts = [item.content, *item.tags]
@@ -74,7 +82,7 @@ class Draft:
             scope_key(item.scope),
             _seconds(item.created),
             [term for text in texts for term in index_terms(text)],
-            status if isinstance(status, str) else None,
+            status,
             None if due is None else _due(due),
         )
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from router.text import STOPWORDS, stem, stems, tokens
+from router.text import STOPWORDS, stem, stems, tokens, word_set
 
 TITLE_WEIGHT: Final = 1.0
 
@@ -80,10 +80,16 @@ def mean_length(total: int, texts: int) -> float:
     return max(total / texts, 1.0) if texts else 1.0
 
 
+_ASKING: Final = word_set("remind remember recall forgot forget forgotten tell know knows")
+"""Words of asking, such as "remind me of", which are no part of what is asked for."""
+
+
 def content_words(text: str) -> list[str]:
-    """The words of a text in order without function words; all of them if there are no others."""
+    """The words of a text in order without function words and words of asking; without function
+    words alone, or all of them, if there are no others."""
     words = tokens(text)
-    return [word for word in words if word not in STOPWORDS] or words
+    telling = [word for word in words if word not in STOPWORDS]
+    return [word for word in telling if word not in _ASKING] or telling or words
 
 
 def content_terms(text: str) -> list[str]:

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 
 from router.errors import InvalidRequest
 from router.memory.contexts.assembler import ContextAssembler, ContextSource
-from router.memory.contexts.context import AssembledContext, RetrievalWeights, Side, Strategy
+from router.memory.contexts.context import (
+    AssembledContext,
+    RetrievalWeights,
+    Retrieved,
+    Side,
+    Strategy,
+)
 from router.memory.contexts.usage_patterns import QueryPatternTracker
 from router.memory.model import LayerQuery, MemoryItem, Scope, ScoreKind
 from router.text import stems
@@ -38,9 +44,9 @@ class Held:
 
     async def __call__(
         self, query: LayerQuery, *, strategy: Strategy, scope: Scope, k: int
-    ) -> Sequence[MemoryItem]:
+    ) -> Retrieved:
         self.asked.append((strategy, scope, k))
-        return [item for item in self.items if scope.sees(item.scope)][:k]
+        return Retrieved([item for item in self.items if scope.sees(item.scope)][:k])
 
 
 class Documents:
@@ -202,9 +208,7 @@ async def test_when_no_piece_fits_whole_the_best_is_cut() -> None:
 
 
 async def test_a_side_that_fails_leaves_a_note_and_the_other_side() -> None:
-    async def broken(
-        query: LayerQuery, *, strategy: Strategy, scope: Scope, k: int
-    ) -> Sequence[MemoryItem]:
+    async def broken(query: LayerQuery, *, strategy: Strategy, scope: Scope, k: int) -> Retrieved:
         raise OSError("the disk is gone")
 
     memory = Held(remembered(0, "rust ownership"))
@@ -216,11 +220,9 @@ async def test_a_side_that_fails_leaves_a_note_and_the_other_side() -> None:
 async def test_both_sides_are_asked_at_the_same_time() -> None:
     barrier = asyncio.Barrier(2)
 
-    async def meet(
-        query: LayerQuery, *, strategy: Strategy, scope: Scope, k: int
-    ) -> Sequence[MemoryItem]:
+    async def meet(query: LayerQuery, *, strategy: Strategy, scope: Scope, k: int) -> Retrieved:
         await barrier.wait()
-        return []
+        return Retrieved([])
 
     async with asyncio.timeout(120):
         await assembler(meet, meet).assemble("rust ownership", "rag", 100)

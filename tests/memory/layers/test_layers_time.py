@@ -44,9 +44,9 @@ def test_a_question_about_a_time_is_answered_from_that_time_newest_first(
     assert ids(layer.search(ask(text), scope=EVERYBODY, k=5)) == wanted
 
 
-def test_time_and_words_hold_together(layer: BlockingLayer) -> None:
+def test_a_time_beside_a_subject_is_preferred(layer: BlockingLayer) -> None:
     found = layer.search(ask("What about the importer in March?"), scope=EVERYBODY, k=5)
-    assert ids(found) == ["launch"]
+    assert ids(found)[0] == "launch"
 
 
 def test_without_a_time_the_words_decide(layer: BlockingLayer) -> None:

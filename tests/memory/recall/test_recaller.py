@@ -101,10 +101,20 @@ async def test_a_weak_answer_turns_to_the_next_layers_until_it_is_good() -> None
     further[2] = LoopLayer("meta", "0.7 auth is well covered")
     async with recalling(LoopLayer("session", "0.3 auth, perhaps"), *further) as recall:
         result = await recall.answer(AUTH)
-    assert turns(result) == [("graph", "episodic"), ("meta", "user")]
-    assert [(step.before, step.after) for step in result.cascade_path] == [(0.3, 0.3), (0.3, 0.7)]
+    assert turns(result) == [("graph", "episodic"), ("meta", "user", "planning")]
+    after = result.cascade_path[-1].after
+    assert [step.before for step in result.cascade_path] == [0.3, 0.3]
+    assert 0.6 < after < 0.7  # a lighter layer is believed a little less
     assert contents(result) == ["0.7 auth is well covered", "0.3 auth, perhaps"]
-    assert [report.layer for report in result.layers] == ["session", *FURTHER[:4]]
+    assert [report.layer for report in result.layers] == ["session", *FURTHER]
+
+
+async def test_a_cascade_that_is_good_early_leaves_the_other_layers_alone() -> None:
+    further = [LoopLayer(name) for name in FURTHER]
+    further[0] = LoopLayer("graph", "0.9 auth depends on tokens")
+    async with recalling(LoopLayer("session", "0.3 auth, perhaps"), *further) as recall:
+        result = await recall.answer(AUTH)
+    assert turns(result) == [("graph", "episodic")]
     assert further[4].calls == 0
 
 
@@ -148,16 +158,53 @@ async def test_nothing_relevant_stored_is_an_empty_answer_that_says_so() -> None
     async with recalling(*layers) as recall:
         result = await recall.answer(AUTH)
     assert (result.items, result.confidence) == ((), 0.0)
-    assert result.reasoning[-1] == "Nothing relevant is stored: none of 5 items found fits."
+    assert result.reasoning[-1] == "Nothing relevant is stored: none of 6 items found fits."
 
 
-async def test_a_query_that_needs_no_memory_reads_none_and_says_so() -> None:
-    session = LoopLayer("session", "0.9 x")
-    async with recalling(session, LoopLayer("graph", "0.9 y")) as recall:
+async def test_a_recall_reads_every_layer_where_the_classifier_would_read_none() -> None:
+    session = LoopLayer("session", "0.05 x")
+    async with recalling(session, LoopLayer("graph", "0.05 y")) as recall:
         result = await recall.answer("thank you")
-    assert (result.items, result.layers, result.cascade_path) == ((), (), ())
-    assert result.reasoning[-1] == "Answering this needs no memory, so none was read."
-    assert session.calls == 0
+    assert (result.items, result.confidence, result.cascade_path) == ((), 0.0, ())
+    assert [report.layer for report in result.layers] == ["session", "graph"]
+
+
+async def test_bare_keywords_are_looked_for_in_all_layers_at_once() -> None:
+    async with recalling(LoopLayer("session"), LoopLayer("user", "0.9 Mittens")) as recall:
+        result = await recall.answer("Mittens")
+    assert contents(result) == ["0.9 Mittens"]
+    assert result.cascade_path == ()
+
+
+async def test_that_a_layer_counts_nothing_is_no_item_and_gives_no_confidence() -> None:
+    gap = remembered("meta", "0.9 Nothing is remembered", type="coverage", attributes={"gap": True})
+    meta, graph = LoopLayer("meta"), LoopLayer("graph", "0.8 auth")
+    meta.items = [gap]
+    async with recalling(LoopLayer("session"), meta, graph) as recall:
+        result = await recall.answer(AUTH)
+    assert contents(result) == ["0.8 auth"]
+
+
+async def test_what_holds_now_comes_before_what_it_has_replaced() -> None:
+    session, project = LoopLayer("session"), LoopLayer("project")
+    project.items = [
+        remembered("project", "0.9 database is Postgres", days_old=90),
+        remembered("project", "0.2 moved from Postgres to MySQL", days_old=9),
+    ]
+    async with recalling(session, project) as recall:
+        now = await recall.answer("Which database?")
+        then = await recall.answer("Which database two months ago?")
+    assert contents(now)[0] == "0.2 moved from Postgres to MySQL"
+    assert contents(then)[0] == "0.9 database is Postgres"
+
+
+async def test_what_is_marked_as_superseded_is_shown_to_who_asks_for_the_past() -> None:
+    project = LoopLayer("project")
+    old = {"superseded_by": "b"}
+    project.items = [remembered("project", "0.9 VPN is vpn1", attributes=old)]
+    async with recalling(LoopLayer("session"), project) as recall:
+        assert contents(await recall.answer("Which VPN?")) == []
+        assert contents(await recall.answer("Which VPN did we use previously?")) != []
 
 
 async def test_what_is_below_the_floor_is_no_answer() -> None:

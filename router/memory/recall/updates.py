@@ -1,0 +1,132 @@
+"""Of two memories about one matter, which one holds now?
+
+People save what is true now and leave in place what was true before: "Our database is Postgres 14",
+and later "We moved to MySQL 8". A memory that says by an attribute what has replaced it
+(``superseded_by``) is believed. Otherwise a later statement is taken to replace an earlier one of
+the same layer and scope
+
+* if it speaks of a change ("now", "moved", "instead") and shares at least ``SHARED_BY_CHANGE`` of
+  the words of the shorter one, related words included, or
+* if both begin with the same word and share at least ``SHARED_BY_FRAME`` of all their words, but
+  each has something of its own, such as another number.
+
+Events, talk and tasks are never replaced: what happened has happened.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Final
+
+from router.memory.model import LayerQuery, MemoryItem
+from router.memory.texts.bm25 import content_words
+from router.memory.texts.related_words import related_to
+from router.text import stem, tokens, word_set
+
+LASTING_LAYERS: Final = frozenset(
+    {"semantic", "project", "user", "procedural", "planning", "graph", "governance"}
+)
+"""Layers of what holds until it is replaced."""
+SHARED_BY_CHANGE: Final = 0.3
+SHARED_BY_FRAME: Final = 0.6
+MAX_WORDS: Final = 60
+"""Longer texts are documents; they are compared by nobody here."""
+SUPERSEDED_BY: Final = "superseded_by"
+"""Attribute: the id of what has replaced an item."""
+SUPERSEDED_AT: Final = "superseded_at"
+"""Attribute: when, in ISO 8601."""
+
+_CHANGES: Final = frozenset(
+    map(
+        stem,
+        word_set(
+            """
+            now moved changed switched replaced replaces migrated became become instead anymore
+            since rewritten rewrote ported renamed upgraded new longer gone followed successor
+            bought quit stopped promoted raised lowered deprecated
+            """
+        ),
+    )
+)
+_HISTORY: Final = re.compile(
+    r"\b(?:used to|previous(?:ly)?|former(?:ly)?|original(?:ly)?|at first|in the past|"
+    r"back then|history of|before (?:the|we|I)\b|old(?:er)?)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A memory and what has taken its place."""
+
+    older: MemoryItem
+    newer: MemoryItem
+
+
+def updates_among(items: Sequence[MemoryItem]) -> list[Update]:
+    """Every pair in which one item has replaced the other; the latest replacement of each."""
+    by_age = sorted((i for i in items if i.layer in LASTING_LAYERS), key=lambda i: i.created)
+    found: list[Update] = []
+    for place, older in enumerate(by_age):
+        newer = [one for one in by_age[place + 1 :] if replaces(one, older)]
+        if newer:
+            found.append(Update(older, newer[-1]))
+    return found
+
+
+def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
+    """Whether ``newer`` says what holds in place of ``older``; see the module's text."""
+    if newer.layer != older.layer or newer.scope != older.scope or newer.id == older.id:
+        return False
+    if older.attributes.get(SUPERSEDED_BY) == newer.id:
+        return True
+    if newer.created <= older.created or older.layer not in LASTING_LAYERS:
+        return False
+    said, before = _words(newer.content), _words(older.content)
+    if not said or not before or max(len(said), len(before)) > MAX_WORDS:
+        return False
+    shared = set(said) & set(before)
+    if _CHANGES & set(map(stem, tokens(newer.content))):
+        close = {word for word, others in related_to(before).items() if others & set(said)}
+        return len(shared | close) >= SHARED_BY_CHANGE * min(len(said), len(before))
+    every = set(said) | set(before)
+    return (
+        said[0] == before[0]
+        and len(shared) >= SHARED_BY_FRAME * len(every)
+        and len(shared) < min(len(said), len(before))
+    )
+
+
+@lru_cache(maxsize=4_096)
+def _words(content: str) -> tuple[str, ...]:
+    """The different stems of the content words, in order; one more than ``MAX_WORDS`` at most."""
+    return tuple(dict.fromkeys(map(stem, content_words(content[:2_000]))))[: MAX_WORDS + 1]
+
+
+def asks_for_history(query: LayerQuery) -> bool:
+    """Whether a query asks for what held once, and not for what holds now."""
+    past = query.period is not None and query.period.end <= query.now
+    return past or _HISTORY.search(query.text) is not None
+
+
+def held_then(update: Update, query: LayerQuery) -> MemoryItem:
+    """Which of the two held at the time that the query asks for."""
+    if query.period is not None and query.period.end <= query.now:
+        return update.newer if replaced_at(update) < query.period.end else update.older
+    return update.older if asks_for_history(query) else update.newer
+
+
+def replaced_at(update: Update) -> datetime:
+    """When the older one ceased to hold."""
+    said = update.older.attributes.get(SUPERSEDED_AT)
+    if isinstance(said, str):
+        try:
+            moment = datetime.fromisoformat(said)
+        except ValueError:
+            return update.newer.created
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return update.newer.created

@@ -1,0 +1,25 @@
+"""Queries that name no subject, and bare keywords."""
+
+from __future__ import annotations
+
+import pytest
+from memory.remembered import ask
+
+from router.memory.query.listing import is_keyword, names_no_subject
+
+
+@pytest.mark.parametrize("text", ["redis timeout", "ERR_4711", "port 5433", "Mittens", "Zürich"])
+def test_bare_keywords_are_known(text: str) -> None:
+    assert is_keyword(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["What is JWT?", "redis?", "where do I live", "", "one two three four five six"]
+)
+def test_questions_and_sentences_are_no_keywords(text: str) -> None:
+    assert not is_keyword(text)
+
+
+def test_a_query_for_whatever_there_was_names_no_subject() -> None:
+    assert names_no_subject(ask("What did we do last week?"))
+    assert not names_no_subject(ask("What did we do about Redis last week?"))

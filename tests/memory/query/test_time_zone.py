@@ -1,0 +1,36 @@
+"""The time zone of who asks."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from router.errors import InvalidRequest
+from router.memory.query.rewrite import rewrite
+from router.memory.query.time_zone import zone_of
+
+
+def test_a_zone_is_known_by_its_name_or_given_as_it_is() -> None:
+    moment = datetime(2026, 7, 1, 12, tzinfo=UTC)
+    assert moment.astimezone(zone_of("Europe/Berlin")).hour == 14
+    east = timezone(timedelta(hours=5))
+    assert zone_of(east) is east
+
+
+def test_without_a_name_it_is_the_zone_of_this_machine() -> None:
+    assert zone_of(None).utcoffset(datetime.now(UTC)) == datetime.now().astimezone().utcoffset()
+
+
+@pytest.mark.parametrize("name", ["Mars/Olympus", "../etc/passwd", ""])
+def test_an_unknown_zone_is_named(name: str) -> None:
+    with pytest.raises(InvalidRequest, match="time_zone"):
+        zone_of(name)
+
+
+def test_yesterday_is_a_day_where_one_asks() -> None:
+    just_after_midnight_in_berlin = datetime(2026, 7, 1, 22, 30, tzinfo=UTC)
+    now = just_after_midnight_in_berlin.astimezone(zone_of("Europe/Berlin"))
+    period = rewrite("What did we do yesterday?", now=now).period
+    assert period is not None
+    assert period.start.astimezone(UTC) == datetime(2026, 6, 30, 22, tzinfo=UTC)

@@ -1,0 +1,58 @@
+"""Which of two memories about one matter holds now."""
+
+from __future__ import annotations
+
+import pytest
+from memory.remembered import ask, item
+
+from router.memory.recall.updates import asks_for_history, held_then, replaces, updates_among
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("Our database is Postgres 14.", "We moved from Postgres to MySQL 8."),
+        ("I live in Leipzig.", "I moved to Copenhagen."),
+        ("Redis timeout is 250 ms in production.", "Redis timeout is 500 ms in production."),
+        ("The VPN gateway is vpn1.", "The VPN gateway is now vpn3; vpn1 has been switched off."),
+    ],
+)
+def test_a_later_statement_of_one_matter_replaces_the_earlier(before: str, after: str) -> None:
+    old, new = item("old", before, age=30), item("new", after, age=3)
+    assert replaces(new, old)
+    assert not replaces(old, new)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("ERR_4711 means that the card was rejected.", "ERR_4720 means that the key was wrong."),
+        ("Potassium has the code 2823-3.", "Sodium has the code 2951-2."),
+        ("I live in Leipzig.", "I bought a cargo bike."),
+        ("Redis timeout is 250 ms.", "Redis timeout is 250 ms."),
+    ],
+)
+def test_other_matters_replace_nothing(before: str, after: str) -> None:
+    assert not replaces(item("new", after, age=3), item("old", before, age=30))
+
+
+def test_events_are_never_replaced() -> None:
+    old = item("old", "We deployed version 1 on Monday.", layer="episodic", age=9)
+    new = item("new", "We deployed version 2 on Monday now.", layer="episodic", age=2)
+    assert not replaces(new, old)
+
+
+def test_the_time_of_the_question_decides_which_one_held() -> None:
+    old = item("old", "Our database is Postgres 14.", age=400)
+    new = item("new", "We moved from Postgres to MySQL 8.", age=30)
+    (update,) = updates_among([new, old])
+    assert held_then(update, ask("Which database do we use?")) is new
+    assert held_then(update, ask("Which database did we use last summer?")) is old
+    assert held_then(update, ask("Which database did we use previously?")) is old
+    assert held_then(update, ask("Which database did we use last week?")) is new
+
+
+@pytest.mark.parametrize("text", ["What did we use before the move?", "our former database"])
+def test_words_of_the_past_ask_for_history(text: str) -> None:
+    assert asks_for_history(ask(text))
+    assert not asks_for_history(ask("Which database do we use?"))

@@ -1,0 +1,16 @@
+"""Words of everyday life that belong together."""
+
+from __future__ import annotations
+
+from router.memory.texts.related_words import related_to
+from router.text import stem
+
+
+def test_words_of_one_group_stand_for_each_other() -> None:
+    assert stem("allergic") in related_to([stem("eat")])[stem("eat")]
+    assert stem("eat") in related_to([stem("allergic")])[stem("allergic")]
+
+
+def test_a_word_of_no_group_has_none_and_none_is_related_to_itself() -> None:
+    assert related_to(["zanzibar"]) == {}
+    assert all(word not in others for word, others in related_to([stem("eat")]).items())
