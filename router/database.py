@@ -1,27 +1,197 @@
-"""How an SQLite file is opened: for several threads and processes, each with its transactions."""
+"""The one way in which the router opens an SQLite file.
+
+A file is made with its folder where it is missing, for its owner only, and read by several threads
+and processes (WAL mode). A file that lies there already may be damaged, of a later version, or
+another program's, even a stranger's: it must hold exactly the tables, indexes and triggers that the
+store would create, and code inside its schema is not trusted. The store says whether a file that
+cannot be used is begun anew, because it was only a cache, or left alone.
+"""
 
 from __future__ import annotations
 
+import itertools
+import re
 import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
+
+from filelock import FileLock
 
 from router.errors import StoreError
+from router.private_files import FILE_MODE, private_file, private_folder
 
 BUSY_SECONDS: Final = 5.0
 """Longest wait for another process that writes."""
 
+_Objects: TypeAlias = frozenset[tuple[str, str, str, str]]
+"""Type, name, table and definition of everything that a schema holds."""
 
-def connected(path: Path) -> sqlite3.Connection:
-    """A connection to the file, which is made with its folder where it is missing.
+_BROKEN: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """What a store keeps in its file.
+
+    Attributes:
+        steps: scripts of statements, each of which makes one version out of the version before. The
+            first one makes version 1 out of an empty file.
+    """
+
+    steps: tuple[str, ...]
+
+    @property
+    def version(self) -> int:
+        """The version that the last step makes."""
+        return len(self.steps)
+
+
+class UnusableFile(StoreError):
+    """The file is damaged, of a later version, or not this store's. It is left as it is."""
+
+
+def opened(
+    path: Path,
+    schema: Schema,
+    *,
+    durable: bool,
+    busy_seconds: float = BUSY_SECONDS,
+    set_aside: Callable[[str], None] | None = None,
+) -> sqlite3.Connection:
+    """A connection to a file that holds the schema; transactions begin with ``BEGIN``.
+
+    Threads may share the connection if they take turns. Text that is not UTF-8 is read with a
+    replacement character, so that one damaged row does not keep the others from being read.
+
+    Args:
+        path: the file. It and its folder are made where they are missing.
+        schema: what it must hold. A file of an earlier version is brought up to this one.
+        durable: whether a commit is on the disk before it returns. Otherwise the last commits may
+            be lost when the power fails, and the file is whole all the same.
+        busy_seconds: longest wait for another process.
+        set_aside: a file that cannot be used is renamed and begun anew, and this is told of it in a
+            sentence. None leaves the file alone.
 
     Raises:
-        StoreError: it cannot be opened; the message names it.
+        UnusableFile: the file cannot be used, and ``set_aside`` is None.
+        StoreError: it cannot be opened or made, or another process keeps it.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return sqlite3.connect(
-            path, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None
-        )
-    except (OSError, sqlite3.Error) as error:
+        private_folder(path.parent)
+        # Two processes must neither both find a file empty nor both move it aside.
+        with FileLock(f"{path}.lock", timeout=busy_seconds, mode=FILE_MODE):
+            try:
+                return _connected(path, schema, durable, busy_seconds)
+            except UnusableFile as problem:
+                if set_aside is None:
+                    raise
+                aside = _moved_aside(path)
+                connection = _connected(path, schema, durable, busy_seconds)
+                set_aside(f"{path}: begun anew; the old file is now {aside}: {problem.reason}")
+                return connection
+    except (OSError, sqlite3.Error) as error:  # FileLock's Timeout is an OSError
         raise StoreError(path, f"cannot be opened: {error}") from error
+
+
+def reopened(
+    path: Path, *, durable: bool, busy_seconds: float = BUSY_SECONDS
+) -> sqlite3.Connection:
+    """One more connection to a file that ``opened`` has checked in this process.
+
+    Raises:
+        sqlite3.Error: it cannot be opened.
+    """
+    connection = sqlite3.connect(
+        path, timeout=busy_seconds, isolation_level=None, check_same_thread=False
+    )
+    try:
+        connection.text_factory = _text
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")
+        connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _connected(
+    path: Path, schema: Schema, durable: bool, busy_seconds: float
+) -> sqlite3.Connection:
+    for name in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):  # made with the first one's mode
+        if name is path or name.exists():
+            private_file(name)
+    try:
+        connection = reopened(path, durable=durable, busy_seconds=busy_seconds)
+        try:
+            _prepare(connection, path, schema)
+        except BaseException:
+            connection.close()
+            raise
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _BROKEN:
+            raise UnusableFile(path, f"damaged: {error}") from error
+        raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path, schema: Schema) -> None:
+    found = _objects(connection)
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if found and version == 0:
+        version = 1  # early stores did not number their first version
+    if not 0 <= version <= schema.version:
+        raise UnusableFile(path, f"of version {version}, and this program knows {schema.version}")
+    if found != _expected(schema.steps[:version]):
+        raise UnusableFile(path, "it holds other tables than this store's")
+    connection.execute("PRAGMA journal_mode = WAL")
+    if version < schema.version:
+        script = "".join(schema.steps[version:])
+        connection.executescript(
+            f"BEGIN IMMEDIATE;{script};PRAGMA user_version = {schema.version};COMMIT;"
+        )
+
+
+def _objects(connection: sqlite3.Connection) -> _Objects:
+    rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
+    return frozenset(
+        (kind, name, table, _plain(definition or "")) for kind, name, table, definition in rows
+    )
+
+
+@lru_cache(maxsize=64)
+def _expected(steps: tuple[str, ...]) -> _Objects:
+    """What the steps make, found out by running them."""
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.executescript("".join(steps))
+        return _objects(connection)
+    finally:
+        connection.close()
+
+
+def _plain(definition: str) -> str:
+    """A definition without comments and line breaks, which may change between versions."""
+    return " ".join(re.sub(r"--[^\n]*", "", definition).split())
+
+
+def _text(stored: bytes) -> str:
+    return stored.decode("utf-8", "replace")
+
+
+def _moved_aside(path: Path) -> Path:
+    """Rename the file, with what belongs to it, to the first name that is free."""
+    aside = next(
+        candidate
+        for n in itertools.count(1)
+        if not (candidate := path.with_name(f"{path.name}.broken-{n}")).exists()
+    )
+    path.rename(aside)
+    for suffix in ("-wal", "-shm"):  # they belong to the old file only
+        with suppress(FileNotFoundError):
+            Path(f"{path}{suffix}").rename(f"{aside}{suffix}")
+    return aside
