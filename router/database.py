@@ -40,9 +40,12 @@ class Schema:
     Attributes:
         steps: scripts of statements, each of which makes one version out of the version before. The
             first one makes version 1 out of an empty file.
+        virtual_tables: whether its triggers write to virtual tables, which SQLite allows only in a
+            schema that it trusts.
     """
 
     steps: tuple[str, ...]
+    virtual_tables: bool = False
 
     @property
     def version(self) -> int:
@@ -51,7 +54,7 @@ class Schema:
 
 
 class UnusableFile(StoreError):
-    """The file is damaged, of a later version, or not this store's. It is left as it is."""
+    """The file is damaged, or not this store's."""
 
 
 def opened(
@@ -60,6 +63,7 @@ def opened(
     *,
     durable: bool,
     busy_seconds: float = BUSY_SECONDS,
+    verified: bool = False,
     set_aside: Callable[[str], None] | None = None,
 ) -> sqlite3.Connection:
     """A connection to a file that holds the schema; transactions begin with ``BEGIN``.
@@ -73,32 +77,41 @@ def opened(
         durable: whether a commit is on the disk before it returns. Otherwise the last commits may
             be lost when the power fails, and the file is whole all the same.
         busy_seconds: longest wait for another process.
+        verified: look through all of the file for damage first; 1 ms a megabyte.
         set_aside: a file that cannot be used is renamed and begun anew, and this is told of it in a
             sentence. None leaves the file alone.
 
     Raises:
         UnusableFile: the file cannot be used, and ``set_aside`` is None.
-        StoreError: it cannot be opened or made, or another process keeps it.
+        StoreError: it cannot be opened or made, another process keeps it, or a later version of
+            this program wrote it.
     """
     try:
         private_folder(path.parent)
         # Two processes must neither both find a file empty nor both move it aside.
         with FileLock(f"{path}.lock", timeout=busy_seconds, mode=FILE_MODE):
             try:
-                return _connected(path, schema, durable, busy_seconds)
+                return _connected(path, schema, durable, busy_seconds, verified)
             except UnusableFile as problem:
                 if set_aside is None:
                     raise
                 aside = _moved_aside(path)
-                connection = _connected(path, schema, durable, busy_seconds)
+                connection = _connected(path, schema, durable, busy_seconds, verified=False)
                 set_aside(f"{path}: begun anew; the old file is now {aside}: {problem.reason}")
                 return connection
     except (OSError, sqlite3.Error) as error:  # FileLock's Timeout is an OSError
         raise StoreError(path, f"cannot be opened: {error}") from error
 
 
+def in_memory(schema: Schema) -> sqlite3.Connection:
+    """A connection to a database without a file, which ends with the connection."""
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    connection.executescript("".join(schema.steps))
+    return connection
+
+
 def reopened(
-    path: Path, *, durable: bool, busy_seconds: float = BUSY_SECONDS
+    path: Path, schema: Schema, *, durable: bool, busy_seconds: float = BUSY_SECONDS
 ) -> sqlite3.Connection:
     """One more connection to a file that ``opened`` has checked in this process.
 
@@ -110,7 +123,8 @@ def reopened(
     )
     try:
         connection.text_factory = _text
-        connection.execute("PRAGMA trusted_schema = OFF")
+        if not schema.virtual_tables:
+            connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA cell_size_check = ON")
         connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
     except BaseException:
@@ -120,15 +134,19 @@ def reopened(
 
 
 def _connected(
-    path: Path, schema: Schema, durable: bool, busy_seconds: float
+    path: Path, schema: Schema, durable: bool, busy_seconds: float, verified: bool
 ) -> sqlite3.Connection:
     for name in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):  # made with the first one's mode
         if name is path or name.exists():
             private_file(name)
     try:
-        connection = reopened(path, durable=durable, busy_seconds=busy_seconds)
+        connection = reopened(path, schema, durable=durable, busy_seconds=busy_seconds)
         try:
             _prepare(connection, path, schema)
+            if verified:
+                (fault,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+                if fault != "ok":
+                    raise UnusableFile(path, f"damaged: {fault}")
         except BaseException:
             connection.close()
             raise
@@ -144,10 +162,11 @@ def _prepare(connection: sqlite3.Connection, path: Path, schema: Schema) -> None
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if found and version == 0:
         version = 1  # early stores did not number their first version
-    if not 0 <= version <= schema.version:
-        raise UnusableFile(path, f"of version {version}, and this program knows {schema.version}")
-    if found != _expected(schema.steps[:version]):
-        raise UnusableFile(path, "it holds other tables than this store's")
+    if version > schema.version and _names(found) >= _names(_expected(schema.steps)):
+        # Another program on this machine may still work with it: never set aside.
+        raise StoreError(path, "written by a later version of this program; use that one")
+    if not 0 <= version <= schema.version or found != _expected(schema.steps[:version]):
+        raise UnusableFile(path, "it holds something else than this store's tables")
     connection.execute("PRAGMA journal_mode = WAL")
     if version < schema.version:
         script = "".join(schema.steps[version:])
@@ -172,6 +191,10 @@ def _expected(steps: tuple[str, ...]) -> _Objects:
         return _objects(connection)
     finally:
         connection.close()
+
+
+def _names(objects: _Objects) -> frozenset[str]:
+    return frozenset(name for _, name, _, _ in objects)
 
 
 def _plain(definition: str) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,11 +23,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from router.database import connected
+from router.database import Schema, opened
 from router.errors import InvalidRequest, StoreError
 from router.request import MAX_REQUEST_CHARACTERS, check_text
 from router.skills.manifest import SkillManifest
 from router.text import normalise
+
+_log: Final = logging.getLogger(__name__)
 
 MAX_EXAMPLES: Final = 20_000
 MAX_ANSWERS: Final = 10_000
@@ -39,8 +42,9 @@ AGED_WEIGHT: Final = 0.5
 """Of an example that speaks of a skill which has changed since."""
 
 
-_SCHEMA_VERSION: Final = 2
-_SCHEMA: Final = """
+_SCHEMA: Final = Schema(
+    (
+        """
 CREATE TABLE examples (
     key TEXT NOT NULL,              -- the normalised text
     wrong TEXT NOT NULL,            -- the skill that is wrong for it; '' where skills are right
@@ -58,15 +62,16 @@ CREATE TABLE answers (
     answer TEXT NOT NULL            -- an Answer, JSON
 );
 CREATE TABLE states (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-"""
-_SINCE_VERSION_2: Final = f"""
+""",
+        """
 CREATE TABLE models (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     key TEXT NOT NULL UNIQUE,       -- the skills and the encoder that the model is of
     model BLOB NOT NULL
 );
-PRAGMA user_version = {_SCHEMA_VERSION};
-"""
+""",
+    )
+)
 
 
 class Source(StrEnum):
@@ -181,36 +186,20 @@ class EvidenceStore:
     ) -> None:
         """Open or create the file.
 
+        A file that is damaged or foreign is set aside, with an error in the log.
+
         Raises:
-            StoreError: it cannot be opened, or another version wrote it; the message names it.
+            StoreError: it cannot be opened, or a later version wrote it; the message names it.
         """
         self._path = path
         self._clock = clock
         self._max_examples = max_examples
         self._max_answers = max_answers
         self._lock = threading.RLock()
-        self._database = connected(path)
-        try:
-            self._prepare()
-        except sqlite3.Error as error:
-            self._database.close()
-            raise StoreError(path, f"cannot be opened: {error}") from error
-        except BaseException:
-            self._database.close()
-            raise
-
-    def _prepare(self) -> None:
-        self._database.execute("PRAGMA journal_mode = WAL")
         # An LLM call was paid for every row: it must survive the power as well.
-        self._database.execute("PRAGMA synchronous = FULL")
-        with self._transaction():
-            version = self._database.execute("PRAGMA user_version").fetchone()[0]
-            if not 0 <= version <= _SCHEMA_VERSION:
-                raise StoreError(self._path, "written by another version; move it away")
-            script = _SCHEMA if version < 1 else ""
-            script += _SINCE_VERSION_2 if version < _SCHEMA_VERSION else ""
-            for statement in script.split(";\n"):
-                self._database.execute(statement)
+        self._database = opened(
+            path, _SCHEMA, durable=True, set_aside=lambda what: _log.error("%s", what)
+        )
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -7,15 +7,14 @@ corrupt or foreign one is moved aside and begun anew, an inaccessible one is don
 
 from __future__ import annotations
 
-import itertools
 import logging
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from filelock import FileLock
-
+from router.database import Schema, opened
+from router.errors import StoreError
 from router.result import RoutingResult
 
 _log = logging.getLogger(__name__)
@@ -23,10 +22,11 @@ _log = logging.getLogger(__name__)
 _Row: TypeAlias = tuple[int, str, str, float]
 """id, normalised text, context, time learned."""
 
-BUSY_MILLISECONDS: Final = 250
+BUSY_SECONDS: Final = 0.25
 """How long a call waits for another writer at most."""
-_SCHEMA_VERSION: Final = 1
-_CREATE: Final = f"""
+_SCHEMA: Final = Schema(
+    (
+        """
 CREATE TABLE entries (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     text TEXT NOT NULL,
@@ -37,8 +37,9 @@ CREATE TABLE entries (
     UNIQUE (text, context)
 );
 CREATE INDEX entries_by_use ON entries (used);
-PRAGMA user_version = {_SCHEMA_VERSION};
-"""
+""",
+    )
+)
 _INSERT: Final = """
 INSERT OR REPLACE INTO entries (text, context, learned, used, result)
 VALUES (?, ?, ?, (SELECT coalesce(max(used), 0) + 1 FROM entries), ?)
@@ -67,21 +68,18 @@ class Store:
         self._db: sqlite3.Connection | None = None
         if path is None:
             return
+        # The cache's own lock keeps the threads apart.
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            # Two processes must not both find the file broken and move each other's new one away.
-            with FileLock(f"{path}.lock", timeout=10):
-                self._db = self._open(path)
-        except (OSError, sqlite3.Error) as error:  # FileLock's Timeout is an OSError
-            self._report(f"fuzzy cache works in memory only: {path}: {error}")
-
-    def _open(self, path: Path) -> sqlite3.Connection:
-        try:
-            return _connect(path)
-        except _UnusableFile as problem:
-            aside = _move_aside(path)
-            self._report(f"fuzzy cache begun anew; the old file is now {aside}: {problem}")
-            return _connect(path)
+            self._db = opened(
+                path,
+                _SCHEMA,
+                durable=False,
+                busy_seconds=BUSY_SECONDS,
+                verified=True,
+                set_aside=lambda what: self._report(f"fuzzy cache: {what}"),
+            )
+        except StoreError as error:
+            self._report(f"fuzzy cache works in memory only: {error}")
 
     def new_rows(self) -> list[_Row]:
         """Readable rows added since the last call, least recently used first, without results."""
@@ -185,53 +183,3 @@ class Store:
         if message not in self._diagnostics:
             self._diagnostics.append(message)
             _log.warning("%s", message)
-
-
-class _UnusableFile(Exception):
-    """The file is corrupt, or not a fuzzy cache of this version."""
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    """Open the file, made first if it is new or empty.
-
-    Raises:
-        _UnusableFile: it is corrupt or foreign.
-        sqlite3.Error: it cannot be opened or is busy.
-    """
-    # The cache's own lock keeps the threads apart.
-    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    try:
-        db.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
-        if not db.execute("SELECT 1 FROM sqlite_master").fetchone():
-            db.executescript(f"BEGIN IMMEDIATE; {_CREATE} COMMIT;")
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        if version != _SCHEMA_VERSION:
-            raise _UnusableFile(f"schema version {version}, not {_SCHEMA_VERSION}")
-        fault = db.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if fault != "ok":
-            raise _UnusableFile(fault)
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
-    except sqlite3.DatabaseError as error:
-        db.close()
-        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            raise _UnusableFile(str(error)) from error
-        raise
-    except _UnusableFile:
-        db.close()
-        raise
-    return db
-
-
-def _move_aside(path: Path) -> Path:
-    """Rename the file, with what belongs to it, to the first name that is free."""
-    aside = next(
-        candidate
-        for n in itertools.count(1)
-        if not (candidate := path.with_name(f"{path.name}.broken-{n}")).exists()
-    )
-    path.rename(aside)
-    for suffix in ("-wal", "-shm"):  # they belong to the old file only
-        with suppress(FileNotFoundError):
-            Path(f"{path}{suffix}").rename(f"{aside}{suffix}")
-    return aside

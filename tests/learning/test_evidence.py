@@ -167,20 +167,36 @@ def test_two_stores_share_the_file(tmp_path: Path) -> None:
     two.close()
 
 
-def test_a_file_that_is_no_database_is_named_and_kept(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_set_aside_and_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "evidence.sqlite3"
     path.write_bytes(b"precious" * 1000)
-    with pytest.raises(StoreError, match=r"evidence\.sqlite3"):
-        EvidenceStore(path, clock=Clock())
-    assert path.read_bytes() == b"precious" * 1000
+    store = EvidenceStore(path, clock=Clock())
+    assert store.counts()[Source.FILE] == 0
+    store.close()
+    aside = tmp_path / "evidence.sqlite3.broken-1"
+    assert aside.read_bytes() == b"precious" * 1000
+    assert str(aside) in caplog.text
 
 
-def test_a_file_of_another_version_is_named_and_kept(tmp_path: Path) -> None:
+def test_a_foreign_database_of_the_same_version_is_set_aside(tmp_path: Path) -> None:
     path = tmp_path / "evidence.sqlite3"
+    database = sqlite3.connect(path)
+    database.executescript("CREATE TABLE examples (song); PRAGMA user_version = 2")
+    database.close()
+    store = EvidenceStore(path, clock=Clock())
+    assert store.all() == []
+    store.close()
+
+
+def test_a_file_of_a_later_version_is_named_and_kept(tmp_path: Path) -> None:
+    path = tmp_path / "evidence.sqlite3"
+    EvidenceStore(path, clock=Clock()).close()
     database = sqlite3.connect(path)
     database.execute("PRAGMA user_version = 99")
     database.close()
-    with pytest.raises(StoreError, match="another version"):
+    with pytest.raises(StoreError, match="later version"):
         EvidenceStore(path, clock=Clock())
 
 

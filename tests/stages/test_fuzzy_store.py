@@ -128,13 +128,13 @@ def cut_short(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:5000])
 
 
-def come_from_the_future(path: Path) -> None:
+def come_from_a_stranger(path: Path) -> None:
     with sqlite3.connect(path) as db:
-        db.execute("PRAGMA user_version = 99")
+        db.execute("CREATE TRIGGER spy AFTER INSERT ON entries BEGIN DELETE FROM entries; END")
     db.close()
 
 
-@pytest.mark.parametrize("fault", [break_header, break_pages, cut_short, come_from_the_future])
+@pytest.mark.parametrize("fault", [break_header, break_pages, cut_short, come_from_a_stranger])
 async def test_an_unusable_file_is_moved_aside_and_begun_anew(
     tmp_path: Path, fault: object, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -156,6 +156,36 @@ async def test_an_unusable_file_is_moved_aside_and_begun_anew(
     anew.close()
     again = FuzzyCache(path=path)
     assert await again.recall("fix bug") == answer("debugging")
+    again.close()
+
+
+async def test_a_file_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "fuzzy.db"
+    FuzzyCache(path=path).close()
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 99")
+    db.close()
+    before = path.read_bytes()
+    cache = FuzzyCache(path=path)
+    await cache.learn("fix the bug", answer("debugging"))
+    assert await cache.recall("fix bug") == answer("debugging")
+    assert "later version" in cache.diagnostics[0]
+    cache.close()
+    assert path.read_bytes() == before
+
+
+async def test_a_row_that_is_not_utf_8_is_dropped_and_the_others_stay(tmp_path: Path) -> None:
+    path = tmp_path / "fuzzy.db"
+    cache = FuzzyCache(path=path)
+    for text in ("write tests", "ship release"):
+        await cache.learn(text, answer(text))
+    cache.close()
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE entries SET text = CAST(x'ff' AS TEXT) WHERE text = 'write tests'")
+    db.close()
+    again = FuzzyCache(path=path)
+    assert again.find("ship release").result == answer("ship release")
+    assert again.diagnostics == []
     again.close()
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from router.database import connected
+from router.database import Schema, opened
 from router.errors import InvalidRequest, StoreError
 from router.flight import in_thread
 from router.memory.model import NOBODY, MemoryItem, Scope
@@ -22,14 +22,18 @@ from router.memory.stores.spaces import parse_scope, scope_key
 MAX_TRACKED: Final = 10_000
 
 
-_SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS retrievals (
+_SCHEMA: Final = Schema(
+    (
+        """
+CREATE TABLE retrievals (
     layer TEXT NOT NULL, scope TEXT NOT NULL, id TEXT NOT NULL,
     count INTEGER NOT NULL, last REAL NOT NULL,
     PRIMARY KEY (layer, scope, id)
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS by_last ON retrievals (last);
-"""
+CREATE INDEX by_last ON retrievals (last);
+""",
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +60,8 @@ class QueryPatternTracker:
         self._clock = clock
         self._max_tracked = max_tracked
         self._lock = threading.Lock()
-        self._database = connected(path)
-        try:
-            self._database.execute("PRAGMA journal_mode = WAL")
-            # A crash may lose the last counts, never the file.
-            self._database.execute("PRAGMA synchronous = NORMAL")
-            self._database.executescript(_SCHEMA)
-        except sqlite3.Error as error:
-            self._database.close()
-            raise StoreError(path, f"cannot be opened: {error}") from error
+        # A crash may lose the last counts, never the file.
+        self._database = opened(path, _SCHEMA, durable=False)
 
     async def record(self, items: Sequence[MemoryItem]) -> None:
         """Count one retrieval of each item.

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from router.database import Schema, in_memory, opened
 from router.errors import StoreError
 from router.memory.model import QueryType
 
@@ -34,16 +35,20 @@ MAX_EVIDENCE: Final = 20.0
 _IMAGINED: Final = 2.0
 _TYPES: Final = frozenset(QueryType)
 _BUSY_SECONDS: Final = 1.0
-_CREATE: Final = """
-CREATE TABLE IF NOT EXISTS layer_feedback (
+_SCHEMA: Final = Schema(
+    (
+        """
+CREATE TABLE layer_feedback (
     type TEXT NOT NULL,
     layer TEXT NOT NULL,
     useful REAL NOT NULL,
     useless REAL NOT NULL,
     at REAL NOT NULL,
     PRIMARY KEY (type, layer)
-) WITHOUT ROWID
-"""
+) WITHOUT ROWID;
+""",
+    )
+)
 
 
 class _Evidence(NamedTuple):
@@ -80,21 +85,15 @@ class LayerWeights:
         self._votes: dict[tuple[str, str], _Evidence] = {}
         self._version = 0
         self._seen = -1
+        # The lock orders the threads.
         try:
-            if path is not None:
-                path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(
-                ":memory:" if path is None else path,
-                timeout=_BUSY_SECONDS,
-                isolation_level=None,
-                check_same_thread=False,  # the lock orders the threads
-            )
-        except (OSError, sqlite3.Error) as error:
+            if path is None:
+                self._db = in_memory(_SCHEMA)
+            else:
+                self._db = opened(path, _SCHEMA, durable=True, busy_seconds=_BUSY_SECONDS)
+        except StoreError as error:
             raise self._fault(error) from error
         try:
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._db.execute(_CREATE)
             self._load()
         except sqlite3.Error as error:
             self._db.close()
@@ -192,7 +191,7 @@ class LayerWeights:
         version: int = self._db.execute("PRAGMA data_version").fetchone()[0]
         return version
 
-    def _fault(self, error: Exception) -> StoreError:
+    def _fault(self, error: StoreError | sqlite3.Error) -> StoreError:
         return StoreError(
             self._path or Path(":memory:"),
             f"{error}; layer weights hold feedback only, and may be deleted",

@@ -25,15 +25,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+from router.database import Schema, opened
 from router.errors import StoreError
 
 MAX_ENTRIES: Final = 20_000
 HOLD_SECONDS: Final = 60.0
 FIRST_DELAY_SECONDS: Final = 2.0
 LONGEST_DELAY_SECONDS: Final = 3600.0
-BUSY_MILLISECONDS: Final = 5_000
-_SCHEMA_VERSION: Final = 1
-_CREATE: Final = f"""
+_SCHEMA: Final = Schema(
+    (
+        """
 CREATE TABLE queue (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     store TEXT NOT NULL,
@@ -53,8 +54,9 @@ CREATE TABLE delivered (
     ids TEXT NOT NULL,
     PRIMARY KEY (store, name)
 ) WITHOUT ROWID;
-PRAGMA user_version = {_SCHEMA_VERSION};
-"""
+""",
+    )
+)
 
 
 class Intent(StrEnum):
@@ -110,11 +112,7 @@ class Outbox:
         self._path = path
         self._clock = clock
         self._lock = threading.Lock()
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = _connect(path)
-        except (OSError, sqlite3.Error) as error:
-            raise StoreError(path, f"the outbox cannot be used: {error}") from error
+        self._db = opened(path, _SCHEMA, durable=True)
 
     def add(self, intents: Iterable[tuple[str, str, Intent]]) -> None:
         """Queue intentions, each for a store and a name; durable on return, all or none.
@@ -246,26 +244,6 @@ class Outbox:
                 self._db.execute("COMMIT")
             except sqlite3.Error as error:
                 raise StoreError(self._path, f"the outbox cannot be used: {error}") from error
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    try:
-        db.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("BEGIN IMMEDIATE")  # of two processes, one makes the tables
-        if not db.execute("SELECT 1 FROM sqlite_master").fetchone():
-            for statement in _CREATE.split(";"):
-                db.execute(statement)
-        db.execute("COMMIT")
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        if version != _SCHEMA_VERSION:
-            raise sqlite3.DatabaseError(f"schema version {version}, not {_SCHEMA_VERSION}")
-    except sqlite3.Error:
-        db.close()
-        raise
-    return db
 
 
 def _ids(text: str) -> tuple[int, ...]:

@@ -21,15 +21,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from filelock import FileLock
-
+from router.database import Schema, UnusableFile, opened, reopened
 from router.errors import StoreError
 
-BUSY_MILLISECONDS: Final = 5_000
-"""How long a write waits for another process's at most."""
 SCHEMA_VERSION: Final = 1
-_CREATE: Final = """
-BEGIN IMMEDIATE;
+_SCHEMA: Final = Schema(
+    (
+        """
 CREATE TABLE memory_store (
     version INTEGER NOT NULL,
     id TEXT NOT NULL,             -- of this database, for whoever keeps what is derived from it
@@ -95,8 +93,10 @@ CREATE TABLE edges (
 CREATE INDEX edges_by_source ON edges (space, source);
 CREATE INDEX edges_by_target ON edges (space, target);
 CREATE INDEX edges_by_row ON edges (row);
-COMMIT;
-"""
+""",
+    ),
+    virtual_tables=True,
+)
 
 
 class ItemsDb:
@@ -116,12 +116,11 @@ class ItemsDb:
         self._closed = False
         self._pool_lock = threading.Lock()
         self._write_lock = threading.Lock()
+        try:
+            self._idle.append(opened(path, _SCHEMA, durable=True))
+        except UnusableFile as error:  # never begun anew: nothing else holds memories
+            raise StoreError(path, f"{error.reason}{_WAY_OUT}") from error
         with self._connection() as db:
-            if not _holds_anything(db):
-                self._create(db)
-            tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
-            if not tables >= {"memory_store", "items", "spaces", "terms", "postings", "edges"}:
-                raise StoreError(path, "not a memory database")
             self.identity, version = db.execute("SELECT id, version FROM memory_store").fetchone()
             if version != SCHEMA_VERSION:
                 raise StoreError(path, f"version {version}, not {SCHEMA_VERSION}")
@@ -164,7 +163,8 @@ class ItemsDb:
             db = self._idle.pop() if self._idle else None
         try:
             if db is None:
-                db = self._connect()
+                # A connection serves one thread at a time; the pool sees to that.
+                db = reopened(self._path, _SCHEMA, durable=True)
             yield db
         except sqlite3.Error as error:
             raise StoreError(self._path, f"{error}{_way_out(error)}") from error
@@ -179,26 +179,8 @@ class ItemsDb:
                 return
         db.close()
 
-    def _connect(self) -> sqlite3.Connection:
-        # A connection serves one thread at a time; the pool sees to that.
-        db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
-        try:
-            db.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
-            db.execute("PRAGMA synchronous = FULL")
-        except BaseException:
-            db.close()
-            raise
-        return db
 
-    def _create(self, db: sqlite3.Connection) -> None:
-        try:
-            # Two processes must not both find the file empty.
-            with FileLock(f"{self._path}.lock", timeout=BUSY_MILLISECONDS / 1000):
-                if not _holds_anything(db):
-                    db.execute("PRAGMA journal_mode = WAL")  # the file remembers it
-                    db.executescript(_CREATE)
-        except OSError as error:  # FileLock's Timeout is one
-            raise StoreError(self._path, str(error)) from error
+_WAY_OUT: Final = "; it is left as it is: restore it, or move it away to begin anew"
 
 
 def _way_out(error: sqlite3.Error) -> str:
@@ -208,11 +190,7 @@ def _way_out(error: sqlite3.Error) -> str:
         sqlite3.SQLITE_CORRUPT,
     ):
         return ""
-    return "; it is left as it is: restore it, or move it away to begin anew"
-
-
-def _holds_anything(db: sqlite3.Connection) -> bool:
-    return db.execute("SELECT 1 FROM sqlite_master").fetchone() is not None
+    return _WAY_OUT
 
 
 def marks(count: int) -> str:

@@ -194,6 +194,6 @@ def test_a_file_that_is_no_database_is_named_in_the_error(tmp_path: Path) -> Non
     path = tmp_path / "weights.sqlite3"
     path.write_bytes(b"not a database, and long enough to be one" * 100)
     with pytest.raises(
-        StoreError, match=r"weights\.sqlite3: file is not a database; layer weights hold"
+        StoreError, match=r"weights\.sqlite3: damaged: file is not a database; layer weights hold"
     ):
         LayerWeights(path)
