@@ -18,6 +18,8 @@ from router.memory.query.classifier import QueryClassifier
 from router.request import Request
 from router.result import RoutingResult
 from router.retrieval.discover import CatalogueIndex
+from router.retrieval.embedding_cache import EmbeddingCache
+from router.retrieval.embedding_chroma import ChromaCache
 from router.retrieval.encoders import Encoder, build_encoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
@@ -136,9 +138,16 @@ def assemble(
         ]
     )
     folder = settings.state_dir / "index" / places
-    store = VectorStore.open(folder, identity=encoder.identity)
+    store = VectorStore.open(
+        embeddings_folder(settings),
+        identity=encoder.identity,
+        static=encoder.static,
+        shared=shared_embeddings(settings),
+    )
     try:
         index = SkillIndex.build(registry.catalog, encoder=encoder, store=store, progress=progress)
+        if not encoder.static and index.encoded:
+            _share(store)  # at once: others need not pay for them
     except BaseException:
         store.close()
         raise
@@ -166,6 +175,29 @@ def assemble(
         QueryClassifier(encoder=encoder),
     )
     return parts, Snapshot(registry.catalog, index, encoder.identity, base)
+
+
+def embeddings_folder(settings: Settings) -> Path:
+    """Where the vectors of this machine are."""
+    return settings.state_dir / "embeddings"
+
+
+def shared_embeddings(settings: Settings) -> EmbeddingCache:
+    """The cache that the settings name. Nothing is opened yet.
+
+    Raises:
+        ConfigurationError: they name none.
+    """
+    if settings.vector_store == "chroma":
+        return ChromaCache(embeddings_folder(settings))
+    return ChromaCache(settings.vector_store)
+
+
+def _share(store: VectorStore) -> None:
+    try:
+        store.save()
+    except StoreError as error:
+        _log.warning("vectors are not shared yet: %s", error)
 
 
 def _learner(settings: Settings, encoder: Encoder, *, has_llm: bool) -> Learner | None:

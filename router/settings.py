@@ -236,7 +236,10 @@ class Settings(BaseSettings):
     state_dir: Annotated[StateFolder, Trust.USER] = Field(
         default_factory=lambda: platformdirs.user_cache_path("cascade-router")
     )
-    """Where the fuzzy cache and the index are kept."""
+    """Where the fuzzy cache and the vectors are kept."""
+    vector_store: Annotated[str, Trust.USER] = "chroma"
+    """Where vectors of skills are shared: ``chroma`` is an embedded one in ``state_dir``; the
+    address of a Chroma server, such as ``http://127.0.0.1:8000``, shares them between machines."""
     pinned_skills: Annotated[Names, Trust.ANYONE] = ()
     """Skills that every shortlist for the LLM includes."""
     enrichment: Annotated[StateFile | None, Trust.FOLDER] = None

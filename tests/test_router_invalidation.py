@@ -473,7 +473,7 @@ asyncio.run(main())
 @pytest.mark.parametrize(
     "patch",
     [
-        "VectorStore.sync = die",
+        "VectorStore.vectors = die",
         "CachedAnswers.all = die",  # the vectors are new, nothing else is
         "CachedAnswers.discard = die",
         "CatalogRecord.write = die",  # all is swapped, and the record is not

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pytest
@@ -187,17 +187,12 @@ def lexical_content(index: SkillIndex) -> dict[str, dict[str, float]]:
     return content
 
 
-def rows(index: SkillIndex) -> dict[str, tuple[Any, NDArray[np.float32]]]:
-    """What Chroma itself holds."""
-    index.save()
-    found = index._store._collection.get(include=["metadatas", "embeddings"])
-    metadatas, vectors = found["metadatas"], np.asarray(found["embeddings"], dtype=np.float32)
-    assert metadatas is not None
-    return dict(zip(found["ids"], zip(metadatas, vectors, strict=True), strict=True))
+def vectors(index: SkillIndex) -> dict[str, NDArray[np.float32]]:
+    return dict(zip(index._names, index._vectors, strict=True))
 
 
 async def assert_like_new(router: SemanticRouter, skills: Path, state: Path) -> None:
-    """Catalog, lexical index, rows and rankings are those of a router that begins now, and no
+    """Catalog, lexical index, vectors and rankings are those of a router that begins now, and no
     cached answer names what is not there."""
     async with router_over(skills, state) as fresh:
         ours, theirs = router._runtime.current, fresh._runtime.current
@@ -208,11 +203,10 @@ async def assert_like_new(router: SemanticRouter, skills: Path, state: Path) -> 
 
         assert lexical_content(ours.index) == lexical_content(theirs.index)
 
-        held, wanted = rows(ours.index), rows(theirs.index)
+        held, wanted = vectors(ours.index), vectors(theirs.index)
         assert held.keys() == wanted.keys() == {skill.name for skill in ours.catalog.routable}
-        for name, (metadata, vector) in wanted.items():
-            assert held[name][0] == metadata
-            np.testing.assert_allclose(held[name][1], vector, atol=1e-6)
+        for name, vector in wanted.items():
+            np.testing.assert_allclose(held[name], vector, atol=1e-6)
 
         requests = requests_over(theirs.catalog)
         for request in requests:

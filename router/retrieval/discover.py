@@ -10,8 +10,6 @@ first of each pair.
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import logging
 import os
 from collections.abc import Collection, Sequence
@@ -124,13 +122,11 @@ class CatalogueIndex:
         Args:
             paths: folders of skills and JSON indexes; the first that lists a name wins.
             encoder: of skills and queries.
-            state_dir: where the index is kept, below ``index``.
+            state_dir: where the vectors are kept, in its folder ``embeddings``.
         """
         self._places = tuple(dict.fromkeys(map(_absolute, paths)))
         self._encoder = encoder
-        named = json.dumps([str(place) for place in self._places]).encode()
-        digest = hashlib.blake2b(named, digest_size=16).hexdigest()
-        self._folder = state_dir / "index" / f"catalogues-{digest}"
+        self._folder = state_dir / "embeddings"
         self._turn = asyncio.Lock()
         self._catalogues: tuple[Catalogue, ...] = ()
         self._listed: dict[str, tuple[SkillManifest, str | None]] = {}
@@ -198,7 +194,9 @@ class CatalogueIndex:
                 self._index = self._index.updated(catalog)
             return self._index
         if self._store is None:
-            self._store = VectorStore.open(self._folder, identity=self._encoder.identity)
+            self._store = VectorStore.open(
+                self._folder, identity=self._encoder.identity, static=self._encoder.static
+            )
         self._index = SkillIndex.build(catalog, encoder=self._encoder, store=self._store)
         return self._index
 

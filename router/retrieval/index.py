@@ -109,6 +109,37 @@ def encode_requests(encoder: Encoder, requests: Sequence[str]) -> NDArray[np.flo
     return np.asarray(means / norms, dtype=np.float32)
 
 
+def _vectors(
+    ordered: Sequence[SkillDocument],
+    encoder: Encoder,
+    store: VectorStore,
+    progress: Callable[[int, int], None] | None,
+    previous: SkillIndex | None,
+) -> tuple[NDArray[np.float32], int]:
+    """The vectors of documents, in their order, and how many were encoded. Rows that the previous
+    index has are copied at once, which costs a tenth of looking a thousand up one by one."""
+    rows = np.full(len(ordered), -1, dtype=np.intp)
+    if previous is not None and len(previous._vectors):
+        before, position = previous._documents, previous._position
+        for place, document in enumerate(ordered):
+            if before.get(document.name) is document:
+                rows[place] = position[document.name]
+    new = np.flatnonzero(rows < 0)
+
+    def encode(places: Sequence[int]) -> NDArray[np.float32]:
+        chosen = [ordered[new[place]] for place in places]
+        return encoder.encode_documents([(document.head, document.body) for document in chosen])
+
+    keys = [f"document/{ordered[place].digest}" for place in new]
+    found, encoded = store.vectors(keys, encode, progress)
+    if previous is None or len(new) == len(ordered):
+        return found, encoded
+    table = previous._vectors[rows]  # the last row stands in for the new ones
+    if len(new):
+        table[new] = found
+    return table, encoded
+
+
 class SkillIndex:
     """Retrieval over one catalog. ``updated`` gives the index of the next one.
 
@@ -123,6 +154,7 @@ class SkillIndex:
         documents: dict[str, SkillDocument],
         encoder: Encoder,
         store: VectorStore,
+        vectors: NDArray[np.float32],
         encoded: int,
         previous: SkillIndex | None,
     ) -> None:
@@ -135,7 +167,7 @@ class SkillIndex:
         self._names = [document.name for document in ordered]
         self._position = {name: position for position, name in enumerate(self._names)}
         self._positions = np.arange(len(self._names))
-        self._vectors = self._stacked(store, previous)
+        self._vectors = vectors
         self._rough = RoughVectors(self._vectors) if len(self._names) > EXHAUSTIVE else None
         self._lexical: LexicalIndex = LexicalIndex(
             ordered, previous=None if previous is None else previous._lexical
@@ -150,26 +182,6 @@ class SkillIndex:
         self._remembered: LRUCache[str, NDArray[np.float32]] = (
             LRUCache(REMEMBERED_VECTORS) if previous is None else previous._remembered
         )
-
-    def _stacked(self, store: VectorStore, previous: SkillIndex | None) -> NDArray[np.float32]:
-        """The vectors in the order of the names. One copy of the previous table costs a tenth of
-        putting a thousand rows together one by one."""
-        if previous is None or not len(previous._vectors):
-            return store.vectors(self._names)
-        old = previous._position
-        before = previous._documents
-        rows = np.array(
-            [
-                old[name] if before.get(name) is self._documents[name] else -1
-                for name in self._names
-            ],
-            dtype=np.intp,
-        )
-        new = np.flatnonzero(rows < 0)
-        table = previous._vectors[rows]  # the last row stands in for the new ones
-        if len(new):
-            table[new] = store.vectors([self._names[row] for row in new])
-        return table
 
     @classmethod
     def build(
@@ -195,20 +207,12 @@ class SkillIndex:
             for skill in catalog.routable
         }
 
-        def encode(names: Sequence[str]) -> NDArray[np.float32]:
-            return encoder.encode_documents(
-                [(documents[name].head, documents[name].body) for name in names]
-            )
-
-        wanted = {name: document.digest for name, document in documents.items()}
-        encoded = store.sync(wanted, encode, progress)
-        if previous is None:
-            store.save()
-        return cls(catalog, documents, encoder, store, encoded, previous)
+        ordered = [documents[skill.name] for skill in catalog.routable]
+        vectors, encoded = _vectors(ordered, encoder, store, progress, previous)
+        return cls(catalog, documents, encoder, store, vectors, encoded, previous)
 
     def updated(self, catalog: Catalog) -> Self:
-        """The index of a later catalog, sharing this one's store and unchanged documents. Its new
-        vectors are in memory only before ``save``."""
+        """The index of a later catalog, sharing this one's store and unchanged documents."""
         return self.build(catalog, encoder=self._encoder, store=self._store, previous=self)
 
     @property
@@ -224,10 +228,10 @@ class SkillIndex:
         return index
 
     def save(self) -> None:
-        """Write new vectors to the store's files.
+        """Share new vectors, where there is a shared cache.
 
         Raises:
-            Exception: whatever Chroma raises when it cannot write.
+            StoreError: the shared cache cannot be written.
         """
         self._store.save()
 

@@ -1,254 +1,202 @@
-"""The vector index: one vector a skill in an embedded, persistent Chroma collection.
+"""The vectors that a router works with: looked up, or encoded and kept.
 
-Each row carries the digest of what it was encoded from, so that opening the index again encodes
-only what changed, after a crash as well. The collection carries the encoder's identity; vectors of
-another encoder are dropped, and so are skills that are no longer installed.
-
-Chroma is where the vectors last. They are in memory too (1 kB a skill), and searched there, by
-``SkillIndex``: over thousands of skills one matrix product is quicker than Chroma's search, and it
-is exact, so that the outcome does not depend on the order in which the skills were stored.
-
-Chroma holds Python's interpreter lock while it writes, some 10 ms of waiting for the disk. So a few
-vectors are not written at once: ``save`` does it, when nothing is urgent. A crash before that costs
-no more than encoding them again.
+Vectors come, quickest first, from memory, from the machine's own file, from a shared cache where
+there is one (Chroma, embedded or on a server), and else from the encoder. What was encoded is in
+the file at once. The shared cache is written later, by ``save``, when nothing is urgent, because
+Chroma stops every thread while it writes. What one process could not share, because another one has
+Chroma's folder or the server is away, is in the file and is shared by the next.
 """
 
 from __future__ import annotations
 
 import logging
-import shutil
-import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import numpy as np
-from filelock import FileLock, Timeout
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from router.errors import StoreError
-
-if TYPE_CHECKING:
-    from chromadb.api.client import Client
+from router.retrieval.embedding_cache import EmbeddingCache
+from router.retrieval.embedding_file import EmbeddingFile
 
 _log: Final = logging.getLogger(__name__)
 
-COLLECTION: Final = "skills"
-
+FILE: Final = "embeddings.sqlite3"
 ENCODING_BATCH: Final = 64
-"""Skills encoded at a time. Progress is told for each batch."""
-WRITING_BATCH: Final = 1_024
-"""So many are written at once while they are encoded, and a crash loses at most as many. Chroma
-takes three times as long to write them a few at a time."""
+"""Texts encoded at a time. Progress is told for each batch."""
+MEMORY_BYTES: Final = 2**28
+"""Of vectors in memory."""
+WORTH_SHARING: Final = 64
+"""With fewer new vectors of a static encoder, a command that ends does not start a shared cache:
+encoding them again is quicker. They stay in the file until somebody shares them."""
 
 
 class VectorStore:
-    """Vectors of the installed skills.
+    """The vectors of one encoder. Threads may share it; closed once.
 
-    One thread may ``sync`` at a time, and any thread ``save``; closed once.
+    Attributes:
+        identity: the encoder's.
     """
 
     def __init__(
         self,
-        client: Client,
+        file: EmbeddingFile,
+        *,
         identity: str,
-        lock: FileLock | None,
-        temporary: tempfile.TemporaryDirectory[str] | None,
+        static: bool = True,
+        shared: EmbeddingCache | None = None,
     ) -> None:
-        self._client = client
-        self._lock = lock
-        self._temporary = temporary
-        self._saving = threading.Lock()
-        self._changing = threading.Lock()  # ``_rows`` together with ``_unsaved``
-        self._unsaved: set[str] = set()
-        self._collection = client.get_or_create_collection(
-            COLLECTION,
-            configuration={"hnsw": {"space": "cosine"}},  # Chroma's default is squared L2
-            metadata={"identity": identity},
-            embedding_function=None,
-        )
-        if (self._collection.metadata or {}).get("identity") != identity:
-            client.delete_collection(COLLECTION)
-            self._collection = client.create_collection(
-                COLLECTION,
-                configuration={"hnsw": {"space": "cosine"}},
-                metadata={"identity": identity},
-                embedding_function=None,
-            )
-        rows = self._collection.get(include=["metadatas", "embeddings"])
-        metadatas = rows["metadatas"] or []
-        embeddings = np.asarray(rows["embeddings"], dtype=np.float32)
-        self._rows: dict[str, tuple[str, NDArray[np.float32]]] = {
-            name: (str((metadata or {}).get("digest", "")), embedding)
-            for name, metadata, embedding in zip(rows["ids"], metadatas, embeddings, strict=True)
-        }
-
-    @classmethod
-    def open(cls, directory: Path, *, identity: str) -> Self:
-        """Open or create the index in a folder.
-
-        Two processes cannot share an embedded Chroma, so the second one works on a temporary index
-        of its own; so does one that may not write there, with a warning. An index that cannot be
-        read is only a copy of what the encoder can compute again: it is replaced, with a warning.
-
-        Raises:
-            StoreError: no index can be created.
-        """
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-            # By default only the thread that takes a lock can let it go.
-            lock = FileLock(directory / "lock", thread_local=False)
-            try:
-                lock.acquire(blocking=False)
-            except Timeout:
-                return cls._open_temporary(identity)
-        except OSError as error:
-            _log.warning("the index is temporary: %s cannot be used: %s", directory, error)
-            return cls._open_temporary(identity)
-        place = directory / "chroma"
-        try:
-            return cls._over(place, identity, lock, None)
-        except Exception as error:  # noqa: BLE001 - Chroma has no error type for damaged files
-            _log.warning("rebuilding the vector index in %s: %s", place, error)
-        try:
-            shutil.rmtree(place)
-            return cls._over(place, identity, lock, None)
-        except Exception as error:
-            lock.release()
-            raise StoreError(place, f"cannot create the vector index: {error}") from error
-
-    @classmethod
-    def _open_temporary(cls, identity: str) -> Self:
-        temporary = tempfile.TemporaryDirectory(
-            prefix="cascade-router-", ignore_cleanup_errors=True
-        )
-        return cls._over(Path(temporary.name), identity, None, temporary)
-
-    @classmethod
-    def _over(
-        cls,
-        place: Path,
-        identity: str,
-        lock: FileLock | None,
-        temporary: tempfile.TemporaryDirectory[str] | None,
-    ) -> Self:
-        client = _client(place)
-        try:
-            return cls(client, identity, lock, temporary)
-        except BaseException:
-            client.close()
-            raise
-
-    def sync(
-        self,
-        wanted: Mapping[str, str],
-        encode: Callable[[Sequence[str]], NDArray[np.float32]],
-        progress: Callable[[int, int], None] | None = None,
-    ) -> int:
-        """Hold exactly the wanted names, each at its wanted digest. What is less than a
-        writing batch is left for ``save`` to write.
+        """A store over an open file, which it closes.
 
         Args:
-            wanted: name to digest.
-            encode: names to their vectors, one row each.
-            progress: called with (done, total) rows to encode.
+            file: holds what this machine has used.
+            identity: the encoder's.
+            static: whether encoding costs microseconds, less than asking the shared cache.
+            shared: where others may have put vectors, and may find ours. The store closes it.
+        """
+        self.identity = identity
+        self._file = file
+        self._static = static
+        self._shared = shared
+        self._turn = threading.Lock()
+        self._saving = threading.Lock()
+        self._new = 0
+        self._closed = False
+        self._known: LRUCache[str, NDArray[np.float32]] = LRUCache(
+            MEMORY_BYTES, getsizeof=lambda vector: vector.nbytes
+        )
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        *,
+        identity: str,
+        static: bool = True,
+        shared: EmbeddingCache | None = None,
+    ) -> Self:
+        """Open or create the file in a folder; the arguments are those of ``__init__``.
+
+        Any number of processes may have it open. Where the file cannot be used, the vectors are
+        kept in memory, with a warning.
+        """
+        file = EmbeddingFile(directory / FILE)
+        return cls(file, identity=identity, static=static, shared=shared)
+
+    def vectors(
+        self,
+        keys: Sequence[str],
+        encode: Callable[[Sequence[int]], NDArray[np.float32]],
+        progress: Callable[[int, int], None] | None = None,
+    ) -> tuple[NDArray[np.float32], int]:
+        """The vectors of texts, in order, scaled to unit length.
+
+        Args:
+            keys: for each text the digest of all that its vector depends on but the encoder.
+            encode: the vectors of the texts at these places, one row each.
+            progress: called with (done, total) texts to encode.
 
         Returns:
-            How many were encoded.
+            The vectors, of shape (texts, dimensions), and how many different ones were encoded.
 
         Raises:
-            EncoderError: raised by ``encode``; what was stored before it stays.
+            EncoderError: raised by ``encode``; what was encoded before it is kept.
         """
-        gone = [name for name in self._rows if name not in wanted]
-        with self._changing:
-            for name in gone:
-                del self._rows[name]
-            self._unsaved.update(gone)
-        held = self.digests
-        stale = [name for name, digest in wanted.items() if held.get(name) != digest]
-        for start in range(0, len(stale), ENCODING_BATCH):
-            names = stale[start : start + ENCODING_BATCH]
-            vectors = np.asarray(encode(names), dtype=np.float32)
-            with self._changing:
-                for name, vector in zip(names, vectors, strict=True):
-                    self._rows[name] = (wanted[name], vector)
-                self._unsaved.update(names)
-            if len(self._unsaved) >= WRITING_BATCH:
-                self.save()
-            if progress is not None:
-                progress(start + len(names), len(stale))
-        return len(stale)
+        if not keys:
+            return np.zeros((0, 0), dtype=np.float32), 0
+        with self._turn:
+            found = {key: self._known[key] for key in keys if key in self._known}
+            places = {key: place for place, key in enumerate(keys) if key not in found}
+            found |= self._looked_up(list(places))
+            missing = [key for key in places if key not in found]
+            for start in range(0, len(missing), ENCODING_BATCH):
+                batch = missing[start : start + ENCODING_BATCH]
+                rows = np.asarray(encode([places[key] for key in batch]), dtype=np.float32)
+                new = dict(zip(batch, rows, strict=True))
+                self._keep(new)
+                self._new += len(new)
+                found |= new
+                if progress is not None:
+                    progress(start + len(batch), len(missing))
+            if len({len(vector) for vector in found.values()}) > 1:
+                # Another model has taken the name of the one that made what was kept.
+                missing = list(dict.fromkeys(keys))
+                rows = np.asarray(encode([keys.index(key) for key in missing]), dtype=np.float32)
+                found = dict(zip(missing, rows, strict=True))
+                self._keep(found)
+            for key, vector in found.items():
+                self._known[key] = vector
+        matrix = np.stack([found[key] for key in keys])
+        norms = np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-9)
+        return np.asarray(matrix / norms, dtype=np.float32), len(missing)
 
     def save(self) -> None:
-        """Write to Chroma what ``sync`` has left. What cannot be written is tried again next time.
+        """Share what is not shared yet. What cannot be shared now is tried again next time.
 
         Raises:
-            Exception: whatever Chroma raises when it cannot write.
+            StoreError: the shared cache cannot be written, or another process has its folder.
         """
+        if self._shared is None:
+            return
         with self._saving:
-            with self._changing:
-                unsaved, self._unsaved = self._unsaved, set()
-                rows = {name: self._rows[name] for name in sorted(unsaved) if name in self._rows}
+            new, self._new = self._new, 0
+            if not new:
+                return
             try:
-                if gone := sorted(unsaved - rows.keys()):
-                    self._collection.delete(ids=gone)
-                if rows:
-                    self._collection.upsert(
-                        ids=list(rows),
-                        embeddings=np.stack([vector for _, vector in rows.values()]),
-                        metadatas=[{"digest": digest} for digest, _ in rows.values()],
-                    )
+                unshared = self._file.unshared(self.identity, self._shared.name)
+                if unshared:
+                    self._shared.put(self.identity, unshared)
+                    self._file.note_shared(self.identity, unshared, self._shared.name)
             except BaseException:
-                with self._changing:
-                    self._unsaved |= unsaved
+                self._new += new
                 raise
 
-    @property
-    def digests(self) -> dict[str, str]:
-        """The names that are held, with the digests that their vectors were made from."""
-        return {name: digest for name, (digest, _) in self._rows.items()}
-
-    def vectors(self, names: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of names that are held, scaled to unit length; shape (names, dimensions)."""
-        if not names:
-            return np.zeros((0, 0), dtype=np.float32)
-        rows = np.stack([self._rows[name][1] for name in names])
-        scaled: NDArray[np.float32] = rows / np.maximum(
-            np.linalg.norm(rows, axis=1, keepdims=True), 1e-9
-        )
-        return scaled
-
     def close(self) -> None:
-        """Save, close the files and let another process have the folder."""
+        """Save and close. Closing twice is fine."""
+        if self._closed:
+            return
+        self._closed = True
+        if not self._static or self._new >= WORTH_SHARING:
+            try:
+                self.save()
+            except StoreError as error:
+                _log.warning("vectors are not shared yet: %s", error)
+        if self._shared is not None:
+            self._shared.close()
+        self._file.close()
+
+    def _looked_up(self, keys: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """What the file and the shared cache hold. A cache that fails costs encoding, no more."""
+        if not keys:
+            return {}
+        found: dict[str, NDArray[np.float32]] = {}
         try:
-            self.save()
-        except Exception as error:  # noqa: BLE001 - Chroma has no error type for a full disk; what
-            # is not written is encoded again, and closing must go on.
-            _log.warning("the vector index is not up to date on disk: %s", error)
-        self._client.close()
-        if self._lock is not None:
-            self._lock.release()
-        if self._temporary is not None:
-            self._temporary.cleanup()
+            found = _usable(self._file.get(self.identity, keys))
+        except StoreError as error:
+            _log.warning("encoding again: %s", error)
+        missing = [key for key in keys if key not in found]
+        if missing and self._shared is not None and not self._static:
+            try:
+                others = _usable(self._shared.get(self.identity, missing))
+            except StoreError as error:
+                _log.warning("encoding what may be shared: %s", error)
+            else:
+                self._keep(others)
+                found |= others
+        return found
+
+    def _keep(self, vectors: dict[str, NDArray[np.float32]]) -> None:
+        try:
+            if vectors:
+                self._file.put(self.identity, vectors)
+        except StoreError as error:
+            _log.warning("vectors are made anew at the next start: %s", error)
 
 
-def _client(place: Path) -> Client:
-    import chromadb.api  # 1 s to import
-    from chromadb.api.client import Client
-    from chromadb.config import Settings, System
-
-    # PersistentClient keeps one system a path for the whole process, even one that failed to
-    # start, so a damaged index could not be replaced.
-    # Chroma would take settings from `.env` in the working directory, which may be a stranger's,
-    # and its settings name the classes that it loads.
-    settings = Settings(
-        _env_file=None,
-        is_persistent=True,
-        persist_directory=str(place),
-        anonymized_telemetry=False,
-    )
-    system = System(settings)
-    system.instance(chromadb.api.ServerAPI)  # type: ignore[type-abstract]  # Chroma's own idiom
-    system.start()
-    return Client.from_system(system)
+def _usable(vectors: dict[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
+    """Without vectors that hold a value that is not a number."""
+    return {key: vector for key, vector in vectors.items() if np.isfinite(vector).all()}

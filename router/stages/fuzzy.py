@@ -38,6 +38,8 @@ _MAX_EXPLAINED: Final = 1000
 """Characters; to compare longer texts would take longer than the explanation is worth."""
 _SYNC_SECONDS: Final = 1.0
 """How often a look-up checks for the work of other processes."""
+CLOCK_ERROR_SECONDS: Final = 3600.0
+"""So far the clocks of processes that share a file may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +310,8 @@ class FuzzyCache:
         for row_id, text, context, learned in self._store.new_rows():
             if row_id in self._entries:
                 continue
-            if now - learned >= self._ttl_seconds:
+            # Each start would take a time far in the future for its own, and keep the entry.
+            if not -CLOCK_ERROR_SECONDS <= now - learned < self._ttl_seconds:
                 self._expirations += 1
                 self._store.note_removal(row_id)
                 continue

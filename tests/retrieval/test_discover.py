@@ -239,9 +239,7 @@ async def test_nothing_is_read_or_opened_before_it_is_asked(
     assert names(await ask(installed, nowhere)) == ["pdf", "git"]
     assert not (tmp_path / "state").exists()
     assert names(await ask(installed, catalogues)) == ["pdf", "forms", "git"]
-    assert [path.name.split("-")[0] for path in (tmp_path / "state" / "index").iterdir()] == [
-        "catalogues"
-    ]
+    assert [path.name for path in (tmp_path / "state").iterdir()] == ["embeddings"]
     await catalogues.aclose()
 
 

@@ -189,6 +189,22 @@ async def test_a_row_that_is_not_utf_8_is_dropped_and_the_others_stay(tmp_path: 
     again.close()
 
 
+async def test_a_row_stamped_in_the_future_does_not_outlive_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "fuzzy.db"
+    clock = Clock()
+    cache = FuzzyCache(path=path, ttl_seconds=100, clock=clock)
+    for text in ("write tests", "ship release"):
+        await cache.learn(text, answer(text))
+    cache.close()
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE entries SET learned = 9e12 WHERE text = 'write tests'")
+    db.close()
+    again = FuzzyCache(path=path, ttl_seconds=100, clock=clock)
+    assert again.find("write tests").result is None
+    assert again.find("ship release").result == answer("ship release")
+    again.close()
+
+
 async def test_an_unreadable_row_is_dropped_and_the_others_stay(tmp_path: Path) -> None:
     path = tmp_path / "fuzzy.db"
     cache = FuzzyCache(path=path)

@@ -20,7 +20,8 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
-from router.retrieval.vectors import _client as persistent_client
+from router.private_files import FILE_MODE, narrow_tree, private_folder
+from router.retrieval.embedding_chroma import chroma_client
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -60,9 +61,9 @@ class VectorCollections:
     @classmethod
     def open(cls, directory: Path, *, identity: str) -> Self | None:
         """Open or create the folder; None when another process has it, or it cannot be used."""
-        directory.mkdir(parents=True, exist_ok=True)
+        private_folder(directory)
         # By default only the thread that takes a lock can let it go.
-        lock = FileLock(directory / "lock", thread_local=False)
+        lock = FileLock(directory / "lock", thread_local=False, mode=FILE_MODE)
         try:
             lock.acquire(blocking=False)
         except Timeout:
@@ -82,7 +83,8 @@ class VectorCollections:
 
     @classmethod
     def _over(cls, place: Path, identity: str, lock: FileLock) -> Self:
-        client = persistent_client(place)
+        client = chroma_client(is_persistent=True, persist_directory=str(place))
+        narrow_tree(place)
         try:
             return cls(client, identity, lock)
         except BaseException:
