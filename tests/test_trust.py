@@ -18,6 +18,7 @@ HARMLESS = {
     "shipped_skills",
     "pinned_skills",
     "max_concurrency",
+    "max_skills",
     "max_pending",
     "fuzzy.similarity_threshold",
     "fuzzy.ttl_seconds",

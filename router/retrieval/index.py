@@ -124,7 +124,7 @@ def _vectors(
         for place, document in enumerate(ordered):
             if before.get(document.name) is document:
                 rows[place] = position[document.name]
-    new = np.flatnonzero(rows < 0)
+    new = np.flatnonzero(rows < 0).tolist()
 
     def encode(places: Sequence[int]) -> NDArray[np.float32]:
         chosen = [ordered[new[place]] for place in places]
