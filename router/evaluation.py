@@ -26,7 +26,7 @@ import math
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, NoReturn, TYPE_CHECKING
 
 from router.errors import ConfigurationError
 from router.learning.learner import own_confidence, said_by
@@ -223,7 +223,7 @@ def read_rows(lines: Iterable[bytes], *, source: str) -> list[LabelledRequest]:
 
 def _read_row(number: int, line: bytes) -> LabelledRequest:
     try:
-        raw = json.loads(line.decode("utf-8-sig"))
+        raw = json.loads(line.decode("utf-8-sig"), parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from error
     except UnicodeDecodeError as error:
@@ -238,6 +238,11 @@ def _read_row(number: int, line: bytes) -> LabelledRequest:
         raise ValueError("'skills' must be a list of names; an empty list when nothing fits")
     Request.parse(request)
     return LabelledRequest(number, request, tuple(dict.fromkeys(skills)), extra)
+
+
+def _no_constant(name: str) -> NoReturn:
+    """JSON has no NaN and no infinities; Python would read them, and write them again."""
+    raise ValueError(f"{name} is not JSON")
 
 
 def unknown_labels(

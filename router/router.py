@@ -600,6 +600,8 @@ class SemanticRouter:
         """
         await self.open()
         learner = self.learner
+        if right is not None and not isinstance(right, bool):
+            raise InvalidRequest(f"feedback: right: expected a boolean, not {type(right).__name__}")
         named = _feedback_names(result_id, skills)
         answer = await learner.feedback(
             result_id, named, right=right, scope=scope, recent=self._answered

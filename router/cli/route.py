@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 
@@ -107,7 +109,8 @@ async def _route_one(
     async with open_router(folders, settings) as router:
         installed = await router.open()
         _warn_of_unknown(options["available_skills"], installed.catalog)
-        result = await router.route(text, **options)
+        with _said_below("router.stages.llm"):
+            result = await router.route(text, **options)
         _warn_of_llm(result)
         if not rank:
             return result, None
@@ -135,6 +138,17 @@ async def _route_file(
                 emit=output.print_json_line,
                 advance=lambda done: show(done, size),
             )
+
+
+@contextmanager
+def _said_below(logger: str) -> Iterator[None]:
+    """No log of what the command itself is about to tell."""
+    log = logging.getLogger(logger)
+    log.disabled = True
+    try:
+        yield
+    finally:
+        log.disabled = False
 
 
 def _warn_of_llm(result: RoutingResult) -> None:

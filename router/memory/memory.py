@@ -262,6 +262,11 @@ class Memory:
             InvalidRequest: the layer or the answer is unknown, memory has nothing to do with the
                 query, or not exactly one of ``route_id`` and ``query`` is given.
         """
+        for name, value, kind in (("layer", layer, str), ("useful", useful, bool)):
+            if not isinstance(value, kind):
+                raise InvalidRequest(f"{name}: expected {kind.__name__}, not {value!r:.100}")
+        if route_id is not None and not isinstance(route_id, str):
+            raise InvalidRequest(f"route_id: expected str, not {route_id!r:.100}")
         async with self._in_use() as parts:
             types: tuple[QueryType, ...] | None = None
             if query is not None:

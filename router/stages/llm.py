@@ -228,7 +228,7 @@ class LLMStage:
                 chosen = ", ".join(choice.selection.skills)
                 said = f"chose {chosen}" if chosen else "says that no skill fits"
                 return ended(Outcome.ANSWERED, f"{model.provider} {said}", choice)
-        _log.warning("no LLM answered: %s", "; ".join(log.lines))
+        _log.warning("no LLM answered: %s", "; ".join(dict.fromkeys(log.lines)))
         if not log.calls:
             return ended(Outcome.SKIPPED, "every provider failed lately and is left alone")
         return ended(Outcome.FAILED, f"no usable answer; last: {log.lines[-1]}")

@@ -84,6 +84,18 @@ def test_no_llm_leaves_a_configured_llm_alone(route: Run, monkeypatch: pytest.Mo
 LONG = "commit my changes and push them " + "with a good message " * 30
 
 
+def test_an_llm_that_fails_is_told_of_once(
+    route: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("ROUTER_LLM__MAX_RETRIES", "0")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    result = route("commit my changes")
+    assert result.exit_code == 0
+    assert result.stderr.count("Connection error") == 1
+    assert caplog.messages == []
+
+
 @pytest.mark.parametrize(
     "request_text",
     ["commit my changes and push them", LONG, "zxcv qwer", "提交我的更改 commit" * 50],
