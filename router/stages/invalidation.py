@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeAlias
 import numpy as np
 
 from router.flight import give_way
+from router.private_files import private_folder
 from router.request import Request
 from router.result import RoutingResult
 from router.stages.exact import ExactCache
@@ -188,6 +189,7 @@ class CatalogRecord:
         next start trusts no cached answer rather than a wrong one."""
         aside = self._path.with_suffix(".new")
         try:
+            private_folder(self._path.parent)
             aside.write_text(json.dumps(_digests(catalog)), encoding="utf-8")
             os.replace(aside, self._path)  # noqa: PTH105 - atomic, and says so
         except OSError:
