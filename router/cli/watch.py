@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -16,7 +17,13 @@ if TYPE_CHECKING:
     from router.result import RoutingResult
     from router.router import SemanticRouter
     from router.skills.changes import CatalogChange
+    from router.skills.diagnostics import Diagnostic
     from router.skills.manager import SkillManager
+
+
+MAX_SHOWN_NAMES: Final = 5
+MAX_SHOWN_FAULTS: Final = 10
+"""In one event, for a person; JSON has all of them."""
 
 
 class _Changes:
@@ -87,9 +94,11 @@ def _row(change: CatalogChange, *, encoded: int, dropped: int) -> dict[str, Any]
         "added": list(change.added),
         "changed": list(change.changed),
         "removed": list(change.removed),
+        "moved": list(change.moved),
         "shadowed": list(change.shadowed),
         "failed": [str(fault) for fault in change.failed],
         "mended": [str(path) for path in change.mended],
+        "warnings": [str(found) for found in _warnings(change)],
         "skills": len(change.after.skills),
         "encoded": encoded,
         "cached answers dropped": dropped,
@@ -109,13 +118,59 @@ async def _standing(router: SemanticRouter, request: str) -> dict[str, Any]:
     }
 
 
+def _warnings(change: CatalogChange) -> list[Diagnostic]:
+    """What was guessed, cut or left out of the skills that are new or other ones now, and what the
+    search for skills has newly left out."""
+    from router.skills.diagnostics import Severity
+
+    skills, known = change.after.skills, frozenset(change.before.notices)
+    of_skills = [
+        found
+        for name in (*change.added, *change.changed)
+        for found in skills[name].diagnostics
+        if found.severity is not Severity.INFO
+    ]
+    return of_skills + [found for found in change.after.notices if found not in known]
+
+
 def _tell(row: dict[str, Any], *, as_json: bool) -> None:
+    now = datetime.now().astimezone()
     if as_json:
-        output.print_json_line(row)
+        output.print_json_line({**row, "time": now.isoformat(timespec="milliseconds")})
         return
-    facts = {name: value for name, value in row.items() if name != "event" and value not in ([], 0)}
-    text = "; ".join(
-        f"{name}: {', '.join(value) if isinstance(value, list) else value}"
-        for name, value in facts.items()
-    )
-    typer.echo(output.plain(f"{row['event']}  {text}"))
+    for number, line in enumerate(_lines(row)):
+        margin = " " * 8 if number else f"{now:%H:%M:%S}"
+        typer.echo(f"{margin}  {output.plain(line)}")
+
+
+def _lines(row: dict[str, Any]) -> list[str]:
+    """An event for a person: what happened in one line, then a line for each fault."""
+    if row["event"] == "watching":
+        roots = ", ".join(row["roots"])
+        return [f"watching {row['skills']:,} skills in {roots} ({row['how']} events)"]
+    if row["event"] == "routed":
+        skills = ", ".join(row["skills"]) or "no skill"
+        return [
+            f"{row['decision']}: {skills} ({row['confidence']:.2f}) for {row['request']!r}: "
+            f"{row['reasoning']}"
+        ]
+    parts = [
+        f"{len(row[what]):,} {what} ({_first_of(row[what])})"
+        for what in ("added", "changed", "removed", "moved", "shadowed", "mended")
+        if row[what]
+    ]
+    parts.append(f"{row['skills']:,} skills now")
+    parts += [
+        f"{row[what]:,} {what}" for what in ("encoded", "cached answers dropped") if row[what]
+    ]
+    faults = [f"not loaded: {fault}" for fault in row["failed"]]
+    faults += [f"warning: {found}" for found in row["warnings"]]
+    more = len(faults) - MAX_SHOWN_FAULTS
+    last = [f"and {more:,} more: router skills check"] if more > 0 else []
+    return ["; ".join(parts), *faults[:MAX_SHOWN_FAULTS], *last]
+
+
+def _first_of(names: list[str]) -> str:
+    shown = ", ".join(names[:MAX_SHOWN_NAMES])
+    more = len(names) - MAX_SHOWN_NAMES
+    return f"{shown} and {more:,} more" if more > 0 else shown

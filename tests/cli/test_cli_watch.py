@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cascade import SHIPPED, some_skills
+
+from router.cli import watch
 
 
 class Watcher:
@@ -67,6 +71,8 @@ def test_a_saved_skill_is_reported_with_what_it_did(watcher: Watcher, skills: Pa
     manifest.write_text(manifest.read_text("utf-8") + "\nOne more line.\n", "utf-8")
     changed = watcher.next("changed")
     assert (changed["changed"], changed["added"], changed["removed"]) == (["git"], [], [])
+    assert (changed["moved"], changed["warnings"]) == ([], [])
+    assert datetime.fromisoformat(changed["time"]).tzinfo is not None
     assert changed["encoded"] == 1
     assert changed["cached answers dropped"] == 2  # the standing request, in both caches
     assert watcher.next("routed")["skills"] == ["git"]
@@ -78,3 +84,39 @@ def test_a_saved_skill_is_reported_with_what_it_did(watcher: Watcher, skills: Pa
     assert watcher.next("routed")["skills"] == ["git"]
 
     assert watcher.interrupt() == 130
+
+
+def changed(**lists: list[str]) -> dict[str, Any]:
+    names = ("added", "changed", "removed", "moved", "shadowed", "failed", "mended", "warnings")
+    return {
+        "event": "changed",
+        **{name: [] for name in names},
+        "skills": 2,
+        "encoded": 0,
+        "cached answers dropped": 0,
+        **lists,
+    }
+
+
+def test_a_change_is_one_line_with_its_time_and_a_line_for_each_fault(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    row = changed(changed=["git"], moved=["sql"], warnings=["a/SKILL.md:2: warning: odd"])
+    watch._tell({**row, "encoded": 1}, as_json=False)
+    first, second = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(
+        r"\d\d:\d\d:\d\d  1 changed \(git\); 1 moved \(sql\); 2 skills now; 1 encoded", first
+    )
+    assert second == "          warning: a/SKILL.md:2: warning: odd"
+
+
+def test_many_names_and_faults_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [f"skill-{number:03}" for number in range(500)]
+    watch._tell(changed(added=names, failed=names), as_json=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith(
+        "500 added (skill-000, skill-001, skill-002, skill-003, skill-004 and 495 more); "
+        "2 skills now"
+    )
+    assert lines[-1] == "          and 490 more: router skills check"
+    assert len(lines) == 12
