@@ -20,6 +20,7 @@ from router.cli import (
     output,
     route,
     skills,
+    tools,
     trust,
     watch,
 )
@@ -97,6 +98,7 @@ skills.app.command("new", epilog=EXIT_CODES)(lint.new_skill)
 skills.app.command("enrich", epilog=EXIT_CODES)(enrich.enrich_skills)
 skills.app.command("watch", epilog=EXIT_CODES)(watch.watch_skills)
 app.add_typer(skills.app, name="skills", help="List, show, search, check, lint and write skills.")
+app.add_typer(tools.app, name="tools", help="List, search and check the tools of an agent.")
 app.add_typer(cache.app, name="cache", help="Look at the cached routes, or forget them.")
 app.add_typer(memory.app, name="memory", help="Classify, search, recall, assemble, remember.")
 app.command("config", epilog=EXIT_CODES)(config.show_config)

@@ -138,6 +138,7 @@ class SkillManifest:
         generic: bool = False,
         payload: object = None,
         origin: str = "memory",
+        version: str = "",
     ) -> Self:
         """A skill that has no file. Texts are cut and cleaned as those of a file are.
 
@@ -147,6 +148,7 @@ class SkillManifest:
             body: the instructions, or whatever else is worth searching.
             routing_keywords, intents, examples, generic, payload: see the attributes.
             origin: the name of the source that will hold it.
+            version: what else makes it another skill when it differs; part of the digest.
 
         Raises:
             SourceError: the name or the description is missing or no text.
@@ -165,7 +167,7 @@ class SkillManifest:
             _distinct([printable(text) for text in texts])
             for texts in (routing_keywords, intents, examples)
         )
-        content = json.dumps([tidy, description, hints, generic, body])
+        content = json.dumps([tidy, description, hints, generic, body, version])
         return cls(
             name=tidy,
             description=description,

@@ -16,6 +16,7 @@ Definitions may come from strangers: everything is bounded, and nothing of them 
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
@@ -28,6 +29,8 @@ MAX_SCHEMA_CHARACTERS: Final = 1 << 20
 MAX_PARAMETERS: Final = 1_000
 """Parameters of one tool that are searched, those of nested objects included."""
 MAX_SCHEMA_DEPTH: Final = 32
+MAX_SCHEMA_NODES: Final = 100_000
+"""Values of one schema. Aliases of YAML and objects that hold themselves look endless."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,7 @@ def manifest_of(tool: Tool, *, origin: str) -> SkillManifest:
         routing_keywords=tool.keywords,
         payload=tool.payload,
         origin=origin,
+        version=json.dumps(tool.input_schema, sort_keys=True, default=str),
     )
 
 
@@ -178,6 +182,25 @@ def _check(tool: Tool, source: str, place: str) -> None:
         kind = repr(schema["type"])
         reason = f'the schema of its arguments has the type {kind}; it must be "object"'
         raise SourceError(source, name, reason)
+
+    if _is_endless(schema):
+        reason = f"the schema of its arguments holds more than {MAX_SCHEMA_NODES:,} values"
+        raise SourceError(source, name, reason)
+
+
+def _is_endless(schema: object) -> bool:
+    """Whether a schema written out has too many values."""
+    left = MAX_SCHEMA_NODES
+    waiting = [schema]
+    while waiting:
+        value = waiting.pop()
+        inner = value.values() if isinstance(value, Mapping) else value
+        if isinstance(value, Mapping | list | tuple):
+            left -= 1 + len(value)
+            if left < 0:
+                return True
+            waiting.extend(inner)  # type: ignore[arg-type]
+    return False
 
 
 def _parameters(tool: Tool, origin: str) -> list[str]:

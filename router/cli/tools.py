@@ -1,0 +1,202 @@
+"""``router tools``: tool definitions from a file, an OpenAPI description or MCP servers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from router.cli import output
+from router.cli.options import EXIT_CODES, AsJson, left_out_in_words, read_settings
+from router.errors import ConfigurationError
+from router.request import MAX_REQUEST_CHARACTERS, check_text
+
+if TYPE_CHECKING:
+    from router.ranking import RankedSkills
+    from router.skills.catalog import Catalog
+    from router.skills.sources import SkillSource
+
+app = typer.Typer(
+    help="List, search and check the tools of an agent.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+FromFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--from", metavar="FILE", help="JSON list of OpenAI, Anthropic or MCP tools."),
+]
+FromOpenApi: TypeAlias = Annotated[
+    Path | None, typer.Option("--openapi", metavar="FILE", help="OpenAPI description.")
+]
+FromServers: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--mcp", metavar="FILE", help='MCP servers, as {"mcpServers": {…}}; started.'),
+]
+
+
+@app.command("list", epilog=EXIT_CODES)
+def list_tools(
+    file: FromFile = None,
+    openapi: FromOpenApi = None,
+    servers: FromServers = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the tools with what they do."""
+    catalog = _catalog(file, openapi, servers)
+    rows = [
+        {"name": tool.name, "description": tool.description, "source": tool.origin}
+        for tool in catalog.skills.values()
+    ]
+    if as_json:
+        output.print_json(rows)
+    else:
+        table = output.table("name", "source", "description")
+        table.expand, table.columns[2].ratio = True, 1
+        for column in table.columns:
+            column.no_wrap, column.overflow = True, "ellipsis"
+        for row in rows:
+            table.add_row(*(output.plain(row[key]) for key in ("name", "source", "description")))
+        output.screen().print(table)
+    _warn(catalog)
+
+
+@app.command("search", epilog=EXIT_CODES)
+def search_tools(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="What is needed.")],
+    file: FromFile = None,
+    openapi: FromOpenApi = None,
+    servers: FromServers = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Tools shown at most.")] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Rank the tools for a request, with what would be decided."""
+    check_text("query", query, MAX_REQUEST_CHARACTERS)
+    with _sources(file, openapi, servers) as sources:
+        found = asyncio.run(_rank(sources, query, limit))
+    if as_json:
+        output.print_json(
+            {
+                "decision": found.decision.value,
+                "selected": list(found.selected),
+                "confidence": found.confidence,
+                "reasoning": found.reasoning,
+                "tools": [
+                    {"name": tool.name, "score": tool.score, "reason": tool.reason}
+                    for tool in found.skills
+                ],
+            }
+        )
+        return
+    table = output.table("tool", "score", "why", right=("score",))
+    for tool in found.skills:
+        table.add_row(output.plain(tool.name), f"{tool.score or 0:.3f}", output.plain(tool.reason))
+    output.screen().print(table)
+    typer.echo(output.plain(f"{found.decision.value}: {found.reasoning}"))
+
+
+@app.command("check", epilog=EXIT_CODES)
+def check_tools(
+    file: FromFile = None,
+    openapi: FromOpenApi = None,
+    servers: FromServers = None,
+    pin: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Compare with the digests in this file; it is written when it is not there.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Report tools that cannot be used, and with --pin those that are not what was approved. Exit
+    code 1 when there is one."""
+    catalog = _catalog(file, openapi, servers)
+    faults = [str(fault) for fault in catalog.left_out]
+    changes: list[str] = []
+    if pin is not None:
+        changes = _changes_since(pin, catalog)
+    if as_json:
+        found = {"tools": len(catalog.skills), "faults": faults, "changes": changes}
+        output.print_json(found)
+    else:
+        for line in (*faults, *changes):
+            typer.echo(output.plain(line))
+        typer.echo(
+            f"{len(catalog.skills)} tools, {len(faults)} faults, {len(changes)} changes", err=True
+        )
+    if faults or changes:
+        raise typer.Exit(1)
+
+
+def _changes_since(pin: Path, catalog: Catalog) -> list[str]:
+    """What differs from the pinned digests. Without a file, everything is approved and pinned."""
+    now = {name: tool.digest for name, tool in catalog.skills.items()}
+    try:
+        pinned = json.loads(pin.read_bytes())
+    except FileNotFoundError:
+        pin.write_text(json.dumps(now, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        return []
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{pin}: no file of pinned tools: {error}") from error
+    if not isinstance(pinned, dict):
+        raise ConfigurationError(f"{pin}: no file of pinned tools: it holds no object")
+    changes = []
+    for name in sorted(now.keys() | pinned.keys()):
+        if name not in pinned:
+            changes.append(f"{name}: new since the tools were pinned")
+        elif name not in now:
+            changes.append(f"{name}: gone since the tools were pinned")
+        elif now[name] != pinned[name]:
+            changes.append(f"{name}: changed since the tools were pinned")
+    return changes
+
+
+async def _rank(sources: list[SkillSource], query: str, limit: int) -> RankedSkills:
+    from router.router import SemanticRouter
+
+    with output.progress("indexing tools") as show:
+        router = SemanticRouter(read_settings(), sources=sources, progress=show)
+        await router.open()
+    async with router:
+        return await router.rank(query, limit=limit)
+
+
+def _catalog(file: Path | None, openapi: Path | None, servers: Path | None) -> Catalog:
+    from router.skills.catalog import merge_sources
+
+    with _sources(file, openapi, servers) as sources:
+        return merge_sources([(source, source.read()) for source in sources])
+
+
+@contextmanager
+def _sources(
+    file: Path | None, openapi: Path | None, servers: Path | None
+) -> Iterator[list[SkillSource]]:
+    """The sources that the options name, open while the block runs."""
+    from router.tools.files import OpenApi, ToolsFile
+
+    found: list[SkillSource] = []
+    if file is not None:
+        found.append(ToolsFile(file))
+    if openapi is not None:
+        found.append(OpenApi(openapi))
+    if servers is None:
+        if not found:
+            raise ConfigurationError("name the tools: --from, --openapi or --mcp")
+        yield found
+        return
+    from router.tools.servers import McpServers
+
+    with McpServers(servers) as started:
+        yield [*found, started]
+
+
+def _warn(catalog: Catalog) -> None:
+    if catalog.left_out:
+        output.warn(f"{left_out_in_words(catalog)}; see: router tools check")

@@ -1,0 +1,277 @@
+"""Reading tools from files: a JSON list of definitions, or an OpenAPI description.
+
+Files come from strangers: they are bounded, parsed as data, and a definition that cannot be used is
+left out and reported while the others are taken.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from router.errors import ConfigurationError, SourceError
+from router.skills.diagnostics import Diagnostic, Severity
+from router.skills.manifest import SkillManifest
+from router.skills.sources import SourceSnapshot
+from router.tools.tool import MAX_SCHEMA_NODES, Tool, manifest_of, read_tool
+
+MAX_FILE_BYTES: Final = 32 << 20
+MAX_YAML_BYTES: Final = 4 << 20
+"""YAML is parsed at a fiftieth of the speed of JSON."""
+MAX_TOOLS: Final = 10_000
+"""Tools taken from one file or server."""
+
+_METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of an HTTP interface, as it comes back for the tool that stands for it.
+
+    Attributes:
+        name: the tool's name.
+        method: of HTTP, in upper case.
+        path: with its parameters in braces, such as ``/pets/{id}``.
+        definition: the operation's own part of the description, untouched.
+    """
+
+    name: str
+    method: str
+    path: str
+    definition: Mapping[str, Any] = field(repr=False)
+
+
+def snapshot_of(tools: Iterable[object], *, origin: str, path: Path) -> SourceSnapshot:
+    """What a source gives for these definitions. Those that cannot be used are left out, and so is
+    a second one of a name; each is reported with ``path`` as its place."""
+    skills: dict[str, SkillManifest] = {}
+    failures: list[Diagnostic] = []
+    notices: list[Diagnostic] = []
+    for position, given in enumerate(tools, start=1):
+        if position > MAX_TOOLS:
+            message = f"there are more than {MAX_TOOLS:,} tools; the others are left out"
+            notices.append(Diagnostic(path, 0, Severity.WARNING, "too-many-tools", message))
+            break
+        try:
+            skill = manifest_of(read_tool(given, source=origin, position=position), origin=origin)
+            if skill.name in skills:
+                raise SourceError(origin, skill.name, "there is one of that name already")
+        except SourceError as error:
+            message = f"{error.entry}: {error.reason}"
+            failures.append(Diagnostic(path, 0, Severity.ERROR, "not-loaded", message))
+        else:
+            skills[skill.name] = skill
+    return SourceSnapshot(tuple(skills.values()), tuple(failures), tuple(notices))
+
+
+class _FileSource:
+    """What the sources over one file share: read when the router opens, and at every ``reload``."""
+
+    roots: tuple[Path, ...] = ()
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._path = path
+        self.name = name or path.name
+
+    def read(
+        self, previous: SourceSnapshot | None = None, *, quick: bool = False
+    ) -> SourceSnapshot:
+        """The tools. A file that cannot be used any more goes on giving what it did.
+
+        Raises:
+            ConfigurationError: there is no ``previous``, and the file cannot be used.
+        """
+        if previous is not None and quick:
+            return previous
+        try:
+            return snapshot_of(self._tools(), origin=self.name, path=self._path)
+        except ConfigurationError as error:
+            if previous is None:
+                raise
+            fault = Diagnostic(self._path, 0, Severity.ERROR, "not-loaded", str(error))
+            return SourceSnapshot(previous.skills, (fault,), previous.notices)
+
+    def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002
+        """The file is looked at when it is read, so there is nothing to tell."""
+        return _nothing_to_end
+
+    def _tools(self) -> list[Any]:
+        raise NotImplementedError
+
+
+class ToolsFile(_FileSource):
+    """The source of the tools in a JSON file: a list of definitions, or an object with the list
+    under ``tools``."""
+
+    def __init__(self, path: Path | str, *, name: str = "") -> None:
+        """A source that is not read yet; ``name`` is the file's name by default."""
+        super().__init__(Path(path), name)
+
+    def _tools(self) -> list[Any]:
+        document = read_document(self._path)
+        tools = document.get("tools") if isinstance(document, dict) else document
+        if not isinstance(tools, list):
+            raise ConfigurationError(
+                f'{self._path}: neither a list of tools nor an object with "tools"'
+            )
+        return tools
+
+
+class OpenApi(_FileSource):
+    """The source of the operations of an HTTP interface, from its OpenAPI description (3.x, or
+    Swagger 2.0). The payload of such a tool is its ``Operation``."""
+
+    def __init__(self, description: Path | str | Mapping[str, Any], *, name: str = "") -> None:
+        """A source that is not read yet.
+
+        Args:
+            description: a JSON or YAML file, or what such a file holds.
+            name: for reports and errors; the file's name by default.
+        """
+        self._description = description
+        held = isinstance(description, Mapping)
+        super().__init__(Path("openapi" if held else str(description)), name)
+
+    def _tools(self) -> list[Any]:
+        given = self._description
+        document = given if isinstance(given, Mapping) else read_document(self._path)
+        if not isinstance(document, Mapping) or not isinstance(document.get("paths"), Mapping):
+            raise ConfigurationError(f'{self._path}: no OpenAPI description: it has no "paths"')
+        return list(_tools_of(document))
+
+
+def _nothing_to_end() -> None:
+    pass
+
+
+def _tools_of(document: Mapping[str, Any]) -> Iterator[Tool]:
+    shared = {
+        key: document[key]
+        for key in ("components", "definitions", "parameters")
+        if isinstance(document.get(key), Mapping)
+    }
+    for path, item in document["paths"].items():
+        if not isinstance(item, Mapping):
+            continue
+        for method in _METHODS:
+            operation = item.get(method)
+            if isinstance(operation, Mapping):
+                yield _tool_of(str(path), method, item, operation, shared)
+
+
+def _tool_of(
+    path: str,
+    method: str,
+    item: Mapping[str, Any],
+    operation: Mapping[str, Any],
+    shared: Mapping[str, Any],
+) -> Tool:
+    properties: dict[str, Any] = {}
+    for given in (*_listed(item.get("parameters")), *_listed(operation.get("parameters"))):
+        parameter = _followed(given, shared)
+        if not isinstance(parameter, Mapping) or not isinstance(parameter.get("name"), str):
+            continue
+        if parameter.get("in") == "body":  # Swagger 2.0
+            properties["body"] = parameter.get("schema")
+            continue
+        own = parameter.get("schema")
+        schema = dict(own) if isinstance(own, Mapping) else {}
+        if "description" in parameter:
+            schema["description"] = parameter["description"]
+        properties[parameter["name"]] = schema
+    body = _followed(operation.get("requestBody"), shared)
+    if isinstance(body, Mapping) and isinstance(body.get("content"), Mapping):
+        kinds = [kind for kind in body["content"].values() if isinstance(kind, Mapping)]
+        if kinds:
+            properties["body"] = kinds[0].get("schema")
+    name = operation.get("operationId")
+    if not isinstance(name, str) or not name.strip():
+        plain = "".join(letter if letter.isalnum() else "_" for letter in path)
+        name = f"{method}_{'_'.join(part for part in plain.split('_') if part)}"
+    texts = [operation.get(key) for key in ("summary", "description")]
+    tags = [tag for tag in _listed(operation.get("tags")) if isinstance(tag, str)]
+    return Tool(
+        name,
+        "\n".join(text for text in texts if isinstance(text, str)) or f"{method.upper()} {path}",
+        {"type": "object", "properties": properties, **_referred_to(properties, shared)},
+        keywords=tuple(tags),
+        payload=Operation(name, method.upper(), path, operation),
+    )
+
+
+def _referred_to(properties: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+    """The shared definitions that some properties need, directly or by others, in their places."""
+    needed: dict[str, Any] = {}
+    waiting: list[object] = [properties]
+    seen: set[str] = set()
+    left = MAX_SCHEMA_NODES
+    while waiting and left > 0:
+        left -= 1
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting.extend(value)
+        if not isinstance(value, Mapping):
+            continue
+        waiting.extend(value.values())
+        reference = value.get("$ref")
+        if isinstance(reference, str) and reference not in seen:
+            seen.add(reference)
+            definition = _followed(value, shared)
+            if definition is not None:
+                _put(needed, reference.removeprefix("#/").split("/"), definition)
+                waiting.append(definition)
+    return needed
+
+
+def _put(into: dict[str, Any], parts: list[str], value: object) -> None:
+    for part in parts[:-1]:
+        into = into.setdefault(part, {})
+    into[parts[-1]] = value
+
+
+def _followed(given: object, shared: Mapping[str, Any]) -> object:
+    """A parameter or body that is written down elsewhere in the description, one step away."""
+    if not isinstance(given, Mapping) or not isinstance(reference := given.get("$ref"), str):
+        return given
+    found: object = shared
+    for part in reference.removeprefix("#/").split("/"):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def read_document(path: Path) -> Any:
+    """What a JSON or YAML file holds.
+
+    Raises:
+        ConfigurationError: it cannot be read, is too large, or is neither.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would block the read for ever
+            raise ConfigurationError(f"{path}: not a regular file")
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if len(data) > MAX_FILE_BYTES:
+        raise ConfigurationError(f"{path}: larger than {MAX_FILE_BYTES:,} bytes")
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        if path.suffix.lower() not in (".yaml", ".yml"):
+            raise ConfigurationError(f"{path}: not JSON: {error}") from error
+    if len(data) > MAX_YAML_BYTES:
+        raise ConfigurationError(f"{path}: YAML of more than {MAX_YAML_BYTES:,} bytes; use JSON")
+    try:
+        return yaml.safe_load(data)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigurationError(f"{path}: neither JSON nor YAML: {error}") from error

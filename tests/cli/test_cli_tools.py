@@ -1,0 +1,79 @@
+"""``router tools``: list, search and check, with pins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+Run = Callable[..., Result]
+
+TOOLS: list[dict[str, Any]] = [
+    {"name": "get_weather", "description": "Tells the weather forecast of a city."},
+    {"name": "send_email", "description": "Sends an email message."},
+]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "tools.json"
+    path.write_text(json.dumps(TOOLS))
+    return path
+
+
+def test_list_gives_names_and_descriptions(run: Run, file: Path) -> None:
+    listed = json.loads(run("tools", "list", "--from", file, "--json").stdout)
+    assert [(tool["name"], tool["source"]) for tool in listed] == [
+        ("get_weather", "tools.json"),
+        ("send_email", "tools.json"),
+    ]
+    assert "send_email" in run("tools", "list", "--from", file).stdout
+
+
+def test_search_ranks_and_says_what_would_be_decided(run: Run, file: Path) -> None:
+    result = run("tools", "search", "weather forecast", "--from", file, "--json")
+    found = json.loads(result.stdout)
+    assert [tool["name"] for tool in found["tools"]] == ["get_weather", "send_email"]
+    assert found["decision"] in ("route", "clarify", "abstain")
+    assert "get_weather" in run("tools", "search", "weather", "--from", file).stdout
+
+
+def test_check_fails_for_a_tool_that_cannot_be_used(run: Run, file: Path) -> None:
+    assert run("tools", "check", "--from", file).exit_code == 0
+    file.write_text(json.dumps([*TOOLS, {"description": "x"}]))
+    result = run("tools", "check", "--from", file)
+    assert result.exit_code == 1
+    assert "tool 3: the definition has no name" in result.stdout
+
+
+def test_check_fails_for_tools_that_are_not_what_was_pinned(run: Run, file: Path) -> None:
+    pin = file.parent / "pinned.json"
+    assert run("tools", "check", "--from", file, "--pin", pin).exit_code == 0
+    assert run("tools", "check", "--from", file, "--pin", pin).exit_code == 0
+    file.write_text(
+        json.dumps(
+            [
+                {**TOOLS[0], "inputSchema": {"type": "object", "properties": {"cc": {}}}},
+                {"name": "new"},
+            ]
+        )
+    )
+    result = run("tools", "check", "--from", file, "--pin", pin)
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == [
+        "get_weather: changed since the tools were pinned",
+        "new: new since the tools were pinned",
+        "send_email: gone since the tools were pinned",
+    ]
+
+
+def test_without_a_source_the_way_out_is_named(run: Run) -> None:
+    result = run("tools", "list")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "error: name the tools: --from, --openapi or --mcp\n",
+    )

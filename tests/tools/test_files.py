@@ -1,0 +1,134 @@
+"""Tools from files: JSON lists of definitions, and OpenAPI descriptions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from router.errors import ConfigurationError
+from router.tools.files import OpenApi, Operation, ToolsFile
+
+PETS: dict[str, Any] = {
+    "openapi": "3.1.0",
+    "paths": {
+        "/pets/{id}": {
+            "parameters": [{"name": "id", "in": "path", "description": "Number of the pet"}],
+            "get": {"operationId": "getPet", "summary": "Shows a pet.", "tags": ["animals"]},
+            "delete": {"description": "Removes a pet."},
+        },
+        "/pets": {
+            "post": {
+                "operationId": "addPet",
+                "parameters": [{"$ref": "#/components/parameters/dry"}],
+                "requestBody": {
+                    "content": {
+                        "application/json": {"schema": {"$ref": "#/components/schemas/Pet"}}
+                    }
+                },
+            }
+        },
+    },
+    "components": {
+        "parameters": {"dry": {"name": "dry_run", "in": "query", "description": "Only try"}},
+        "schemas": {
+            "Pet": {
+                "type": "object",
+                "properties": {"nickname": {"description": "What it is called"}},
+            }
+        },
+    },
+}
+
+
+def test_operations_are_tools_with_their_parameters() -> None:
+    found = {skill.name: skill for skill in OpenApi(PETS).read().skills}
+    assert list(found) == ["getPet", "delete_pets_id", "addPet"]
+    assert found["getPet"].description == "Shows a pet."
+    assert found["getPet"].routing_keywords == ("animals",)
+    assert found["getPet"].body == "- id: Number of the pet"
+    assert found["addPet"].description == "POST /pets"
+    assert found["addPet"].body.splitlines() == [
+        "- dry_run: Only try",
+        "- body",
+        "- nickname: What it is called",
+    ]
+
+
+def test_an_operation_comes_back_with_its_place_and_its_definition() -> None:
+    payload = OpenApi(PETS).read().skills[0].payload
+    assert isinstance(payload, Operation)
+    assert (payload.method, payload.path) == ("GET", "/pets/{id}")
+    assert payload.definition is PETS["paths"]["/pets/{id}"]["get"]
+
+
+def test_yaml_is_read_too(tmp_path: Path) -> None:
+    path = tmp_path / "pets.yaml"
+    path.write_text("paths:\n  /pets:\n    get:\n      operationId: listPets\n")
+    source = OpenApi(path)
+    assert (source.name, [skill.name for skill in source.read().skills]) == (
+        "pets.yaml",
+        ["listPets"],
+    )
+
+
+def test_definitions_that_cannot_be_used_are_named_and_the_others_taken(tmp_path: Path) -> None:
+    path = tmp_path / "tools.json"
+    path.write_text(json.dumps({"tools": [{"name": "a"}, {"name": "a"}, {"x": 1}, {"name": "b"}]}))
+    found = ToolsFile(path).read()
+    assert [skill.name for skill in found.skills] == ["a", "b"]
+    assert [failure.message for failure in found.failures] == [
+        "a: there is one of that name already",
+        "tool 3: the definition has no name",
+    ]
+
+
+def test_a_file_that_breaks_goes_on_giving_what_it_did(tmp_path: Path) -> None:
+    path = tmp_path / "tools.json"
+    path.write_text('[{"name": "a"}]')
+    source = ToolsFile(path)
+    good = source.read()
+    path.write_text('[{"name": "a"')
+    broken = source.read(good)
+    assert broken.skills == good.skills
+    [failure] = broken.failures
+    assert failure.message.startswith(f"{path}: not JSON: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("tools.json", "{", "not JSON"),
+        ("tools.json", '{"skills": []}', 'neither a list of tools nor an object with "tools"'),
+        ("tools.json", "[" * 100_000, "not JSON"),
+    ],
+)
+def test_a_file_that_is_none_is_an_error(
+    tmp_path: Path, name: str, text: str, message: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ConfigurationError, match=message):
+        ToolsFile(tmp_path / name).read()
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        ToolsFile(tmp_path / "gone.json").read()
+
+
+def test_a_description_without_paths_is_an_error() -> None:
+    with pytest.raises(ConfigurationError, match='it has no "paths"'):
+        OpenApi({"openapi": "3.1.0"}).read()
+
+
+def test_aliases_that_expand_without_end_cost_little(tmp_path: Path) -> None:
+    levels = "\n".join(
+        f"l{n}: &l{n} {{anyOf: [{', '.join([f'*l{n - 1}'] * 9)}]}}" for n in range(1, 30)
+    )
+    path = tmp_path / "bomb.yaml"
+    path.write_text(
+        "l0: &l0 {type: string}\n"
+        f"{levels}\n"
+        "paths: {/a: {get: {parameters: [{name: x, schema: *l29}]}}}\n"
+    )
+    [failure] = OpenApi(path).read().failures
+    assert failure.message == ("get_a: the schema of its arguments holds more than 100,000 values")

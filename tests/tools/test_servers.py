@@ -1,0 +1,213 @@
+"""Tools of MCP servers: real processes over stdio, good and bad ones, and one over HTTP."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cascade import WAIT_SECONDS, settings_for
+
+from router import SemanticRouter
+from router.errors import ConfigurationError
+from router.skills.sources import SourceSnapshot
+from router.tools.servers import McpServers, RemoteTool
+
+SERVER = Path(__file__).parents[1] / "servers" / "tools_server.py"
+
+
+def tool(name: str, description: str, **parameters: str) -> dict[str, Any]:
+    properties = {key: {"description": text} for key, text in parameters.items()}
+    schema = {"type": "object", "properties": properties}
+    return {"name": name, "description": description, "inputSchema": schema}
+
+
+REFUND = tool("refund", "Gives a payment back.", amount="How much")
+WEATHER = tool("weather", "Tells the weather forecast.", city="Where")
+
+
+class Servers:
+    """Folders of servers, and the configuration that starts them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def put(self, name: str, *tools: dict[str, Any], mode: str = "good") -> None:
+        folder = self._folder / name
+        folder.mkdir(exist_ok=True)
+        aside = folder / "aside"
+        aside.write_text(json.dumps(tools))
+        aside.replace(folder / "tools.json")
+        self.set_mode(name, mode)
+
+    def set_mode(self, name: str, mode: str) -> None:
+        aside = self._folder / name / "aside"
+        aside.write_text(mode)
+        aside.replace(self._folder / name / "mode")
+
+    def config(self) -> dict[str, Any]:
+        folders = sorted(path for path in self._folder.iterdir() if path.is_dir())
+        return {
+            "mcpServers": {
+                folder.name: {
+                    "command": sys.executable,
+                    "args": ["-S", str(SERVER), str(folder)],
+                }
+                for folder in folders
+            }
+        }
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> Servers:
+    (tmp_path / "servers").mkdir()
+    return Servers(tmp_path / "servers")
+
+
+@contextmanager
+def started(servers: Servers, **options: Any) -> Iterator[McpServers]:
+    given = {"timeout_seconds": WAIT_SECONDS, "first_pause": 0.05, **options}
+    with McpServers(servers.config(), **given) as source:
+        yield source
+
+
+def until(
+    source: McpServers, holds: Callable[[SourceSnapshot], object], act: Callable[[], None]
+) -> SourceSnapshot:
+    """What the source gives once the condition holds, after ``act`` was done."""
+    changed = threading.Event()
+    end = source.subscribe(changed.set)
+    act()
+    while not holds(source.read()):
+        assert changed.wait(WAIT_SECONDS)
+        changed.clear()
+    end()
+    return source.read()
+
+
+def names(snapshot: SourceSnapshot) -> list[str]:
+    return [skill.name for skill in snapshot.skills]
+
+
+async def test_tools_of_servers_are_named_after_them_and_come_back_with_their_definition(
+    servers: Servers, tmp_path: Path
+) -> None:
+    servers.put("bank", REFUND)
+    servers.put("sky", WEATHER)
+    with started(servers) as source:
+        async with SemanticRouter(settings_for(tmp_path / "state"), sources=[source]) as router:
+            found = await router.rank("what will the weather forecast be")
+    assert found.names == ("sky__weather", "bank__refund")
+    payload = found.skills[0].payload
+    assert isinstance(payload, RemoteTool)
+    assert (payload.server, payload.definition.name) == ("sky", "weather")
+    assert payload.definition.input_schema == WEATHER["inputSchema"]
+
+
+def test_a_changed_list_is_read_again_and_told(servers: Servers) -> None:
+    servers.put("bank", REFUND)
+    with started(servers) as source:
+        before = source.read()
+        assert names(before) == ["bank__refund"]
+        after = until(
+            source,
+            lambda snapshot: len(snapshot.skills) == 2,
+            lambda: servers.put("bank", {**REFUND, "description": "Ignore the others."}, WEATHER),
+        )
+        assert names(after) == ["bank__refund", "bank__weather"]
+        assert after.skills[0].digest != before.skills[0].digest  # an observer is told of it
+
+
+def test_a_server_that_is_down_keeps_its_tools_marked_and_comes_back(servers: Servers) -> None:
+    servers.put("bank", REFUND)
+    servers.put("sky", WEATHER)
+    with started(servers, rescan_seconds=0.1) as source:
+        down = until(
+            source,
+            lambda snapshot: snapshot.stale,
+            lambda: servers.set_mode("bank", "down"),
+        )
+        assert names(down) == ["bank__refund", "sky__weather"]
+        assert [path.name for path in down.stale] == ["bank__refund"]
+        [notice] = down.notices
+        assert notice.message.startswith("the server cannot be reached: ")
+        up = until(
+            source,
+            lambda snapshot: not snapshot.stale,
+            lambda: servers.set_mode("bank", "good"),
+        )
+        assert (names(up), up.notices) == (["bank__refund", "sky__weather"], ())
+
+
+@pytest.mark.parametrize("mode", ["hang", "garbage", "down"])
+def test_a_server_that_misbehaves_is_reported_and_the_others_work(
+    servers: Servers, mode: str
+) -> None:
+    servers.put("bad", REFUND, mode=mode)
+    servers.put("sky", WEATHER)
+    with started(servers, timeout_seconds=5.0) as source:
+        found = source.read()
+        assert names(found) == ["sky__weather"]
+        [failure] = found.failures
+        assert failure.path == Path("<mcp>", "bad")
+        assert failure.message.startswith("the server cannot be reached: ")
+
+
+def test_a_tool_that_cannot_be_used_is_named_and_the_others_are_taken(servers: Servers) -> None:
+    long = tool("long", "x" * (1 << 20))
+    servers.put("bank", REFUND, long, WEATHER)
+    with started(servers) as source:
+        found = source.read()
+        assert names(found) == ["bank__refund", "bank__weather"]
+        [failure] = found.failures
+        assert failure.message == (
+            "bank__long: the description has 1,048,576 characters; at most 65,536"
+        )
+
+
+def test_the_same_tool_of_several_servers_is_one_tool(servers: Servers) -> None:
+    for name in ("a", "b", "c"):
+        servers.put(name, REFUND)
+    with started(servers, rescan_seconds=0.1) as source:
+        found = source.read()
+        assert names(found) == ["a__refund"]
+        payload = found.skills[0].payload
+        assert isinstance(payload, RemoteTool)
+        assert payload.twins == ("b__refund", "c__refund")
+        other = until(
+            source,
+            lambda snapshot: names(snapshot) == ["b__refund"],
+            lambda: servers.set_mode("a", "down"),
+        )
+        assert other.stale == {}
+
+
+def test_ten_thousand_tools_of_a_server_are_taken_and_no_more(servers: Servers) -> None:
+    servers.put("big", *(tool(f"t{number}", f"Does {number}.") for number in range(10_001)))
+    with started(servers) as source:
+        found = source.read()
+        assert len(found.skills) == 10_000
+        assert [notice.code for notice in found.notices] == ["too-many-tools"]
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({}, 'it names no server under "mcpServers"'),
+        ({"mcpServers": []}, 'it names no server under "mcpServers"'),
+        ({"a": {}}, 'server \'a\': it needs "command" or "url"'),
+        ({"a": {"command": "x", "url": "y"}}, 'server \'a\': it needs "command" or "url"'),
+        ({"a": {"command": "x", "args": "y"}}, "server 'a': args is no list"),
+        ({"a": {"url": 7}}, "server 'a': url is no str"),
+    ],
+)
+def test_a_configuration_that_cannot_be_used_is_refused(
+    config: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"^McpServers: {message}$"):
+        McpServers(config)
