@@ -92,7 +92,7 @@ def median_seconds(call: Callable[[str], object], texts: Sequence[str]) -> float
 def exact_rows(result: RoutingResult) -> list[dict[str, object]]:
     texts = requests(1000, seed=1)
     bare = dict.fromkeys(texts, result)
-    cache = ExactCache(max_entries=1000)
+    cache: ExactCache[RoutingResult] = ExactCache(max_entries=1000)
     for text in texts:
         cache.set(text, result, "context")
     baseline, measured = [], []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -15,8 +16,6 @@ from router.learning.evidence import EvidenceStore, evidence_file
 from router.learning.learner import Learner
 from router.llm.protocol import ChatModel
 from router.memory.query.classifier import QueryClassifier
-from router.request import Request
-from router.result import RoutingResult
 from router.retrieval.discover import CatalogueIndex
 from router.retrieval.embedding_cache import EmbeddingCache
 from router.retrieval.embedding_chroma import ChromaCache
@@ -27,8 +26,8 @@ from router.settings import Settings
 from router.skills.catalog import Catalog
 from router.skills.registry import SkillRegistry
 from router.skills.sources import SkillSource
-from router.stages.invalidation import CatalogRecord, context_of, digest
 from router.stages.llm import LLMStage, models_from_settings
+from router.stages.validation import digest_of, marks
 
 _log: Final = logging.getLogger(__name__)
 
@@ -47,37 +46,33 @@ class Snapshot:
         catalog: the skills.
         index: retrieval over exactly these skills.
         encoder: identity of the encoder that the index works with.
-        base: digest of what else changes answers: the roots, the encoder, the models, settings.
-            Not the catalog: when that changes, the answers that it makes wrong are dropped.
+        base: digest of what else changes answers: the encoder, the models, settings. Nothing of
+            this machine, such as paths; and not the catalog, over which each kept answer is checked
+            when it is read.
+        marks: of the catalog; see ``validation``.
+        space: which latent space the index ranks with, where it is another than the one made from
+            nothing; else empty. Decisions over another space are not the same.
     """
 
     catalog: Catalog
     index: SkillIndex
     encoder: str
     base: str
-
-    def context_of(self, asked: Request) -> str:
-        """What the cache entries for a request are filed under, beside its text."""
-        return context_of(self.base, asked)
-
-    def offers(self, answer: RoutingResult) -> bool:
-        """Whether every skill that an answer names may be chosen here."""
-        skills = self.catalog.skills
-        return all(
-            name in skills and not skills[name].disable_model_invocation
-            for name in (*answer.selected_skills, *answer.suggested_skills)
-        )
+    marks: bytes
+    space: str = ""
 
     def updated(self, catalog: Catalog) -> Snapshot:
         """The same over a later catalog; only skills that changed are encoded."""
         same = catalog.version == self.catalog.version  # files may have moved all the same
-        return replace(
-            self, catalog=catalog, index=self.index if same else self.index.updated(catalog)
-        )
+        if same:
+            return replace(self, catalog=catalog)
+        index = self.index.updated(catalog)
+        space = secrets.token_hex(4) if index.folded else ""
+        return replace(self, catalog=catalog, index=index, marks=marks(catalog), space=space)
 
     def settled(self) -> Snapshot:
         """The same with the index that is made from nothing."""
-        return replace(self, index=self.index.settled())
+        return replace(self, index=self.index.settled(), space="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +83,6 @@ class Components:
         registry: holds the catalog, and reads it again.
         store: the vectors that every snapshot's index is made from.
         llm: stage 3.
-        record: which skills the caches were last made right for.
         catalogues: finds skills that are not installed; opens nothing before it is asked.
         learner: what is learnt from answers; None where that is switched off, or cannot be kept.
         classifier: says which memory layers a request needs.
@@ -97,7 +91,6 @@ class Components:
     registry: SkillRegistry
     store: VectorStore
     llm: LLMStage
-    record: CatalogRecord
     catalogues: CatalogueIndex
     learner: Learner | None
     classifier: QueryClassifier
@@ -131,7 +124,7 @@ def assemble(
         _log.warning("%d more skills or folders are left out: router skills check", more)
     encoder = build_encoder(settings) if encoder is None else encoder
     models = models_from_settings(settings.llm) if models is None else models
-    places = digest(
+    places = digest_of(
         [
             [str(root) for root in registry.roots],
             *(source.name for source in registry.sources if not source.roots),
@@ -151,10 +144,9 @@ def assemble(
     except BaseException:
         store.close()
         raise
-    base = digest(
+    base = digest_of(
         [
             ANSWERS,
-            places,
             encoder.identity,
             [[model.provider, model.model] for model in models],
             [settings.llm.openai.base_url, settings.llm.ollama.host],
@@ -168,13 +160,11 @@ def assemble(
         registry,
         store,
         LLMStage(models, settings=settings.llm),
-        # One a base: routers over the same roots mend only their own answers.
-        CatalogRecord(folder / f"catalog-{base}.json"),
         CatalogueIndex(settings.catalogues, encoder=encoder, state_dir=settings.state_dir),
         _learner(settings, encoder, has_llm=bool(models)),
         QueryClassifier(encoder=encoder),
     )
-    return parts, Snapshot(registry.catalog, index, encoder.identity, base)
+    return parts, Snapshot(registry.catalog, index, encoder.identity, base, marks(registry.catalog))
 
 
 def embeddings_folder(settings: Settings) -> Path:

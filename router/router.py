@@ -12,18 +12,23 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from time import perf_counter_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from router.errors import ConfigurationError, InvalidRequest, Overloaded, StoreError
+from router.errors import (
+    ConfigurationError,
+    EncoderError,
+    InvalidRequest,
+    Overloaded,
+    StoreError,
+)
 from router.flight import SingleFlight, Turns
 from router.memory.model import MAX_QUERY_CHARACTERS
 from router.request import Request, Turn
 from router.result import Outcome, RoutingResult, Stage, StageTrace
 from router.runtime import Runtime
-from router.stages.exact import ExactCache
-from router.stages.fuzzy import FuzzyCache
+from router.stages.answers import AnswerCache, Found, LocalAnswers
+from router.stages.validation import Basis, KeptAnswer, Voice, context_of, refusal, state_of
 from router.text import normalise
 
 if TYPE_CHECKING:
@@ -41,6 +46,8 @@ if TYPE_CHECKING:
     from router.skills.manager import SkillManager
     from router.skills.observers import CatalogObserver
     from router.skills.sources import SkillSource
+    from router.stages.exact import ExactCache
+    from router.stages.fuzzy import FuzzyCache
 
 RECENT_ANSWERS: Final = 2_000
 """Answers that feedback can be given on while the router is open."""
@@ -67,10 +74,11 @@ class SemanticRouter:
         enrichment: str | Path | None = None,
         encoder: Encoder | None = None,
         models: Sequence[ChatModel] | None = None,
+        cache: AnswerCache | None = None,
         observers: Sequence[CatalogObserver] = (),
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        """A router over the configured roots and the shipped skills; no skill is read yet.
+        """A router over the configured roots and the shipped skills. Nothing is read or opened yet.
 
         Args:
             settings: None reads them from the environment and the working directory.
@@ -81,6 +89,8 @@ class SemanticRouter:
                 one that the settings name.
             encoder: in place of the one that the settings name.
             models: LLMs to ask, in fall-back order, in place of the configured ones.
+            cache: where answers are kept, in place of this machine's memory and ``state_dir``;
+                closed with the router.
             observers: told of every change of the catalog, after it has become effective.
             progress: called with (done, total) while skills are encoded.
 
@@ -98,23 +108,14 @@ class SemanticRouter:
         if enrichment is not None:
             settings = settings.model_copy(update={"enrichment": Path(enrichment).expanduser()})
         self.settings = settings
-        self.exact = ExactCache(
-            max_entries=settings.exact.max_entries, ttl_seconds=settings.exact.ttl_seconds
-        )
-        self.fuzzy = FuzzyCache(
-            similarity_threshold=settings.fuzzy.similarity_threshold,
-            ttl_seconds=settings.fuzzy.ttl_seconds,
-            max_entries=settings.fuzzy.max_entries,
-            path=settings.state_dir / "fuzzy.sqlite3",
-        )
+        self.cache: AnswerCache = LocalAnswers.configured(settings) if cache is None else cache
         if settings.enrichment_on_save:
             from router.enrichment.on_save import EnrichOnSave
 
             observers = (*observers, EnrichOnSave(self.enrich))
         self._runtime = Runtime(
             settings,
-            self.exact,
-            self.fuzzy,
+            self.cache,
             sources=roots if sources is None else _with_paths(sources),
             encoder=encoder,
             models=models,
@@ -233,6 +234,9 @@ class SemanticRouter:
 
     async def _finish_requests(self) -> None:
         await self._flights.finish()
+        while self._pending:  # some wait in line for their turn
+            await asyncio.sleep(0)
+            await self._flights.finish()
         await self._searches.finish()
         if self._runtime.snapshot is not None and self._runtime.parts.learner is not None:
             await self._runtime.parts.learner.keep(self._answered)
@@ -279,49 +283,55 @@ class SemanticRouter:
             ForkedProcess: the router was opened before this process was forked.
             RuntimeError: the router is closed.
         """
-        snapshot = self._runtime.ready or await self._runtime.open()
+        runtime = self._runtime
+        if runtime.ready is None:
+            await runtime.open()
         if self._turns.taken:
             async with self._admitted():
                 await self._turns.wait()
-        began = perf_counter_ns()
+        snapshot, evidence = runtime.current, runtime.evidence
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
-        context = snapshot.context_of(asked)
+        context = context_of(snapshot.base, asked)
 
-        # Looked up first, so that an identical request is never answered by a neighbour.
-        own = self.exact.get(asked.text, context)
-        if own is not None:
-            hit = _EXACT_HIT.copy_with(microseconds=(perf_counter_ns() - began) / 1000)
-            return self._noted(
-                asked,
-                context,
-                self._replay(own, snapshot, Stage.EXACT, (_IDENTICAL, hit, *_NOT_NEEDED)),
-            )
-        exact = _EXACT_MISS.copy_with(microseconds=_microseconds(began))
-        fuzzy = _FUZZY_LEFT_OUT
-        if use_semantic_cache:
-            began = perf_counter_ns()
-            recall = self.fuzzy.find(asked.text, context)
-            fuzzy = recall.trace(_microseconds(began))
-            # Another process may have learnt it over other skills than this one has.
-            if recall.result is not None and not snapshot.offers(recall.result):
-                fuzzy = fuzzy.copy_with(outcome=Outcome.DECLINED, reason=_UNKNOWN_SKILLS)
-            elif recall.result is not None:
-                if recall.is_own:  # kept from an earlier run: from now on it is an exact hit
-                    self.exact.set(asked.text, recall.result, context)
-                trace = (fuzzy, exact, *_NOT_NEEDED)
+        found = await self.cache.find(asked.text, context, similar=use_semantic_cache)
+        refused = None
+        if found.kept is not None:
+            refused = await self._refusal(found, asked, snapshot, evidence)
+            if refused is None:
+                caches = found.trace(wanted_similar=use_semantic_cache)
                 return self._noted(
-                    asked, context, self._replay(recall.result, snapshot, Stage.FUZZY, trace)
+                    asked, context, self._again(found.kept.result, snapshot, found.stage, caches)
                 )
+        caches = found.trace(wanted_similar=use_semantic_cache, refused=refused)
 
         async with self._admitted():
             answer = await self._flights.do(
                 (normalise(asked.text), context, use_semantic_cache, snapshot.catalog.version),
                 lambda: self._decide(
-                    asked, snapshot, context, (fuzzy, exact), teach_fuzzy=use_semantic_cache
+                    asked, snapshot, context, evidence, caches, teach_fuzzy=use_semantic_cache
                 ),
             )
         # Others may have been given the same answer.
         return self._noted(asked, context, answer.copy_with(id=next(self._ids)))
+
+    async def _refusal(
+        self, found: Found, asked: Request, snapshot: Snapshot, evidence: str
+    ) -> str | None:
+        """Why the answer that a cache holds is not given again; None when it is."""
+        kept = found.kept
+        now = state_of(snapshot.catalog.version, evidence)
+        if kept is None or kept.holds_in == now:
+            return None
+        marks = None if kept.basis is None else await self.cache.marks_of(kept.basis.catalog)
+        try:
+            why = await refusal(
+                kept, found.text, snapshot.index, available=asked.available, marks_then=marks
+            )
+        except EncoderError as error:
+            return f"whether it still holds cannot be found out: {error}"
+        if why is None:
+            kept.holds_in = now
+        return why
 
     @asynccontextmanager
     async def _admitted(self) -> AsyncIterator[None]:
@@ -525,7 +535,8 @@ class SemanticRouter:
         asked: Request,
         snapshot: Snapshot,
         context: str,
-        caches: tuple[StageTrace, StageTrace],
+        evidence: str,
+        caches: tuple[StageTrace, ...],
         *,
         teach_fuzzy: bool,
     ) -> RoutingResult:
@@ -539,14 +550,28 @@ class SemanticRouter:
             snapshot.catalog.version, caches, parts.learner, id=next(self._ids)
         )
         result = self._with_memory(asked.text, result)
-        if decided.strong and snapshot is runtime.snapshot:  # else it is learnt too late
-            kept = result.copy_with(trace=())  # ``_replay`` makes a new one
-            self.exact.set(asked.text, kept, context)
-            if teach_fuzzy:
-                await self.fuzzy.learn(asked.text, kept, context)
+        if decided.strong and snapshot is runtime.snapshot:  # else a newer answer may be there
+            voice = Voice.LLM if decided.source == Stage.LLM.value else Voice.ROUTER
+            basis = Basis.of(voice, result.selected_skills, snapshot.catalog, evidence)
+            await self._keep(asked.text, context, result, basis, snapshot, similar=teach_fuzzy)
         if decided.audit is not None:
             runtime.background.run(self._audit(asked, snapshot, context, decided.audit))
         return result
+
+    async def _keep(
+        self,
+        text: str,
+        context: str,
+        result: RoutingResult,
+        basis: Basis,
+        snapshot: Snapshot,
+        *,
+        similar: bool = True,
+    ) -> None:
+        kept = KeptAnswer(result.copy_with(trace=()), basis)  # a hit has a trace of its own
+        await self.cache.keep(text, context, kept, similar=similar)
+        if basis.voice is not Voice.ROUTER:
+            await self.cache.keep_marks(basis.catalog, snapshot.marks)
 
     def _with_memory(self, text: str, result: RoutingResult) -> RoutingResult:
         """The result with the memory layers to read, where no LLM has named any."""
@@ -564,13 +589,7 @@ class SemanticRouter:
 
         agrees = await audit(asked, snapshot, self._runtime.parts, self.settings, judgement)
         if agrees is False:
-            self._forget(asked.text, context)
-
-    def _forget(self, text: str, context: str) -> None:
-        """No cache gives this answer again, in any process that opens the file later."""
-        self.exact.discard(normalise(text), context)
-        self.fuzzy.discard(normalise(text), context)
-        self.fuzzy.flush()
+            await self.cache.forget(asked.text, context)
 
     async def feedback(
         self,
@@ -607,7 +626,7 @@ class SemanticRouter:
             result_id, named, right=right, scope=scope, recent=self._answered
         )
         if right is False or (named is not None and set(named) != set(answer.skills)):
-            self._forget(answer.text, answer.context)
+            await self.cache.forget(answer.text, answer.context)
         if named is not None:
             await self._correct(answer, named)
 
@@ -620,8 +639,8 @@ class SemanticRouter:
             snapshot.catalog.version, (), id=next(self._ids)
         )
         result = self._with_memory(answer.text, result)
-        self.exact.set(answer.text, result, answer.context)
-        await self.fuzzy.learn(answer.text, result, answer.context)
+        basis = Basis.of(Voice.PERSON, skills, snapshot.catalog)
+        await self._keep(answer.text, answer.context, result, basis, snapshot)
 
     async def learned(self) -> None:
         """Wait until the local model is of all the evidence there is. Routing needs no such wait:
@@ -658,21 +677,44 @@ class SemanticRouter:
         self._answered.append((given, asked, context))
         return result
 
-    def _replay(
+    def _again(
         self,
         kept: RoutingResult,
         snapshot: Snapshot,
         stage: Stage,
-        trace: tuple[StageTrace, ...],
+        caches: tuple[StageTrace, ...],
     ) -> RoutingResult:
-        """An earlier answer, given again; no change of the catalog since has made it wrong."""
+        """An earlier answer, given again because it still holds."""
         return kept.copy_with(
             stage=stage,
             from_cache=True,
             catalog_version=snapshot.catalog.version,
-            trace=trace,
+            trace=(*caches, *_NOT_NEEDED),
             id=next(self._ids),
         )
+
+    @property
+    def exact(self) -> ExactCache[KeptAnswer]:
+        """The exact cache of this machine.
+
+        Raises:
+            ConfigurationError: answers are kept elsewhere.
+        """
+        return self._local_answers().exact
+
+    @property
+    def fuzzy(self) -> FuzzyCache:
+        """The fuzzy cache of this machine.
+
+        Raises:
+            ConfigurationError: answers are kept elsewhere.
+        """
+        return self._local_answers().fuzzy
+
+    def _local_answers(self) -> LocalAnswers:
+        if not isinstance(self.cache, LocalAnswers):
+            raise ConfigurationError("cache: this router keeps its answers elsewhere")
+        return self.cache
 
 
 def _with_paths(sources: Sequence[SkillSource | Path | str]) -> list[SkillSource | Path]:
@@ -704,19 +746,6 @@ def _ids() -> Iterator[str]:
         yield from (drawn[start : start + 24] for start in range(0, len(drawn), 24))
 
 
-def _microseconds(since: int) -> float:
-    return (perf_counter_ns() - since) / 1000
-
-
-_IDENTICAL: Final = StageTrace(
-    Stage.FUZZY, Outcome.SKIPPED, "the exact cache holds this very request"
-)
-_FUZZY_LEFT_OUT: Final = StageTrace(
-    Stage.FUZZY, Outcome.SKIPPED, "the caller left the fuzzy cache out"
-)
-_UNKNOWN_SKILLS: Final = "the answer to a close request names unknown skills"
-_EXACT_HIT: Final = StageTrace(Stage.EXACT, Outcome.ANSWERED, "an identical request")
-_EXACT_MISS: Final = StageTrace(Stage.EXACT, Outcome.DECLINED, "no identical request is stored")
 _NOT_NEEDED: Final = (
     StageTrace(Stage.LLM, Outcome.SKIPPED, "a cache answered"),
     StageTrace(Stage.VECTOR, Outcome.SKIPPED, "a cache answered"),

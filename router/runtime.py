@@ -1,8 +1,7 @@
 """What a router runs on while it is open: the snapshot, and how it follows the disk.
 
-Opening puts the parts together and mends the caches for what changed while no router ran. From then
-on each change of the catalog goes through ``_apply``, the one place where the snapshot is
-exchanged, together with what the caches hold. Readers take ``snapshot`` once and never wait.
+Opening puts the parts together. From then on each change of the catalog goes through ``_apply``,
+the one place where the snapshot is exchanged. Readers take ``snapshot`` once and never wait.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from router.errors import ForkedProcess
 from router.flight import Background, in_thread
-from router.stages.exact import ExactCache
-from router.stages.fuzzy import FuzzyCache
 
 if TYPE_CHECKING:
     from router.components import Components, Snapshot
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
     from router.skills.manager import SkillManager
     from router.skills.observers import CatalogObserver
     from router.skills.sources import SkillSource
-    from router.stages.invalidation import SkillChanges
+    from router.stages.answers import AnswerCache
 
 SETTLE_SECONDS: Final = 5.0
 """Without a change, before what changes left for later is done: their vectors written, and the
@@ -52,8 +49,7 @@ class Runtime:
     def __init__(
         self,
         settings: Settings,
-        exact: ExactCache,
-        fuzzy: FuzzyCache,
+        cache: AnswerCache,
         *,
         sources: Sequence[SkillSource | Path] | None,
         encoder: Encoder | None,
@@ -65,8 +61,7 @@ class Runtime:
         self.snapshot: Snapshot | None = None
         self.closed = False
         self._settings = settings
-        self._exact = exact
-        self._fuzzy = fuzzy
+        self._cache = cache
         self._sources = sources
         self._encoder = encoder
         self._models = models
@@ -101,6 +96,16 @@ class Runtime:
             RuntimeError: the router is not open.
         """
         return _opened(self._parts)
+
+    @property
+    def evidence(self) -> str:
+        """What decides beside the catalog where no LLM is asked: the latent space and what has been
+        learnt. Empty where an LLM decides."""
+        parts = self.parts
+        if parts.llm.has_models:
+            return ""
+        learnt = "" if parts.learner is None else parts.learner.evidence
+        return self.current.space + learnt
 
     @property
     def manager(self) -> SkillManager:
@@ -153,7 +158,7 @@ class Runtime:
         if self._parts is None:
             await in_thread(build, executor=self._builder)
         parts, first = self.parts, _opened(self._first)
-        await self._mend_caches(parts, first)
+        await self._cache.open()
         if parts.learner is not None:
             await parts.learner.begin(first.catalog)
         self._manager = SkillManager(
@@ -165,46 +170,17 @@ class Runtime:
         )
         return first
 
-    async def _mend_caches(self, parts: Components, snapshot: Snapshot) -> None:
-        """Drop what the changes since the last run made wrong; without a record, everything."""
-        from router.stages.invalidation import CachedAnswers, outdated
-
-        cached = CachedAnswers(self._exact, self._fuzzy, snapshot.base)
-        answers = cached.all()
-        changes = parts.record.changes_to(snapshot.catalog)
-        wrong = set(answers)
-        if changes is not None:
-            wrong = await outdated(answers, snapshot.index, changes)
-        if cached.discard(wrong):
-            parts.record.write(snapshot.catalog)
-
     async def _apply(self, change: CatalogChange) -> None:
         """Build the next snapshot aside, and put it in place."""
-        from router.stages.invalidation import SkillChanges
-
         async with self._exchanging:
             before = self.current
             after = await in_thread(lambda: before.updated(change.after), executor=self._builder)
-            await self._exchange(after, SkillChanges.between(before.catalog, change.after))
+            self.snapshot = after
+            if self.parts.learner is not None:
+                self.parts.learner.catalog_changed(after.catalog)
         self._unsettled = True
         if self._settling is None or self._settling.done():
             self._settling = asyncio.create_task(self._settle(), name="index-settler")
-
-    async def _exchange(self, after: Snapshot, changes: SkillChanges) -> None:
-        """Exchange the snapshot together with what the caches hold."""
-        from router.stages.invalidation import CachedAnswers, outdated
-
-        cached = CachedAnswers(self._exact, self._fuzzy, after.base)
-        answers = cached.all()
-        wrong = await outdated(answers, after.index, changes)
-        # Nothing below waits, so no request sees a half of it. What was learnt since ``answers``
-        # was learnt on the old snapshot.
-        gone = cached.discard(wrong | cached.learnt_since(answers))
-        self.snapshot = after
-        if self.parts.learner is not None:
-            self.parts.learner.catalog_changed(after.catalog)
-        if gone:
-            self.parts.record.write(after.catalog)
 
     async def _settle(self) -> None:
         """Do once it is quiet what changes have left for later."""
@@ -223,13 +199,9 @@ class Runtime:
 
     async def _fit(self) -> None:
         """Put in place the index that is made from nothing, unless it is there."""
-        from router.stages.invalidation import SkillChanges
-
         before = self.current
-        if folded := before.index.folded:
-            after = await in_thread(before.settled, executor=self._builder)
-            # What these skills win was found before in the space that they were folded into.
-            await self._exchange(after, SkillChanges(added=folded, changed=(), removed=()))
+        if before.index.folded:
+            self.snapshot = await in_thread(before.settled, executor=self._builder)
 
     async def aclose(self, *, after: Callable[[], Awaitable[None]]) -> None:
         """Refuse to open from now on, wait for ``after``, and close everything; again is fine.
@@ -254,7 +226,7 @@ class Runtime:
                 await parts.catalogues.aclose()
                 await parts.llm.aclose()
             self._builder.shutdown()
-            self._fuzzy.close()
+            await self._cache.aclose()
 
 
 def _opened(part: T | None) -> T:

@@ -70,12 +70,12 @@ def router_over(
     """A router over one folder of skills, not open yet."""
     settings = settings_for(state, server, llm=llm, **more)
     return SemanticRouter(
-        settings, roots=[skills], models=models, encoder=encoder or _bundled_encoder()
+        settings, roots=[skills], models=models, encoder=encoder or bundled_encoder()
     )
 
 
 @cache
-def _bundled_encoder() -> WordLlamaEncoder:
+def bundled_encoder() -> WordLlamaEncoder:
     """Loaded once: that is a third of the time that opening a router takes."""
     return WordLlamaEncoder()
 

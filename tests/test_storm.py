@@ -21,7 +21,7 @@ from typing import Final
 
 import numpy as np
 import pytest
-from cascade import SHIPPED, WAIT_SECONDS, router_over, write_skill
+from cascade import SHIPPED, WAIT_SECONDS, router_over, summary, write_skill
 from numpy.typing import NDArray
 
 from router import RoutingResult, SemanticRouter
@@ -29,7 +29,6 @@ from router.retrieval.encoders import WordLlamaEncoder
 from router.retrieval.index import SkillIndex
 from router.skills.catalog import Catalog, load_catalog
 from router.skills.changes import CatalogChange
-from router.stages.invalidation import CachedAnswers
 
 SWITCHES: Final = int(os.environ.get("ROUTER_STORM", "3"))
 BENCH_DATA: Final = os.environ.get("ROUTER_BENCH_DATA") if "ROUTER_STORM" in os.environ else None
@@ -192,8 +191,8 @@ def vectors(index: SkillIndex) -> dict[str, NDArray[np.float32]]:
 
 
 async def assert_like_new(router: SemanticRouter, skills: Path, state: Path) -> None:
-    """Catalog, lexical index, vectors and rankings are those of a router that begins now, and no
-    cached answer names what is not there."""
+    """Catalog, lexical index, vectors and rankings are those of a router that begins now, and the
+    answers are, cached or not."""
     async with router_over(skills, state) as fresh:
         ours, theirs = router._runtime.current, fresh._runtime.current
         assert ours.catalog.version == theirs.catalog.version == load_catalog([skills]).version
@@ -216,19 +215,8 @@ async def assert_like_new(router: SemanticRouter, skills: Path, state: Path) -> 
                 [m.score for m in other.matches], abs=1e-4
             )
 
-    offered = {skill.name for skill in ours.catalog.routable}
-    for result in CachedAnswers(router.exact, router.fuzzy, ours.base).all().values():
-        assert {*result.selected_skills, *result.suggested_skills} <= offered
-
-
-def assert_learnt_from_the_same_skills(router: SemanticRouter, snapshots: Snapshots) -> None:
-    """What a cached answer chose is what it was when the answer was given."""
-    now = router.catalog.skills
-    base = router._runtime.current.base
-    for result in CachedAnswers(router.exact, router.fuzzy, base).all().values():
-        then = snapshots.by_version[result.catalog_version].skills
-        for name in result.selected_skills:
-            assert now[name].digest == then[name].digest
+        for request in requests:
+            assert summary(await router.route(request)) == summary(await fresh.route(request))
 
 
 async def test_every_route_is_of_one_snapshot_and_afterwards_all_is_as_if_new(
@@ -265,7 +253,6 @@ async def test_every_route_is_of_one_snapshot_and_afterwards_all_is_as_if_new(
         for version, names in seen.items():
             assert names <= snapshots.by_version[version].skills.keys()
         await assert_like_new(router, branches.skills, tmp_path / "fresh")
-        assert_learnt_from_the_same_skills(router, snapshots)
         assert len(router.exact) > 0
 
 

@@ -64,10 +64,11 @@ def _routes(number: int) -> str:
 
 @contextmanager
 def _fuzzy_cache(settings: Settings) -> Iterator[FuzzyCache]:
-    """The cache as a router with these settings opens it."""
-    from router.router import SemanticRouter
+    """The cache of a router with these settings."""
+    from router.stages.answers import LocalAnswers
 
-    cache = SemanticRouter(settings).fuzzy
+    cache = LocalAnswers.configured(settings).fuzzy
+    cache.open()
     try:
         for trouble in cache.diagnostics:
             output.warn(trouble)

@@ -47,7 +47,7 @@ def watch_skills(
     no_llm: NoLLM = False,
     as_json: AsJson = False,
 ) -> None:
-    """Follow the skills on disk: what changed, what it did to the index and the caches, and how a
+    """Follow the skills on disk: what changed, what it did to the index, and how a
     standing request would be routed now. Ends with Ctrl-C. With --json, one object a line."""
     asyncio.run(_watch(folders, request, no_llm=no_llm, as_json=as_json))
 
@@ -69,12 +69,10 @@ async def _watch(
             _tell(await _standing(router, request), as_json=as_json)
         ready_to_serve()
         while True:
-            cached = len(router.fuzzy) + len(router.exact)
             change = await changes.arrived.get()
-            dropped = cached - len(router.fuzzy) - len(router.exact)
             index = (await router.open()).index
             encoded = index.encoded if change.added or change.changed else 0
-            _tell(_row(change, encoded=encoded, dropped=dropped), as_json=as_json)
+            _tell(_row(change, encoded=encoded), as_json=as_json)
             if request is not None:
                 _tell(await _standing(router, request), as_json=as_json)
 
@@ -88,7 +86,7 @@ def _start(router: SemanticRouter, manager: SkillManager) -> dict[str, Any]:
     }
 
 
-def _row(change: CatalogChange, *, encoded: int, dropped: int) -> dict[str, Any]:
+def _row(change: CatalogChange, *, encoded: int) -> dict[str, Any]:
     return {
         "event": "changed",
         "added": list(change.added),
@@ -101,7 +99,6 @@ def _row(change: CatalogChange, *, encoded: int, dropped: int) -> dict[str, Any]
         "warnings": [str(found) for found in _warnings(change)],
         "skills": len(change.after.skills),
         "encoded": encoded,
-        "cached answers dropped": dropped,
     }
 
 

@@ -281,6 +281,13 @@ class Learner:
             outcomes=model.coverage.pairs,
         )
 
+    @property
+    def evidence(self) -> str:
+        """Digest of the examples that the serving model was fitted on; empty while there is none
+        that could answer without an LLM."""
+        model = self.trainer.model
+        return "" if model is None or model.coverage is None else model.evidence
+
     def others(self) -> list[str]:
         """The skills that the examples of the model do not wholly cover."""
         covered = {} if self.trainer.model is None else self.trainer.model.examples_of

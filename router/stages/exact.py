@@ -22,12 +22,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from cachetools import LRUCache
 
-from router.result import RoutingResult
 from router.text import normalise
+
+T = TypeVar("T")
 
 _MAX_SPELLINGS: Final = 8
 """Spellings an entry is filed under; further ones are normalised every time."""
@@ -45,14 +46,14 @@ class ExactStats:
 
 
 @dataclass(slots=True, eq=False)
-class _Entry:
+class _Entry(Generic[T]):
     key: tuple[str, str]
     expires_at: float
-    result: RoutingResult
+    answer: T
     spellings: list[str] = field(default_factory=list)
 
 
-class ExactCache:
+class ExactCache(Generic[T]):
     """Answers by normalised text and context, least recently used out first, with a time to live.
 
     Args:
@@ -72,17 +73,16 @@ class ExactCache:
         self._ttl_seconds = ttl_seconds
         self._clock = clock
         self._lock = threading.Lock()
-        self._entries: LRUCache[tuple[str, str], _Entry] = LRUCache(max_entries)
-        self._by_spelling: dict[str, dict[str, _Entry]] = {}
-        self._used: deque[_Entry] = deque(maxlen=8 * max_entries)
+        self._entries: LRUCache[tuple[str, str], _Entry[T]] = LRUCache(max_entries)
+        self._by_spelling: dict[str, dict[str, _Entry[T]]] = {}
+        self._used: deque[_Entry[T]] = deque(maxlen=8 * max_entries)
         self._note_use = self._used.append
         self._hits = self._misses = self._evictions = self._expirations = 0
 
-    def get(self, request: str, context: str = "") -> RoutingResult | None:
+    def get(self, request: str, context: str = "") -> T | None:
         """The live answer to this request in this context, or None. O(1).
 
-        The stored object itself is handed out: a ``RoutingResult`` is deeply immutable, so it is as
-        good as a copy.
+        The stored object itself is handed out.
         """
         try:
             entry = self._by_spelling[context][request]
@@ -96,12 +96,12 @@ class ExactCache:
             return None
         self._note_use(entry)
         self._hits += 1
-        return entry.result
+        return entry.answer
 
-    def set(self, request: str, result: RoutingResult, context: str = "") -> None:
+    def set(self, request: str, answer: T, context: str = "") -> None:
         """Store the answer; it replaces an earlier one to the same request and context. O(1)."""
         key = (normalise(request), context)
-        entry = _Entry(key, self._clock() + self._ttl_seconds, result)
+        entry = _Entry(key, self._clock() + self._ttl_seconds, answer)
         with self._lock:
             self._settle_uses()
             if (old := self._entries.pop(key, None)) is not None:
@@ -111,15 +111,6 @@ class ExactCache:
                 self._evictions += 1
             self._entries[key] = entry
             self._file(entry, request)
-
-    def answers(self, context: str) -> list[tuple[str, str, RoutingResult]]:
-        """Every answer whose context begins so, with its normalised request and its context."""
-        with self._lock:
-            return [
-                (*entry.key, entry.result)
-                for entry in self._entries.values()
-                if entry.key[1].startswith(context)
-            ]
 
     def discard(self, request: str, context: str) -> None:
         """Drop one answer."""
@@ -144,7 +135,7 @@ class ExactCache:
             len(self._entries), self._hits, self._misses, self._evictions, self._expirations
         )
 
-    def _find_new_spelling(self, request: str, context: str) -> _Entry | None:
+    def _find_new_spelling(self, request: str, context: str) -> _Entry[T] | None:
         with self._lock:
             entry = self._entries.get((normalise(request), context))
             if entry is None:
@@ -153,7 +144,7 @@ class ExactCache:
                 self._file(entry, request)
             return entry
 
-    def _expire(self, entry: _Entry) -> None:
+    def _expire(self, entry: _Entry[T]) -> None:
         with self._lock:
             self._misses += 1
             if self._entries.get(entry.key) is entry:  # not if it was just replaced
@@ -166,12 +157,12 @@ class ExactCache:
         while self._used:
             self._entries.get(self._used.popleft().key)
 
-    def _file(self, entry: _Entry, request: str) -> None:
+    def _file(self, entry: _Entry[T], request: str) -> None:
         if len(entry.spellings) < _MAX_SPELLINGS:
             entry.spellings.append(request)
             self._by_spelling.setdefault(entry.key[1], {})[request] = entry
 
-    def _unfile(self, entry: _Entry) -> None:
+    def _unfile(self, entry: _Entry[T]) -> None:
         context = entry.key[1]
         spellings = self._by_spelling[context]
         for spelling in entry.spellings:

@@ -31,11 +31,14 @@ from router.result import Evidence, EvidenceValue, Outcome, RoutingResult, Stage
 from router.stages.fuzzy_index import Entry, Index
 from router.stages.fuzzy_store import Store
 from router.stages.gate import Signature, judge, signature
+from router.stages.validation import Basis, KeptAnswer
 from router.text import normalise
 
 _MAX_COMPARED: Final = 64
 _MAX_EXPLAINED: Final = 1000
 """Characters; to compare longer texts would take longer than the explanation is worth."""
+_MAX_CATALOGS: Final = 64
+"""Catalogs whose marks are held in memory."""
 _SYNC_SECONDS: Final = 1.0
 """How often a look-up checks for the work of other processes."""
 CLOCK_ERROR_SECONDS: Final = 3600.0
@@ -58,7 +61,7 @@ class Recall:
     """What the cache found for one request.
 
     Attributes:
-        result: the stored answer; None on a miss.
+        kept: the stored answer, with what it rests on; None on a miss.
         matched: the normalised request that the answer was learned for, or on a miss the most
             similar one of those looked at that the gate kept back; None if there is none.
         similarity: of ``matched``, in [0, 1].
@@ -68,13 +71,18 @@ class Recall:
         is_own: whether the answer is to this very request, and not to a similar one.
     """
 
-    result: RoutingResult | None = None
+    kept: KeptAnswer | None = None
     matched: str | None = None
     similarity: float = 0.0
     age_seconds: float = 0.0
     compared: int = 0
     blocked: str | None = None
     is_own: bool = False
+
+    @property
+    def result(self) -> RoutingResult | None:
+        """The stored answer; None on a miss."""
+        return None if self.kept is None else self.kept.result
 
     def trace(self, microseconds: float) -> StageTrace:
         """The stage's entry for the result."""
@@ -140,14 +148,36 @@ class FuzzyCache:
         self.diagnostics: list[str] = []
         """What went wrong with the file, in sentences."""
         self._store = Store(path, self.diagnostics)
-        self._sync(clock())
+        self._marks: dict[str, bytes] = {}  # of catalogs, where there is no file
+        self._opened = False
+        self._synced_at = 0.0
+
+    def open(self) -> None:
+        """Open the file and read what is in it; the first use does it otherwise. Waits for another
+        process that opens it, up to ten seconds."""
+        with self._lock:
+            self._open()
+
+    def _open(self) -> None:
+        if not self._opened:
+            self._opened = True
+            self._store.open()
+            self._sync(self._clock())
 
     async def recall(self, request: str, context: str = "") -> RoutingResult | None:
         """The answer that ``find`` finds."""
         return self.find(request, context).result
 
-    async def learn(self, request: str, result: RoutingResult, context: str = "") -> None:
-        """Store the answer; it replaces an earlier one to the same request and context.
+    async def learn(
+        self,
+        request: str,
+        result: RoutingResult,
+        context: str = "",
+        *,
+        basis: Basis | None = None,
+    ) -> None:
+        """Store the answer, with what it rests on; it replaces an earlier one to the same request
+        and context.
 
         When this returns, the entry is in the file and survives the end of the process. The write
         is a WAL commit without fsync, some tens of microseconds, so it runs in the event loop; it
@@ -155,15 +185,17 @@ class FuzzyCache:
         """
         text = normalise(request)
         with self._lock:
+            self._open()
             now = self._clock()
             self._sync(now)
             if (old := self._own.get((text, context))) is not None:
                 self._drop(old)
             self._make_room(self._max_entries - 1)
-            row_id = self._store.add(text, context, now, result)
+            kept = KeptAnswer(result, basis)
+            row_id = self._store.add(text, context, now, kept)
             entry_id = next(self._memory_ids) if row_id is None else row_id
             items = signature(text)
-            self._add(Entry(entry_id, text, context, items.core, now, result), items)
+            self._add(Entry(entry_id, text, context, items.core, now, kept), items)
 
     def find(self, request: str, context: str = "") -> Recall:
         """Look for an answer, and say what it rests on or what came nearest.
@@ -172,26 +204,31 @@ class FuzzyCache:
         """
         text = normalise(request)
         with self._lock:
+            self._open()
             now = self._clock()
             if abs(now - self._synced_at) >= _SYNC_SECONDS:
                 self._sync(now)
             own = self._own.get((text, context))
-            if own is not None and (result := self._answer(own, now)) is not None:
-                return Recall(result, text, 1.0, now - own.learned, 1, is_own=True)
+            if own is not None and (kept := self._answer(own, now)) is not None:
+                return Recall(kept, text, 1.0, now - own.learned, 1, is_own=True)
             return self._find_similar(signature(text), context, now)
 
-    def answers(self, context: str) -> list[tuple[str, str, RoutingResult]]:
-        """Every answer whose context begins so, with its normalised request and its context."""
+    def keep_marks(self, catalog_version: str, marks: bytes) -> None:
+        """Keep the marks of a catalog that answers were decided over (``validation``)."""
         with self._lock:
-            self._sync(self._clock())
-            found = []
-            for entry in list(self._entries.values()):
-                if entry.context.startswith(context):
-                    if entry.result is None:
-                        entry.result = self._store.result(entry.id)
-                    if entry.result is not None:
-                        found.append((entry.text, entry.context, entry.result))
-            return found
+            self._open()
+            if catalog_version not in self._marks:
+                if len(self._marks) >= _MAX_CATALOGS:
+                    del self._marks[next(iter(self._marks))]
+                self._marks[catalog_version] = marks
+                self._store.keep_marks(catalog_version, marks)
+
+    def marks_of(self, catalog_version: str) -> bytes | None:
+        """The marks of a catalog; None when they are not known."""
+        with self._lock:
+            self._open()
+            marks = self._marks.get(catalog_version)
+            return self._store.marks_of(catalog_version) if marks is None else marks
 
     def discard(self, request: str, context: str) -> None:
         """Drop one answer; written down with the next ``learn``, ``flush`` or ``close``."""
@@ -211,6 +248,7 @@ class FuzzyCache:
             self._entries.clear()
             self._own.clear()
             self._index = Index()
+            self._open()
             self._store.clear()
 
     def close(self) -> None:
@@ -220,6 +258,7 @@ class FuzzyCache:
 
     def __len__(self) -> int:
         """Entries held, expired ones that nobody asked for included."""
+        self.open()
         return len(self._entries)
 
     @property
@@ -238,8 +277,8 @@ class FuzzyCache:
                 passing.append((similarity, entry))
         passing.sort(key=lambda match: match[0], reverse=True)
         for similarity, entry in passing:
-            if (result := self._answer(entry, now)) is not None:
-                return Recall(result, entry.text, similarity, now - entry.learned, compared)
+            if (kept := self._answer(entry, now)) is not None:
+                return Recall(kept, entry.text, similarity, now - entry.learned, compared)
         self._misses += 1
         return self._explain_miss(wanted, context, now, compared)
 
@@ -261,22 +300,22 @@ class FuzzyCache:
         age = max(0.0, now - entry.learned)
         return Recall(None, entry.text, similarity, age, compared, blocked)
 
-    def _answer(self, entry: Entry, now: float) -> RoutingResult | None:
+    def _answer(self, entry: Entry, now: float) -> KeptAnswer | None:
         """The entry's answer, if it is still good; else the entry is dropped."""
         entry.learned = min(entry.learned, now)
         if now - entry.learned >= self._ttl_seconds:
             self._expirations += 1
             self._drop(entry)
             return None
-        if entry.result is None:
-            entry.result = self._store.result(entry.id)
-        if entry.result is None:
+        if entry.kept is None:
+            entry.kept = self._store.answer(entry.id)
+        if entry.kept is None:
             self._drop(entry)
             return None
         self._entries.move_to_end(entry.id)
         self._store.note_use(entry.id)
         self._hits += 1
-        return entry.result
+        return entry.kept
 
     def _add(self, entry: Entry, items: Signature) -> None:
         self._entries[entry.id] = entry

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from router.result import RoutingResult
 from router.stages.gate import Signature
 from router.stages.typos import is_typo, may_be_misspelt
+from router.stages.validation import KeptAnswer
 
 _MAX_RESPELLINGS: Final = 16
 _RECENT: Final = 8
@@ -32,7 +32,7 @@ class Entry:
     context: str
     core: str
     learned: float
-    result: RoutingResult | None
+    kept: KeptAnswer | None
     """None: still in the file, read when it is needed."""
     held: bool = True
     """False once the entry was removed; what explains a miss may still know it."""

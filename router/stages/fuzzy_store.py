@@ -16,14 +16,15 @@ from typing import Any, Final, TypeAlias
 from router.database import Schema, opened
 from router.errors import StoreError
 from router.result import RoutingResult
+from router.stages.validation import Basis, KeptAnswer
 
 _log = logging.getLogger(__name__)
 
 _Row: TypeAlias = tuple[int, str, str, float]
 """id, normalised text, context, time learned."""
 
-BUSY_SECONDS: Final = 0.25
-"""How long a call waits for another writer at most."""
+BUSY_SECONDS: Final = 0.05
+"""How long a call waits for another writer at most: it may wait on the event loop."""
 _SCHEMA: Final = Schema(
     (
         """
@@ -38,11 +39,18 @@ CREATE TABLE entries (
 );
 CREATE INDEX entries_by_use ON entries (used);
 """,
+        # Earlier answers do not say what they rest on, so they can never be given again.
+        """
+DELETE FROM entries;
+ALTER TABLE entries ADD COLUMN catalog TEXT;
+ALTER TABLE entries ADD COLUMN basis TEXT;
+CREATE TABLE catalogs (version TEXT PRIMARY KEY, marks BLOB NOT NULL) WITHOUT ROWID;
+""",
     )
 )
 _INSERT: Final = """
-INSERT OR REPLACE INTO entries (text, context, learned, used, result)
-VALUES (?, ?, ?, (SELECT coalesce(max(used), 0) + 1 FROM entries), ?)
+INSERT OR REPLACE INTO entries (text, context, learned, used, result, catalog, basis)
+VALUES (?, ?, ?, (SELECT coalesce(max(used), 0) + 1 FROM entries), ?, ?, ?)
 """
 _TOUCH: Final = """
 UPDATE entries SET used = (SELECT coalesce(max(used), 0) + 1 FROM entries) WHERE id = ?
@@ -66,6 +74,10 @@ class Store:
         self._seen_version = -1
         self._last_id = 0
         self._db: sqlite3.Connection | None = None
+
+    def open(self) -> None:
+        """Open the file, if there is to be one."""
+        path = self._path
         if path is None:
             return
         # The cache's own lock keeps the threads apart.
@@ -96,12 +108,27 @@ class Store:
                 self.note_removal(row_id)
         return rows
 
-    def result(self, row_id: int) -> RoutingResult | None:
-        """The result of one row; None when it is gone or cannot be read."""
-        for (text,) in self._run("SELECT result FROM entries WHERE id = ?", row_id):
+    def answer(self, row_id: int) -> KeptAnswer | None:
+        """The answer in one row; None when it is gone or cannot be read."""
+        for text, basis in self._run("SELECT result, basis FROM entries WHERE id = ?", row_id):
             if isinstance(text, str | bytes):
                 with suppress(ValueError):
-                    return RoutingResult.from_json(text)
+                    result = RoutingResult.from_json(text)
+                    return KeptAnswer(result, None if basis is None else Basis.from_json(basis))
+        return None
+
+    def keep_marks(self, version: str, marks: bytes) -> None:
+        """Keep the marks of a catalog, and drop those of catalogs that no answer is of."""
+        self._run(
+            "DELETE FROM catalogs WHERE version NOT IN"
+            " (SELECT catalog FROM entries WHERE catalog IS NOT NULL)"
+        )
+        self._run("INSERT OR IGNORE INTO catalogs (version, marks) VALUES (?, ?)", version, marks)
+
+    def marks_of(self, version: str) -> bytes | None:
+        """The marks of a catalog; None when they are not in the file."""
+        for (marks,) in self._run("SELECT marks FROM catalogs WHERE version = ?", version):
+            return marks if isinstance(marks, bytes) else None
         return None
 
     def ids_if_changed(self) -> frozenset[int] | None:
@@ -112,11 +139,15 @@ class Store:
                 return frozenset(row_id for (row_id,) in self._run("SELECT id FROM entries"))
         return None
 
-    def add(self, text: str, context: str, learned: float, result: RoutingResult) -> int | None:
+    def add(self, text: str, context: str, learned: float, kept: KeptAnswer) -> int | None:
         """Write one entry and all that was noted; the entry's id, None when it was not written."""
         if self._db is None:
             return None
-        row = (text, context, learned, result.to_json())
+        basis = kept.basis
+        row = (
+            *(text, context, learned, kept.result.to_json()),
+            *((None, None) if basis is None else (basis.catalog, basis.to_json())),
+        )
         try:
             with self._db:
                 self._begin(self._db)
@@ -141,6 +172,7 @@ class Store:
         self._used.clear()
         self._removed.clear()
         self._run("DELETE FROM entries")
+        self._run("DELETE FROM catalogs")
 
     def flush(self) -> bool:
         """Write what was noted; whether the file, if there is to be one, holds nothing else now."""

@@ -7,18 +7,19 @@ from cached import Clock, answer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from router.result import RoutingResult
 from router.stages.exact import ExactCache, ExactStats
 from router.text import normalise
 
 
 def test_what_was_set_is_got() -> None:
-    cache = ExactCache()
+    cache: ExactCache[RoutingResult] = ExactCache()
     cache.set("Fix the bug", answer("debugging"))
     assert cache.get("Fix the bug") == answer("debugging")
 
 
 def test_another_spelling_of_the_same_text_gets_the_same_answer() -> None:
-    cache = ExactCache()
+    cache: ExactCache[RoutingResult] = ExactCache()
     cache.set("Fix the bug", answer("debugging"))
     assert cache.get("  fix THE bug. ") == answer("debugging")
 
@@ -28,13 +29,13 @@ def test_an_unknown_request_gets_nothing() -> None:
 
 
 def test_an_answer_never_leaves_its_context() -> None:
-    cache = ExactCache()
+    cache: ExactCache[RoutingResult] = ExactCache()
     cache.set("Fix the bug", answer("debugging"), "one catalog")
     assert cache.get("Fix the bug", "another catalog") is None
 
 
 def test_the_least_recently_used_entry_goes_first() -> None:
-    cache = ExactCache(max_entries=2)
+    cache: ExactCache[RoutingResult] = ExactCache(max_entries=2)
     cache.set("first", answer("1"))
     cache.set("second", answer("2"))
     cache.get("first")
@@ -46,7 +47,7 @@ def test_the_least_recently_used_entry_goes_first() -> None:
 @pytest.mark.parametrize(("age", "alive"), [(59.999, True), (60.0, False)])
 def test_an_entry_lives_just_less_than_its_time(age: float, alive: bool) -> None:
     clock = Clock()
-    cache = ExactCache(ttl_seconds=60, clock=clock)
+    cache: ExactCache[RoutingResult] = ExactCache(ttl_seconds=60, clock=clock)
     cache.set("Fix the bug", answer("debugging"))
     clock.now += age
     assert (cache.get("Fix the bug") is not None) is alive
@@ -54,7 +55,7 @@ def test_an_entry_lives_just_less_than_its_time(age: float, alive: bool) -> None
 
 def test_setting_again_replaces_the_answer_and_starts_its_life_anew() -> None:
     clock = Clock()
-    cache = ExactCache(ttl_seconds=60, clock=clock)
+    cache: ExactCache[RoutingResult] = ExactCache(ttl_seconds=60, clock=clock)
     cache.set("Fix the bug", answer("old"))
     clock.now += 59
     cache.set("fix the BUG", answer("new"))
@@ -64,7 +65,7 @@ def test_setting_again_replaces_the_answer_and_starts_its_life_anew() -> None:
 
 
 def test_clear_drops_everything() -> None:
-    cache = ExactCache()
+    cache: ExactCache[RoutingResult] = ExactCache()
     cache.set("Fix the bug", answer("debugging"))
     cache.clear()
     assert cache.get("Fix the bug") is None
@@ -73,7 +74,7 @@ def test_clear_drops_everything() -> None:
 
 def test_stats_count_what_happened() -> None:
     clock = Clock()
-    cache = ExactCache(max_entries=1, ttl_seconds=60, clock=clock)
+    cache: ExactCache[RoutingResult] = ExactCache(max_entries=1, ttl_seconds=60, clock=clock)
     cache.set("first", answer("1"))
     cache.get("first")
     cache.get("second")
@@ -107,7 +108,7 @@ def test_the_cache_behaves_like_a_plain_list(
     steps: list[tuple[str, str, str]], capacity: int
 ) -> None:
     clock = Clock()
-    cache = ExactCache(max_entries=capacity, ttl_seconds=40, clock=clock)
+    cache: ExactCache[RoutingResult] = ExactCache(max_entries=capacity, ttl_seconds=40, clock=clock)
     model: list[tuple[tuple[str, str], float, str]] = []  # least recently used first
     for number, (step, text, context) in enumerate(steps):
         key = (normalise(text), context)

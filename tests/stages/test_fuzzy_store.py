@@ -235,6 +235,7 @@ async def test_a_file_locked_by_another_process_delays_nothing_but_the_writing(
 ) -> None:
     path = tmp_path / "fuzzy.db"
     cache = FuzzyCache(path=path)
+    cache.open()
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     await cache.learn("fix the bug", answer("debugging"))

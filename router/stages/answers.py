@@ -1,0 +1,184 @@
+"""Where answers are kept: the port, and the cache of one machine.
+
+``AnswerCache`` is all that the router knows of a cache. ``LocalAnswers`` is the one of this
+machine: the exact cache in memory, and the fuzzy cache in memory and in an SQLite file that
+processes share. ``router.stages.conformance`` tests any other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, Self
+
+from router.flight import in_thread
+from router.result import Outcome, Stage, StageTrace
+from router.stages.exact import ExactCache
+from router.stages.fuzzy import FuzzyCache, Recall
+from router.stages.validation import KeptAnswer
+from router.text import normalise
+
+if TYPE_CHECKING:
+    from router.settings import Settings
+
+_NOT_ASKED = "the caller left the fuzzy cache out"
+_IDENTICAL = "the exact cache holds this very request"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a cache has for one request.
+
+    Attributes:
+        kept: the answer; None when there is none.
+        stage: the cache that has it, ``exact`` or ``fuzzy``.
+        text: the request that it was given to.
+        similar: what a look for similar requests gave; None when there was none.
+        microseconds: time spent.
+    """
+
+    kept: KeptAnswer | None
+    stage: Stage = Stage.EXACT
+    text: str = ""
+    similar: Recall | None = None
+    microseconds: float = 0.0
+
+    def trace(self, *, wanted_similar: bool, refused: str | None = None) -> tuple[StageTrace, ...]:
+        """The entries of both stages for the result.
+
+        Args:
+            wanted_similar: whether the caller wanted similar requests to be looked for.
+            refused: why the answer was not given; None when it was, or there is none.
+        """
+        if self.kept is not None and self.stage is Stage.EXACT:
+            fuzzy = StageTrace(Stage.FUZZY, Outcome.SKIPPED, _IDENTICAL)
+            exact = StageTrace(Stage.EXACT, Outcome.ANSWERED, "an identical request")
+            exact = _refused(exact, refused).copy_with(microseconds=self.microseconds)
+            return fuzzy, exact
+        exact = StageTrace(Stage.EXACT, Outcome.DECLINED, "no identical request is stored")
+        if self.similar is None:
+            reason = _NOT_ASKED if not wanted_similar else "there is no fuzzy cache"
+            return StageTrace(Stage.FUZZY, Outcome.SKIPPED, reason), exact
+        return _refused(self.similar.trace(self.microseconds), refused), exact
+
+
+def _refused(entry: StageTrace, why: str | None) -> StageTrace:
+    if why is None:
+        return entry
+    return entry.copy_with(outcome=Outcome.DECLINED, reason=f"not given again: {why}")
+
+
+class AnswerCache(Protocol):
+    """Keeps answers by the text of the request and by its context, and finds them again.
+
+    A cache never raises for trouble of its own: it finds nothing and keeps nothing, and says so in
+    its log. It is shared by the requests of one event loop.
+    """
+
+    async def open(self) -> None:
+        """Open files and connections. Called once, before anything else."""
+
+    async def find(self, text: str, context: str, *, similar: bool) -> Found:
+        """The answer to this request in this context or, where ``similar`` allows it, to one that
+        means the same. The router decides whether it still holds."""
+
+    async def keep(self, text: str, context: str, kept: KeptAnswer, *, similar: bool) -> None:
+        """Keep an answer, in place of an earlier one to the same request and context; unless
+        ``similar`` allows it, for identical requests only."""
+
+    async def forget(self, text: str, context: str) -> None:
+        """Drop the answer to this request in this context, for every process."""
+
+    async def keep_marks(self, catalog_version: str, marks: bytes) -> None:
+        """Keep the marks of a catalog that an answer was decided over, while there is one."""
+
+    async def marks_of(self, catalog_version: str) -> bytes | None:
+        """The marks of a catalog; None when they are not known."""
+
+    async def aclose(self) -> None:
+        """Write down what is left to write, and close everything. Closing twice is fine."""
+
+
+class LocalAnswers:
+    """The answers of this machine; see ``AnswerCache``.
+
+    Attributes:
+        exact: answers to identical requests, in memory.
+        fuzzy: answers to similar ones as well, in memory and in the file.
+    """
+
+    def __init__(
+        self,
+        *,
+        path: Path | None = None,
+        exact_entries: int = 1000,
+        exact_ttl_seconds: float = 7 * 24 * 3600,
+        fuzzy_entries: int = 500,
+        fuzzy_ttl_seconds: float = 7 * 24 * 3600,
+        similarity_threshold: float = 0.75,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """No file is opened yet.
+
+        Args:
+            path: SQLite file of the fuzzy cache; None keeps everything in memory.
+            exact_entries, exact_ttl_seconds: see ``ExactCache``.
+            fuzzy_entries, fuzzy_ttl_seconds, similarity_threshold: see ``FuzzyCache``.
+            clock: seconds since the epoch, for the fuzzy cache.
+        """
+        self.exact: ExactCache[KeptAnswer] = ExactCache(exact_entries, exact_ttl_seconds)
+        self.fuzzy = FuzzyCache(
+            similarity_threshold, fuzzy_ttl_seconds, fuzzy_entries, path=path, clock=clock
+        )
+
+    @classmethod
+    def configured(cls, settings: Settings) -> Self:
+        """The answers where the settings say; see the constructor."""
+        return cls(
+            path=settings.state_dir / "fuzzy.sqlite3",
+            exact_entries=settings.exact.max_entries,
+            exact_ttl_seconds=settings.exact.ttl_seconds,
+            fuzzy_entries=settings.fuzzy.max_entries,
+            fuzzy_ttl_seconds=settings.fuzzy.ttl_seconds,
+            similarity_threshold=settings.fuzzy.similarity_threshold,
+        )
+
+    async def open(self) -> None:
+        await in_thread(self.fuzzy.open)
+
+    async def find(self, text: str, context: str, *, similar: bool) -> Found:
+        began = time.perf_counter()
+        own = self.exact.get(text, context)
+        if own is not None or not similar:
+            return Found(own, Stage.EXACT, text, None, (time.perf_counter() - began) * 1e6)
+        recall = self.fuzzy.find(text, context)
+        if recall.is_own and recall.kept is not None:  # from now on it is an exact hit
+            self.exact.set(text, recall.kept, context)
+        return Found(
+            recall.kept,
+            Stage.FUZZY,
+            recall.matched or text,
+            recall,
+            (time.perf_counter() - began) * 1e6,
+        )
+
+    async def keep(self, text: str, context: str, kept: KeptAnswer, *, similar: bool) -> None:
+        self.exact.set(text, kept, context)
+        if similar:
+            await self.fuzzy.learn(text, kept.result, context, basis=kept.basis)
+
+    async def forget(self, text: str, context: str) -> None:
+        self.exact.discard(normalise(text), context)
+        self.fuzzy.discard(normalise(text), context)
+        await in_thread(self.fuzzy.flush)
+
+    async def keep_marks(self, catalog_version: str, marks: bytes) -> None:
+        self.fuzzy.keep_marks(catalog_version, marks)
+
+    async def marks_of(self, catalog_version: str) -> bytes | None:
+        return self.fuzzy.marks_of(catalog_version)
+
+    async def aclose(self) -> None:
+        await in_thread(self.fuzzy.close)

@@ -1,0 +1,199 @@
+"""Whether a cached answer still holds: looked at when it is read, one answer at a time.
+
+Skills change while answers are kept, in this process, in others that share the cache, and while no
+router runs. So an answer is kept together with what it rests on, and one that was decided over
+another catalog is checked before it is given again:
+
+* What the router decided by itself is decided again. That takes a millisecond or two and gives
+  what a router would say that had never been asked.
+* What a person said holds while the chosen skills are what they were, and every named skill is
+  still offered.
+* For what an LLM said, no skill that was added or changed since may rank above them, either.
+
+What the catalog was when the LLM was asked is known by marks: eight bytes for each skill, digested
+from its name and its content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, Self
+
+from router.request import Request
+from router.result import RoutingResult
+
+if TYPE_CHECKING:
+    from router.retrieval.index import SkillIndex
+    from router.skills.catalog import Catalog
+
+
+class Voice(StrEnum):
+    """Who decided."""
+
+    ROUTER = "router"
+    """Retrieval or examples; the router can do it again at no cost."""
+    LLM = "llm"
+    PERSON = "person"
+    """Feedback on an earlier answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a kept answer rests on.
+
+    Attributes:
+        voice: who decided.
+        catalog: version of the catalog that it was decided over.
+        evidence: digest of what had been learnt, as far as the decision used it; else empty.
+        digests: of the chosen skills, by name.
+    """
+
+    voice: Voice
+    catalog: str
+    evidence: str = ""
+    digests: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(
+        cls, voice: Voice, selected: Sequence[str], catalog: Catalog, evidence: str = ""
+    ) -> Self:
+        """What an answer rests on that has just been decided."""
+        digests = tuple((name, catalog.skills[name].routing_digest) for name in selected)
+        return cls(voice, catalog.version, evidence, digests)
+
+    @property
+    def state(self) -> str:
+        """The catalog and the evidence, in a word: while it is the same, so is the decision."""
+        return state_of(self.catalog, self.evidence)
+
+    def to_json(self) -> str:
+        """One line; ``from_json`` reads it back."""
+        return json.dumps([self.voice, self.catalog, self.evidence, self.digests])
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Raises ValueError when the text is not of ``to_json``."""
+        try:
+            voice, catalog, evidence, digests = json.loads(text)
+            pairs = tuple((str(name), str(digest)) for name, digest in digests)
+            return cls(Voice(voice), str(catalog), str(evidence), pairs)
+        except (TypeError, RecursionError) as error:
+            raise ValueError(f"not what an answer rests on: {error}") from error
+
+
+@dataclass(slots=True)
+class KeptAnswer:
+    """An answer as a cache keeps it.
+
+    Attributes:
+        result: the answer.
+        basis: what it rests on; None says that nothing is known, and it is never given.
+        holds_in: the last ``Basis.state`` in which it was found to hold.
+    """
+
+    result: RoutingResult
+    basis: Basis | None
+    holds_in: str = field(default="")
+
+    def __post_init__(self) -> None:
+        if self.basis is not None and not self.holds_in:
+            self.holds_in = self.basis.state
+
+
+def state_of(catalog_version: str, evidence: str) -> str:
+    """See ``Basis.state``."""
+    return f"{catalog_version}/{evidence}"
+
+
+async def refusal(
+    kept: KeptAnswer,
+    text: str,
+    index: SkillIndex,
+    *,
+    available: Sequence[str] | None,
+    marks_then: bytes | None,
+) -> str | None:
+    """Why an answer that was decided in another state does not hold over the skills of ``index``;
+    None when it does.
+
+    Args:
+        kept: the answer.
+        text: the request that it was given to.
+        index: over the skills as they are now.
+        available: the names that may be chosen; None means every one.
+        marks_then: of the catalog that it was decided over; None when they are not known.
+
+    Raises:
+        EncoderError: the request cannot be encoded.
+    """
+    basis, result = kept.basis, kept.result
+    if basis is None or basis.voice is Voice.ROUTER:
+        return "the skills or the examples have changed since"
+    offered = {skill.name: skill for skill in index.catalog.routable}
+    for name in (*result.selected_skills, *result.suggested_skills):
+        if name not in offered:
+            return f"{name} is not installed"
+    for name, digest in basis.digests:
+        if offered[name].routing_digest != digest:
+            return f"{name} has changed since"
+    if basis.voice is Voice.PERSON or basis.catalog == index.catalog.version:
+        return None
+    if marks_then is None:
+        return "it is not known which skills have changed since"
+    rivals = newer_skills(index.catalog, marks_then)
+    if available is not None:
+        rivals = [name for name in rivals if name in set(available)]
+    if not rivals:
+        return None
+    chosen = result.selected_skills
+    if not chosen:
+        return f"{rivals[0]} is newer than the answer that nothing fits"
+    scores = (await index.scores([text], [*chosen, *rivals]))[0]
+    best = int(scores[len(chosen) :].argmax())
+    if scores[len(chosen) + best] > scores[: len(chosen)].max():
+        return f"{rivals[best]} is newer and ranks above {chosen[0]}"
+    return None
+
+
+MARK_BYTES: Final = 8
+
+
+def marks(catalog: Catalog) -> bytes:
+    """The marks of the skills that are offered, in order of their value."""
+    found = sorted(_mark(skill.name, skill.routing_digest) for skill in catalog.routable)
+    return b"".join(found)
+
+
+def newer_skills(catalog: Catalog, marks_then: bytes) -> list[str]:
+    """The skills offered now that were not there, or were others, in the catalog of the marks."""
+    then = {
+        marks_then[start : start + MARK_BYTES] for start in range(0, len(marks_then), MARK_BYTES)
+    }
+    return [
+        skill.name
+        for skill in catalog.routable
+        if _mark(skill.name, skill.routing_digest) not in then
+    ]
+
+
+def _mark(name: str, digest: str) -> bytes:
+    return hashlib.blake2b(f"{name}\0{digest}".encode(), digest_size=MARK_BYTES).digest()
+
+
+def context_of(base: str, asked: Request) -> str:
+    """``base``, and everything else but the text that changes the answer to a request. Two requests
+    share cached answers only when it is equal."""
+    if asked.is_plain:
+        return base
+    turns = [[turn.role, turn.text] for turn in asked.history]
+    return f"{base}:{digest_of([turns, asked.scope, asked.available])}"
+
+
+def digest_of(value: object) -> str:
+    """32 hex digits that are equal for equal JSON values."""
+    text = json.dumps(value, ensure_ascii=True, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

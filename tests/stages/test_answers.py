@@ -1,0 +1,88 @@
+"""The answers of this machine: what the port asks of every cache, and what the file adds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from router.result import Outcome
+from router.stages.answers import AnswerCache, LocalAnswers
+from router.stages.conformance import AnswerCacheConformance, kept_answer
+
+REQUEST = "squash the last four commits on this branch"
+
+
+class TestInMemory(AnswerCacheConformance):
+    async def make_cache(self) -> AnswerCache:
+        return LocalAnswers()
+
+
+class TestInAFile(AnswerCacheConformance):
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path) -> None:
+        self.path = tmp_path / "answers.sqlite3"
+
+    async def make_cache(self) -> AnswerCache:
+        return LocalAnswers(path=self.path)
+
+
+def test_making_one_opens_nothing(tmp_path: Path) -> None:
+    cache = LocalAnswers(path=tmp_path / "deep" / "answers.sqlite3")
+    assert not (tmp_path / "deep").exists()
+    assert len(cache.exact) == 0
+
+
+async def test_another_process_finds_the_answer_what_it_rests_on_and_the_marks(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "answers.sqlite3"
+    here = LocalAnswers(path=path)
+    await here.open()
+    await here.keep(REQUEST, "c", kept_answer("git"), similar=True)
+    await here.keep_marks("v1", b"marks of v1")
+    await here.aclose()
+    there = LocalAnswers(path=path)
+    await there.open()
+    found = await there.find(REQUEST, "c", similar=True)
+    assert found.kept == kept_answer("git")
+    assert (await there.find(REQUEST, "c", similar=False)).kept is found.kept  # exact from now on
+    assert await there.marks_of("v1") == b"marks of v1"
+    await there.aclose()
+
+
+async def test_marks_of_catalogs_that_no_answer_is_of_are_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "answers.sqlite3"
+    here = LocalAnswers(path=path)
+    for version in ("v1", "v2"):
+        await here.keep(REQUEST, "c", kept_answer("git", catalog=version), similar=True)
+        await here.keep_marks(version, b"marks of " + version.encode())
+    await here.aclose()
+    there = LocalAnswers(path=path)
+    assert await there.marks_of("v1") is None
+    assert await there.marks_of("v2") == b"marks of v2"
+    await there.aclose()
+
+
+async def test_the_trace_says_which_cache_answered_and_why_one_did_not() -> None:
+    cache = LocalAnswers()
+    await cache.keep(REQUEST, "c", kept_answer("git"), similar=True)
+    exact = await cache.find(REQUEST, "c", similar=True)
+    fuzzy = await cache.find(f"please {REQUEST}", "c", similar=True)
+    nothing = await cache.find("write an email", "c", similar=True)
+    left_out = await cache.find("write an email", "c", similar=False)
+    found = [
+        [entry.outcome for entry in lookup.trace(wanted_similar=wanted)]
+        for lookup, wanted in ((exact, True), (fuzzy, True), (nothing, True), (left_out, False))
+    ]
+    assert found == [
+        [Outcome.SKIPPED, Outcome.ANSWERED],
+        [Outcome.ANSWERED, Outcome.DECLINED],
+        [Outcome.DECLINED, Outcome.DECLINED],
+        [Outcome.SKIPPED, Outcome.DECLINED],
+    ]
+    refused = exact.trace(wanted_similar=True, refused="git has changed since")[1]
+    assert (refused.outcome, refused.reason) == (
+        Outcome.DECLINED,
+        "not given again: git has changed since",
+    )
