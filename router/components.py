@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from router.errors import StoreError
+from router.events import Degraded, Events
 from router.learning.evidence import EvidenceStore, evidence_file
 from router.learning.learner import Learner
 from router.llm.protocol import ChatModel
@@ -103,6 +104,7 @@ def assemble(
     encoder: Encoder | None = None,
     models: Sequence[ChatModel] | None = None,
     progress: Callable[[int, int], None] | None = None,
+    events: Events,
 ) -> tuple[Components, Snapshot]:
     """Read the skills, load the encoder, bring the index up to date: the parts, and the first
     snapshot. Takes seconds.
@@ -124,13 +126,6 @@ def assemble(
         _log.warning("%d more skills or folders are left out: router skills check", more)
     encoder = build_encoder(settings) if encoder is None else encoder
     models = models_from_settings(settings.llm) if models is None else models
-    places = digest_of(
-        [
-            [str(root) for root in registry.roots],
-            *(source.name for source in registry.sources if not source.roots),
-        ]
-    )
-    folder = settings.state_dir / "index" / places
     store = VectorStore.open(
         embeddings_folder(settings),
         identity=encoder.identity,
@@ -159,9 +154,9 @@ def assemble(
     parts = Components(
         registry,
         store,
-        LLMStage(models, settings=settings.llm),
+        LLMStage(models, settings=settings.llm, events=events),
         CatalogueIndex(settings.catalogues, encoder=encoder, state_dir=settings.state_dir),
-        _learner(settings, encoder, has_llm=bool(models)),
+        _learner(settings, encoder, events, has_llm=bool(models)),
         QueryClassifier(encoder=encoder),
     )
     return parts, Snapshot(registry.catalog, index, encoder.identity, base, marks(registry.catalog))
@@ -190,7 +185,9 @@ def _share(store: VectorStore) -> None:
         _log.warning("vectors are not shared yet: %s", error)
 
 
-def _learner(settings: Settings, encoder: Encoder, *, has_llm: bool) -> Learner | None:
+def _learner(
+    settings: Settings, encoder: Encoder, events: Events, *, has_llm: bool
+) -> Learner | None:
     """Answers are worth more than learning: where its file cannot be used, there is none."""
     if not settings.learning.enabled:
         return None
@@ -198,5 +195,6 @@ def _learner(settings: Settings, encoder: Encoder, *, has_llm: bool) -> Learner 
         store = EvidenceStore(evidence_file(settings.state_dir), clock=time.time)
     except StoreError as error:
         _log.error("nothing is learnt: %s", error)
+        events.emit(Degraded("evidence", str(error)))
         return None
-    return Learner(store, settings.learning, encoder, has_llm=has_llm)
+    return Learner(store, settings.learning, encoder, has_llm=has_llm, events=events)

@@ -149,7 +149,7 @@ async def audit(
     Raises:
         EncoderError: the request cannot be encoded.
     """
-    answer = await _ask(asked, snapshot, parts, settings)
+    answer = await _ask(asked, snapshot, parts, settings, purpose="audit")
     if parts.learner is None or answer.choice is None or judgement.local is None:
         return None
     await _teach(parts.learner, asked, answer.choice, Source.AUDIT, judgement, settings)
@@ -157,12 +157,17 @@ async def audit(
 
 
 async def _ask(
-    asked: Request, snapshot: Snapshot, parts: Components, settings: Settings
+    asked: Request,
+    snapshot: Snapshot,
+    parts: Components,
+    settings: Settings,
+    *,
+    purpose: str = "route",
 ) -> LLMAnswer:
     offered = await shortlist(
         asked, snapshot.index, pinned=settings.pinned_skills, limit=settings.llm.max_offered
     )
-    return await parts.llm.choose(asked, offered)
+    return await parts.llm.choose(asked, offered, purpose=purpose)
 
 
 async def _teach(

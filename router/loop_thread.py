@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for the faces that are used without ``await``."""
+"""An event loop in a thread of its own, and the faces over it that are used without ``await``."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from typing import Any, TypeVar
+from functools import update_wrapper
+from types import TracebackType
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from router.errors import ForkedProcess
 
+A = TypeVar("A")
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -98,3 +102,67 @@ def _stop(work: Coroutine[Any, Any, Any]) -> None:
     for task in asyncio.all_tasks():
         if task.get_coro() is work:
             task.cancel()
+
+
+class OnLoop(Generic[A]):
+    """An asynchronous object that is used without ``await``. A subclass derives each method:
+
+    class SyncThing(OnLoop[Thing]):
+        find = waiting(Thing.find)
+    """
+
+    def __init__(self, inner: A, thread: LoopThread) -> None:
+        """``inner`` lives on the loop of ``thread``."""
+        self._inner = inner
+        self._thread = thread
+
+
+def waiting(
+    method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[OnLoop[A], P], T]:
+    """The same method, called without ``await``."""
+
+    def call(face: OnLoop[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return face._thread.wait(method(face._inner, *args, **kwargs))
+
+    update_wrapper(call, method)
+    return call
+
+
+class _Openable(Protocol):
+    async def open(self) -> Any: ...
+
+    async def aclose(self) -> None: ...
+
+
+Opened = TypeVar("Opened", bound=_Openable)
+
+
+class SyncFace(OnLoop[Opened]):
+    """An object with ``open`` and ``aclose``, used without ``await``. It has a thread of its own, and
+    is safe to share between threads."""
+
+    def __init__(self, inner: Opened, name: str) -> None:
+        """``name`` is what errors call it."""
+        super().__init__(inner, LoopThread(name))
+
+    def __enter__(self) -> Self:
+        try:
+            self._thread.wait(self._inner.open())
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Finish what other threads asked, close everything, and end the thread. Closing twice is
+        fine."""
+        self._thread.close(self._inner.aclose)

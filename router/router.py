@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -22,6 +23,7 @@ from router.errors import (
     Overloaded,
     StoreError,
 )
+from router.events import CacheLookup, CacheOutcome, Events, Routed
 from router.flight import SingleFlight, Turns
 from router.memory.model import MAX_QUERY_CHARACTERS
 from router.request import Request, Turn
@@ -60,6 +62,10 @@ class SemanticRouter:
 
         async with SemanticRouter() as router:
             result = await router.route("commit my changes")
+
+    What happens is told to the sinks of ``events`` (``router/events.py``):
+
+        router.events.subscribe(my_sink)
 
     ``SyncSemanticRouter`` is the same for code that has no event loop, or sits inside one that it
     cannot await in.
@@ -108,6 +114,7 @@ class SemanticRouter:
         if enrichment is not None:
             settings = settings.model_copy(update={"enrichment": Path(enrichment).expanduser()})
         self.settings = settings
+        self.events = Events()
         self.cache: AnswerCache = LocalAnswers.configured(settings) if cache is None else cache
         if settings.enrichment_on_save:
             from router.enrichment.on_save import EnrichOnSave
@@ -116,6 +123,7 @@ class SemanticRouter:
         self._runtime = Runtime(
             settings,
             self.cache,
+            self.events,
             sources=roots if sources is None else _with_paths(sources),
             encoder=encoder,
             models=models,
@@ -283,6 +291,7 @@ class SemanticRouter:
             ForkedProcess: the router was opened before this process was forked.
             RuntimeError: the router is closed.
         """
+        began = perf_counter()
         runtime = self._runtime
         if runtime.ready is None:
             await runtime.open()
@@ -297,11 +306,12 @@ class SemanticRouter:
         refused = None
         if found.kept is not None:
             refused = await self._refusal(found, asked, snapshot, evidence)
-            if refused is None:
-                caches = found.trace(wanted_similar=use_semantic_cache)
-                return self._noted(
-                    asked, context, self._again(found.kept.result, snapshot, found.stage, caches)
-                )
+        if self.events.listening:
+            self._tell_of_caches(found, refused)
+        if found.kept is not None and refused is None:
+            caches = found.trace(wanted_similar=use_semantic_cache)
+            again = self._again(found.kept.result, snapshot, found.stage, caches)
+            return self._given(asked, context, again, began)
         caches = found.trace(wanted_similar=use_semantic_cache, refused=refused)
 
         async with self._admitted():
@@ -312,7 +322,22 @@ class SemanticRouter:
                 ),
             )
         # Others may have been given the same answer.
-        return self._noted(asked, context, answer.copy_with(id=next(self._ids)))
+        return self._given(asked, context, answer.copy_with(id=next(self._ids)), began)
+
+    def _tell_of_caches(self, found: Found, refused: str | None) -> None:
+        """The one place where events of the caches are raised."""
+        fuzzy, exact = found.trace(wanted_similar=True, refused=refused)
+        for entry in (exact, fuzzy):
+            if entry.outcome is Outcome.SKIPPED:
+                continue
+            outcome = CacheOutcome.MISS
+            if entry.outcome is Outcome.ANSWERED:
+                outcome = CacheOutcome.HIT
+            elif (
+                refused is not None and entry.stage is found.stage
+            ) or "blocked" in entry.evidence:
+                outcome = CacheOutcome.REFUSED
+            self.events.emit(CacheLookup(entry.stage, outcome, entry.reason))
 
     async def _refusal(
         self, found: Found, asked: Request, snapshot: Snapshot, evidence: str
@@ -668,13 +693,17 @@ class SemanticRouter:
         file = evidence_file(self.settings.state_dir)
         raise StoreError(file, "cannot be opened (the log says why); move it away to begin anew")
 
-    def _noted(self, asked: Request, context: str, result: RoutingResult) -> RoutingResult:
-        """The result, kept in mind for feedback."""
-        given = result
+    def _given(
+        self, asked: Request, context: str, result: RoutingResult, began: float
+    ) -> RoutingResult:
+        """The result, kept in mind for feedback and told to whoever listens."""
+        remembered = result
         if not result.from_cache:  # nobody asks any more what else was considered
             trace = tuple(entry.copy_with(candidates=()) for entry in result.trace)
-            given = result.copy_with(trace=trace)
-        self._answered.append((given, asked, context))
+            remembered = result.copy_with(trace=trace)
+        self._answered.append((remembered, asked, context))
+        if self.events.listening:
+            self.events.emit(Routed(asked.text, asked.scope, result, perf_counter() - began))
         return result
 
     def _again(

@@ -12,9 +12,11 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from router.errors import ForkedProcess
+from router.events import Degraded, Events, Reloaded
 from router.flight import Background, in_thread
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ class Runtime:
         self,
         settings: Settings,
         cache: AnswerCache,
+        events: Events,
         *,
         sources: Sequence[SkillSource | Path] | None,
         encoder: Encoder | None,
@@ -62,6 +65,7 @@ class Runtime:
         self.closed = False
         self._settings = settings
         self._cache = cache
+        self._events = events
         self._sources = sources
         self._encoder = encoder
         self._models = models
@@ -153,6 +157,7 @@ class Runtime:
                 encoder=self._encoder,
                 models=self._models,
                 progress=self._progress,
+                events=self._events,
             )
 
         if self._parts is None:
@@ -173,11 +178,14 @@ class Runtime:
     async def _apply(self, change: CatalogChange) -> None:
         """Build the next snapshot aside, and put it in place."""
         async with self._exchanging:
+            began = perf_counter()
             before = self.current
             after = await in_thread(lambda: before.updated(change.after), executor=self._builder)
             self.snapshot = after
             if self.parts.learner is not None:
                 self.parts.learner.catalog_changed(after.catalog)
+            if self._events.listening:
+                self._events.emit(Reloaded(change, perf_counter() - began))
         self._unsettled = True
         if self._settling is None or self._settling.done():
             self._settling = asyncio.create_task(self._settle(), name="index-settler")
@@ -196,6 +204,7 @@ class Runtime:
             except Exception as error:  # noqa: BLE001 - Chroma has no error type for a full disk.
                 # Routing goes on with what there is; the next change tries again.
                 _log.error("the index is not settled: %s: %s", type(error).__name__, error)
+                self._events.emit(Degraded("index", f"{type(error).__name__}: {error}"))
 
     async def _fit(self) -> None:
         """Put in place the index that is made from nothing, unless it is there."""

@@ -92,6 +92,10 @@ class OpenAISettings(_Section):
     """A model that gives token probabilities; reasoning models give none and take longer."""
     api_key: Annotated[SecretStr | None, Trust.USER] = None
     """None means ``OPENAI_API_KEY``. Set it by environment variable, not in a file."""
+    input_price: Annotated[float | None, Trust.USER] = Field(None, ge=0)
+    """US dollars for a million tokens of prompts; with it and the next, costs are told."""
+    output_price: Annotated[float | None, Trust.USER] = Field(None, ge=0)
+    """US dollars for a million tokens of answers."""
 
 
 class OllamaSettings(_Section):

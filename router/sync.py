@@ -1,29 +1,25 @@
-"""The synchronous face: for scripts, and for notebooks, whose loop is already running.
+"""The router without ``await``: for scripts, and for notebooks, whose loop is already running.
 
 A router belongs to one event loop, so this one runs in a loop of its own, in a thread of its own.
+Every method is derived from the asynchronous one: same arguments, same result, same errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from router.loop_thread import LoopThread
-from router.request import Turn
-from router.result import RoutingResult
+from router.loop_thread import SyncFace, waiting
 from router.router import SemanticRouter
 
 if TYPE_CHECKING:
-    from router.ranking import RankedSkills
-    from router.retrieval.discover import Discovered
+    from router.events import Events
+    from router.llm.protocol import ChatModel
     from router.settings import Settings
     from router.skills.catalog import Catalog
-    from router.skills.changes import CatalogChange
+    from router.sync_parts import SyncLearner, SyncSkillManager
 
 
-class SyncSemanticRouter:
+class SyncSemanticRouter(SyncFace[SemanticRouter]):
     """``SemanticRouter`` without ``await``; safe to share between threads.
 
     with SyncSemanticRouter() as router:
@@ -32,143 +28,71 @@ class SyncSemanticRouter:
 
     def __init__(self, settings: Settings | None = None, **parts: Any) -> None:
         """Takes what ``SemanticRouter`` takes."""
-        self._start(SemanticRouter(settings, **parts))
+        super().__init__(SemanticRouter(settings, **parts), "router")
 
     @classmethod
-    def from_skills(
-        cls,
-        *folders: str | Path,
-        settings: Settings | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> Self:
+    def from_skills(cls, *folders: Any, **parts: Any) -> Self:
         """See ``SemanticRouter.from_skills``."""
-        face = cls.__new__(cls)
-        face._start(SemanticRouter.from_skills(*folders, settings=settings, progress=progress))
-        return face
+        return cls._over(SemanticRouter.from_skills(*folders, **parts))
 
     @classmethod
-    def from_tools(
-        cls, tools: Iterable[object], settings: Settings | None = None, **parts: Any
-    ) -> Self:
+    def from_tools(cls, *tools: Any, **parts: Any) -> Self:
         """See ``SemanticRouter.from_tools``."""
+        return cls._over(SemanticRouter.from_tools(*tools, **parts))
+
+    @classmethod
+    def _over(cls, router: SemanticRouter) -> Self:
         face = cls.__new__(cls)
-        face._start(SemanticRouter.from_tools(tools, settings, **parts))
+        SyncFace.__init__(face, router, "router")
         return face
 
-    def _start(self, router: SemanticRouter) -> None:
-        self._router = router
-        self._thread = LoopThread("router")
-
-    def __enter__(self) -> Self:
-        try:
-            self._thread.wait(self._router.open())
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    @property
-    def catalog(self) -> Catalog:
-        """The skills that the next request is routed over; reads them when it is first asked."""
-        return self._thread.wait(self._router.open()).catalog
-
-    def route(
-        self,
-        request: str,
-        *,
-        available_skills: Iterable[str] | None = None,
-        history: Sequence[Turn | str] = (),
-        scope: str | None = None,
-        use_semantic_cache: bool = True,
-    ) -> RoutingResult:
-        """See ``SemanticRouter.route``."""
-        return self._thread.wait(
-            self._router.route(
-                request,
-                available_skills=available_skills,
-                history=history,
-                scope=scope,
-                use_semantic_cache=use_semantic_cache,
-            )
-        )
-
-    def route_many(
-        self,
-        requests: Iterable[str],
-        *,
-        available_skills: Iterable[str] | None = None,
-        scope: str | None = None,
-    ) -> list[RoutingResult]:
-        """See ``SemanticRouter.route_many``."""
-        return self._thread.wait(
-            self._router.route_many(requests, available_skills=available_skills, scope=scope)
-        )
-
-    def rank(
-        self,
-        request: str,
-        *,
-        limit: int = 10,
-        available: Iterable[str] | None = None,
-        always_include: Iterable[str] = (),
-        history: Sequence[Turn | str] = (),
-        scope: str | None = None,
-    ) -> RankedSkills:
-        """See ``SemanticRouter.rank``."""
-        return self._thread.wait(
-            self._router.rank(
-                request,
-                limit=limit,
-                available=available,
-                always_include=always_include,
-                history=history,
-                scope=scope,
-            )
-        )
+    route = waiting(SemanticRouter.route)
+    route_many = waiting(SemanticRouter.route_many)
+    rank = waiting(SemanticRouter.rank)
+    discover = waiting(SemanticRouter.discover)
+    feedback = waiting(SemanticRouter.feedback)
+    learned = waiting(SemanticRouter.learned)
+    reload = waiting(SemanticRouter.reload)
+    open = waiting(SemanticRouter.open)
 
     def payload(self, name: str) -> object:
         """See ``SemanticRouter.payload``."""
-        return self.catalog.get(name).payload
+        self.open()
+        return self._inner.payload(name)
 
-    def discover(
-        self,
-        query: str,
-        *,
-        limit: int = 10,
-        installed_only: bool = True,
-        available: Iterable[str] | None = None,
-    ) -> tuple[Discovered, ...]:
-        """See ``SemanticRouter.discover``."""
-        return self._thread.wait(
-            self._router.discover(
-                query, limit=limit, installed_only=installed_only, available=available
-            )
-        )
+    @property
+    def settings(self) -> Settings:
+        """See ``SemanticRouter``."""
+        return self._inner.settings
 
-    def feedback(
-        self,
-        result_id: str,
-        skills: Iterable[str] | None = None,
-        *,
-        right: bool | None = None,
-        scope: str | None = None,
-    ) -> None:
-        """See ``SemanticRouter.feedback``."""
-        self._thread.wait(self._router.feedback(result_id, skills, right=right, scope=scope))
+    @property
+    def events(self) -> Events:
+        """See ``SemanticRouter``. Sinks are called in the thread of the router."""
+        return self._inner.events
 
-    def reload(self) -> CatalogChange:
-        """See ``SemanticRouter.reload``."""
-        return self._thread.wait(self._router.reload())
+    @property
+    def catalog(self) -> Catalog:
+        """The skills that the next request is routed over; opens the router."""
+        return self.open().catalog
 
-    def close(self) -> None:
-        """Answer what other threads asked, close the router and end its thread. Closing twice is
-        fine."""
-        self._thread.close(self._router.aclose)
+    @property
+    def models(self) -> tuple[ChatModel, ...]:
+        """See ``SemanticRouter.models``; opens the router."""
+        self.open()
+        return self._inner.models
+
+    @property
+    def manager(self) -> SyncSkillManager:
+        """See ``SemanticRouter.manager``; opens the router."""
+        from router.sync_parts import SyncSkillManager
+
+        self.open()
+        return SyncSkillManager(self._inner.manager, self._thread)
+
+    @property
+    def learner(self) -> SyncLearner:
+        """See ``SemanticRouter.learner``; opens the router."""
+        from router.sync_parts import SyncLearner
+
+        self.open()
+        return SyncLearner(self._inner.learner, self._thread)

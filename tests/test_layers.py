@@ -41,7 +41,7 @@ FLOORS = (
     ("decision",),
     ("runtime",),
     ("router",),
-    ("sync",),
+    ("sync", "sync_parts"),
     ("evaluation", "service"),
     ("mcp",),
     ("cli",),

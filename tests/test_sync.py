@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import signal
 import threading
 from collections.abc import Iterator
@@ -27,9 +28,15 @@ from router import (
     Decision,
     InvalidRequest,
     RoutingResult,
+    SemanticRouter,
     Stage,
     SyncSemanticRouter,
 )
+from router.events import CacheLookup, CacheOutcome, Event, Routed
+from router.memory.memory import Memory
+from router.memory.sync_memory import SyncMemory
+from router.skills.manager import SkillManager
+from router.sync_parts import SyncSkillManager
 
 EMAIL = "write an email to my boss"
 
@@ -189,3 +196,60 @@ def test_it_serves_a_script_that_runs_a_loop_of_its_own(tmp_path: Path) -> None:
             return router.route(SQUASH).selected_skills
 
     assert asyncio.run(notebook()) == ("git",)
+
+
+# --- derived from the asynchronous one
+
+
+@pytest.mark.parametrize(
+    ("face", "of", "otherwise"),
+    [
+        (SyncSemanticRouter, SemanticRouter, {"aclose", "cache", "exact", "fuzzy"}),
+        (SyncMemory, Memory, {"aclose"}),
+        (SyncSkillManager, SkillManager, {"aclose"}),
+    ],
+)
+def test_a_face_has_all_that_the_asynchronous_one_has(
+    face: type, of: type, otherwise: set[str]
+) -> None:
+    def public(cls: type) -> set[str]:
+        return {name for name in dir(cls) if not name.startswith("_")}
+
+    assert public(of) - public(face) == otherwise & public(of)
+    for name in public(of) & public(face):
+        wanted = getattr(of, name)
+        if inspect.iscoroutinefunction(wanted):
+            assert inspect.signature(getattr(face, name)) == inspect.signature(wanted), name
+
+
+def test_skills_are_loaded_watched_and_learnt_about_without_await(tmp_path: Path) -> None:
+    skills = some_skills(tmp_path / "skills", "git")
+    more = some_skills(tmp_path / "more", "testing")
+    with SyncSemanticRouter.from_skills(skills, settings=settings_for(tmp_path)) as router:
+        assert router.manager.load(more).added == ("testing",)
+        with router.manager.watch() as manager:
+            assert manager.report().watch.reason == ""
+        assert router.models == ()
+        router.learner.calibrate([("vector", 0.5, True)] * 30)
+        assert router.learner.status()["calibrations"]["vector"]["calibrated"]
+        router.learned()
+
+
+def test_events_are_told_to_the_sinks_of_a_synchronous_router(tmp_path: Path) -> None:
+    told: list[Event] = []
+    with SyncSemanticRouter.from_skills(SHIPPED, settings=settings_for(tmp_path)) as router:
+        router.events.subscribe(told.append)
+        result = router.route(SQUASH)
+        router.route(SQUASH)
+    routed = [event for event in told if isinstance(event, Routed)]
+    assert [(event.request, event.result.stage) for event in routed] == [
+        (SQUASH, Stage.VECTOR),
+        (SQUASH, Stage.EXACT),
+    ]
+    assert routed[0].result == result
+    lookups = [(event.stage, event.outcome) for event in told if isinstance(event, CacheLookup)]
+    assert lookups == [
+        (Stage.EXACT, CacheOutcome.MISS),
+        (Stage.FUZZY, CacheOutcome.MISS),
+        (Stage.EXACT, CacheOutcome.HIT),
+    ]

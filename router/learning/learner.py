@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from router.errors import InvalidRequest, StoreError
+from router.events import Events, Learned
 from router.flight import Background, in_thread
 from router.learning.bound import BoundDecision, ErrorBound
 from router.learning.calibration import Calibration, Confidence
@@ -135,6 +136,7 @@ class Learner:
         encoder: Encoder,
         *,
         has_llm: bool,
+        events: Events | None = None,
     ) -> None:
         """Nothing is trained yet; ``begin`` does it.
 
@@ -143,9 +145,11 @@ class Learner:
             settings: the bound and whom to learn from.
             encoder: of the router.
             has_llm: whether there is an LLM, whose outcomes tell how far local answers hold.
+            events: told of every label that is taken in.
         """
         self._store = store
         self._settings = settings
+        self._events = Events() if events is None else events
         self._skills: Mapping[str, SkillManifest] = {}
         self._described: dict[str, str] = {}
         self.trainer = Trainer(
@@ -321,6 +325,8 @@ class Learner:
             lambda: self._store.add(asked.text, names, source=source, catalog=known)
         ):
             self.trainer.note()
+            if self._events.listening:
+                self._events.emit(Learned(asked.text, names, source.value))
 
     async def feedback(
         self,
@@ -352,6 +358,8 @@ class Learner:
         if answer.teaches:
             await in_thread(lambda: self._store.add_many(labels, catalog=known))
             self.trainer.note(len(labels))
+            if right is not False and self._events.listening:
+                self._events.emit(Learned(answer.text, names, Source.FEEDBACK.value))
         if answer.stage in CALIBRATED:
             was_right = answer_of(names) == answer_of(answer.skills) and right is not False
             self._calibration(answer.stage).observe(answer.confidence, right=was_right)

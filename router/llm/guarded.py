@@ -1,16 +1,26 @@
-"""One call of a model, bounded in time, with its circuit breaker told how it went."""
+"""One call of a model: bounded in time, told to its circuit breaker, and to whoever listens."""
 
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Mapping
 
 from router.errors import LLMAnswerError, LLMError, LLMUnavailable
+from router.events import Events, LLMCalled
 from router.llm.breaker import GuardedCall
 from router.llm.protocol import ChatModel, Completion, Prompt
 
 
 async def guarded_call(
-    model: ChatModel, call: GuardedCall, prompt: Prompt, *, seconds: float
+    model: ChatModel,
+    call: GuardedCall,
+    prompt: Prompt,
+    *,
+    seconds: float,
+    purpose: str = "route",
+    events: Events | None = None,
+    prices: Mapping[str, tuple[float, float]] | None = None,
 ) -> Completion:
     """The model's answer.
 
@@ -19,10 +29,34 @@ async def guarded_call(
         call: what its breaker has let through; used up when this returns.
         prompt: what to ask.
         seconds: how long it may take.
+        purpose: what the answer is for; see ``LLMCalled``.
+        events: told of the call when it has ended; None tells nobody.
+        prices: by provider, US dollars for a million tokens of prompt and of answer.
 
     Raises:
         LLMError: there is no answer; ``LLMUnavailable`` also when the time is over.
     """
+    began = time.perf_counter()
+
+    def tell(error: str | None, completion: Completion | None = None) -> None:
+        if events is None or not events.listening:
+            return
+        used: tuple[int | None, int | None] = (None, None)
+        if completion is not None:
+            used = completion.input_tokens, completion.output_tokens
+        events.emit(
+            LLMCalled(
+                provider=model.provider,
+                model=model.model,
+                purpose=purpose,
+                seconds=time.perf_counter() - began,
+                error=error,
+                input_tokens=used[0],
+                output_tokens=used[1],
+                cost_usd=_cost(used, (prices or {}).get(model.provider)),
+            )
+        )
+
     with call:
         try:
             # Models bound their calls themselves; this one holds for those that do not.
@@ -31,12 +65,24 @@ async def guarded_call(
         except TimeoutError:
             call.failed()
             message = f"no answer within {seconds:.3g} s"
+            tell(message)
             raise LLMUnavailable(model.provider, message) from None
-        except LLMAnswerError:
+        except LLMAnswerError as error:
             call.succeeded()  # the provider is up, whatever its model wrote
+            tell(str(error))
             raise
-        except LLMError:
+        except LLMError as error:
             call.failed()
+            tell(str(error))
             raise
         call.succeeded()
+        tell(None, completion)
         return completion
+
+
+def _cost(tokens: tuple[int | None, int | None], price: tuple[float, float] | None) -> float | None:
+    """US dollars; None where the tokens or the price are not known."""
+    read, written = tokens
+    if price is None or read is None or written is None:
+        return None
+    return (read * price[0] + written * price[1]) / 1e6

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self
 
 from router.flight import in_thread
 from router.result import Outcome, Stage, StageTrace
@@ -23,8 +23,13 @@ from router.text import normalise
 if TYPE_CHECKING:
     from router.settings import Settings
 
-_NOT_ASKED = "the caller left the fuzzy cache out"
-_IDENTICAL = "the exact cache holds this very request"
+_LEFT_OUT: Final = StageTrace(Stage.FUZZY, Outcome.SKIPPED, "the caller left the fuzzy cache out")
+_NO_FUZZY_CACHE: Final = StageTrace(Stage.FUZZY, Outcome.SKIPPED, "there is no fuzzy cache")
+_IDENTICAL: Final = StageTrace(
+    Stage.FUZZY, Outcome.SKIPPED, "the exact cache holds this very request"
+)
+_EXACT_HIT: Final = StageTrace(Stage.EXACT, Outcome.ANSWERED, "an identical request")
+_EXACT_MISS: Final = StageTrace(Stage.EXACT, Outcome.DECLINED, "no identical request is stored")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +58,15 @@ class Found:
             refused: why the answer was not given; None when it was, or there is none.
         """
         if self.kept is not None and self.stage is Stage.EXACT:
-            fuzzy = StageTrace(Stage.FUZZY, Outcome.SKIPPED, _IDENTICAL)
-            exact = StageTrace(Stage.EXACT, Outcome.ANSWERED, "an identical request")
-            exact = _refused(exact, refused).copy_with(microseconds=self.microseconds)
-            return fuzzy, exact
-        exact = StageTrace(Stage.EXACT, Outcome.DECLINED, "no identical request is stored")
+            exact = _EXACT_HIT.copy_with(microseconds=self.microseconds)
+            return _IDENTICAL, exact if refused is None else _refused(exact, refused)
         if self.similar is None:
-            reason = _NOT_ASKED if not wanted_similar else "there is no fuzzy cache"
-            return StageTrace(Stage.FUZZY, Outcome.SKIPPED, reason), exact
-        return _refused(self.similar.trace(self.microseconds), refused), exact
+            return _NO_FUZZY_CACHE if wanted_similar else _LEFT_OUT, _EXACT_MISS
+        fuzzy = self.similar.trace(self.microseconds)
+        return fuzzy if refused is None else _refused(fuzzy, refused), _EXACT_MISS
 
 
-def _refused(entry: StageTrace, why: str | None) -> StageTrace:
-    if why is None:
-        return entry
+def _refused(entry: StageTrace, why: str) -> StageTrace:
     return entry.copy_with(outcome=Outcome.DECLINED, reason=f"not given again: {why}")
 
 

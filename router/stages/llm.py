@@ -24,6 +24,7 @@ from types import MappingProxyType
 from typing import Final
 
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
+from router.events import Degraded, Events
 from router.llm.breaker import CircuitBreaker
 from router.llm.guarded import guarded_call
 from router.llm.ollama import OllamaModel
@@ -166,6 +167,7 @@ class LLMStage:
         settings: deadline, retries and breaker.
         clock: monotonic seconds.
         sleep: waits the given seconds.
+        events: told of every call, and when nobody answers.
         seed: seed of the jitter; None takes one from the system.
     """
 
@@ -176,8 +178,11 @@ class LLMStage:
         settings: LLMSettings,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        events: Events | None = None,
         seed: int | None = None,
     ) -> None:
+        self._events = Events() if events is None else events
+        self._prices = prices_of(settings)
         self._settings = settings
         self._clock = clock
         self._sleep = sleep
@@ -204,7 +209,9 @@ class LLMStage:
         """Whether any model is configured."""
         return bool(self._guarded)
 
-    async def choose(self, request: Request, offered: Sequence[OfferedSkill]) -> LLMAnswer:
+    async def choose(
+        self, request: Request, offered: Sequence[OfferedSkill], *, purpose: str = "route"
+    ) -> LLMAnswer:
         """Ask which of ``offered`` fit ``request``. Never raises for trouble with a provider."""
         started = self._clock()
         skills = offerable(offered)
@@ -223,12 +230,15 @@ class LLMStage:
         for position, (model, breaker) in enumerate(self._guarded):
             now = self._clock()
             share = (deadline - now) / (len(self._guarded) - position)
-            choice = await self._ask(model, breaker, prompt, skills, now + share, log)
+            choice = await self._ask(model, breaker, prompt, skills, now + share, log, purpose)
             if choice is not None:
                 chosen = ", ".join(choice.selection.skills)
                 said = f"chose {chosen}" if chosen else "says that no skill fits"
                 return ended(Outcome.ANSWERED, f"{model.provider} {said}", choice)
-        _log.warning("no LLM answered: %s", "; ".join(dict.fromkeys(log.lines)))
+        why = "; ".join(dict.fromkeys(log.lines))
+        _log.warning("no LLM answered: %s", why)
+        if self._events.listening:
+            self._events.emit(Degraded("llm", why))
         if not log.calls:
             return ended(Outcome.SKIPPED, "every provider failed lately and is left alone")
         return ended(Outcome.FAILED, f"no usable answer; last: {log.lines[-1]}")
@@ -246,6 +256,7 @@ class LLMStage:
         offered: Sequence[OfferedSkill],
         deadline: float,
         log: _Log,
+        purpose: str,
     ) -> LLMChoice | None:
         """Ask one provider until it answers, gives up, or its time is over."""
         retries = 0
@@ -257,7 +268,15 @@ class LLMStage:
                 return None
             log.calls += 1
             try:
-                completion = await guarded_call(model, call, prompt, seconds=left)
+                completion = await guarded_call(
+                    model,
+                    call,
+                    prompt,
+                    seconds=left,
+                    purpose=purpose,
+                    events=self._events,
+                    prices=self._prices,
+                )
                 selection = parse_answer(completion.text, offered, provider=model.provider)
             except LLMUnavailable as error:
                 log.note(model, _message(error))
@@ -304,6 +323,16 @@ def _choice(model: ChatModel, completion: Completion, selection: Selection) -> L
     else:
         confidence, source = 0.0, ConfidenceSource.NONE
     return LLMChoice(model.provider, model.model, selection, completion, confidence, source)
+
+
+def prices_of(settings: LLMSettings) -> dict[str, tuple[float, float]]:
+    """By provider, US dollars for a million tokens of prompt and of answer, where both are set. A
+    model that runs on a machine of one's own costs nothing here."""
+    openai = settings.openai
+    found = {"ollama": (0.0, 0.0)}
+    if openai.input_price is not None and openai.output_price is not None:
+        found["openai"] = (openai.input_price, openai.output_price)
+    return found
 
 
 def models_from_settings(
