@@ -139,8 +139,8 @@ Opened = TypeVar("Opened", bound=_Openable)
 
 
 class SyncFace(OnLoop[Opened]):
-    """An object with ``open`` and ``aclose``, used without ``await``. It has a thread of its own, and
-    is safe to share between threads."""
+    """An object with ``open`` and ``aclose``, used without ``await``. It has a thread of its own,
+    and is safe to share between threads."""
 
     def __init__(self, inner: Opened, name: str) -> None:
         """``name`` is what errors call it."""

@@ -252,8 +252,8 @@ class SemanticRouter:
     async def reload(self) -> CatalogChange:
         """Look at the disk now, and exchange the snapshot if anything changed; says what.
 
-        Requests under way finish on the snapshot that they started with. Of the cached answers,
-        those that the change makes wrong are dropped, and no others.
+        Requests under way finish on the snapshot that they started with. Cached answers are checked
+        against the new skills when they are next asked for.
 
         Raises:
             EncoderError: a changed skill cannot be encoded; the old snapshot stays.

@@ -21,6 +21,7 @@ class SyncMemory(SyncFace[Memory]):
         """Takes what ``Memory`` takes."""
         super().__init__(Memory(settings, **parts), "memory")
 
+    open = waiting(Memory.open)
     classify = waiting(Memory.classify)
     route = waiting(Memory.route)
     recall = waiting(Memory.recall)
