@@ -230,7 +230,7 @@ def test_skills_are_loaded_watched_and_learnt_about_without_await(tmp_path: Path
         with router.manager.watch() as manager:
             assert manager.report().watch.reason == ""
         assert router.models == ()
-        router.learner.calibrate([("vector", 0.5, True)] * 30)
+        router.learner.calibrate([(f"request {n}", "vector", 0.5, True) for n in range(30)])
         assert router.learner.status()["calibrations"]["vector"]["calibrated"]
         router.learned()
 
