@@ -52,6 +52,7 @@ class SyncSemanticRouter(SyncFace[SemanticRouter]):
     discover = waiting(SemanticRouter.discover)
     feedback = waiting(SemanticRouter.feedback)
     learned = waiting(SemanticRouter.learned)
+    enrich = waiting(SemanticRouter.enrich)
     reload = waiting(SemanticRouter.reload)
     open = waiting(SemanticRouter.open)
 
