@@ -26,7 +26,7 @@ import math
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import perf_counter
-from typing import Any, Final, NoReturn, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from router.errors import ConfigurationError
 from router.learning.learner import own_confidence, said_by

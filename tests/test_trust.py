@@ -20,7 +20,6 @@ HARMLESS = {
     "max_concurrency",
     "max_skills",
     "max_pending",
-    "max_skills",
     "fuzzy.similarity_threshold",
     "fuzzy.ttl_seconds",
     "fuzzy.max_entries",

@@ -106,7 +106,10 @@ async def _judge(
                 async for judgement in evaluate(router, rows):
                     judgements.append(judgement)
                     if sink is not None:
-                        sink.write(json.dumps(judgement.to_dict(), ensure_ascii=False, allow_nan=False) + "\n")
+                        sink.write(
+                            json.dumps(judgement.to_dict(), ensure_ascii=False, allow_nan=False)
+                            + "\n"
+                        )
                     show(len(judgements), len(rows))
     return judgements, set(unknown)
 
