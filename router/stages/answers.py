@@ -41,14 +41,16 @@ class Found:
         stage: the cache that has it, ``exact`` or ``fuzzy``.
         text: the request that it was given to.
         similar: what a look for similar requests gave; None when there was none.
-        microseconds: time spent.
+        exact_microseconds: time spent in the exact cache.
+        fuzzy_microseconds: time spent in the fuzzy cache.
     """
 
     kept: KeptAnswer | None
     stage: Stage = Stage.EXACT
     text: str = ""
     similar: Recall | None = None
-    microseconds: float = 0.0
+    exact_microseconds: float = 0.0
+    fuzzy_microseconds: float = 0.0
 
     def trace(self, *, wanted_similar: bool, refused: str | None = None) -> tuple[StageTrace, ...]:
         """The entries of both stages for the result.
@@ -58,12 +60,13 @@ class Found:
             refused: why the answer was not given; None when it was, or there is none.
         """
         if self.kept is not None and self.stage is Stage.EXACT:
-            exact = _EXACT_HIT.copy_with(microseconds=self.microseconds)
+            exact = _EXACT_HIT.copy_with(microseconds=self.exact_microseconds)
             return _IDENTICAL, exact if refused is None else _refused(exact, refused)
+        exact = _EXACT_MISS.copy_with(microseconds=self.exact_microseconds)
         if self.similar is None:
-            return _NO_FUZZY_CACHE if wanted_similar else _LEFT_OUT, _EXACT_MISS
-        fuzzy = self.similar.trace(self.microseconds)
-        return fuzzy if refused is None else _refused(fuzzy, refused), _EXACT_MISS
+            return _NO_FUZZY_CACHE if wanted_similar else _LEFT_OUT, exact
+        fuzzy = self.similar.trace(self.fuzzy_microseconds)
+        return fuzzy if refused is None else _refused(fuzzy, refused), exact
 
 
 def _refused(entry: StageTrace, why: str) -> StageTrace:
@@ -151,8 +154,10 @@ class LocalAnswers:
     async def find(self, text: str, context: str, *, similar: bool) -> Found:
         began = time.perf_counter()
         own = self.exact.get(text, context)
+        looked = time.perf_counter()
+        in_exact = (looked - began) * 1e6
         if own is not None or not similar:
-            return Found(own, Stage.EXACT, text, None, (time.perf_counter() - began) * 1e6)
+            return Found(own, Stage.EXACT, text, None, in_exact)
         recall = self.fuzzy.find(text, context)
         if recall.is_own and recall.kept is not None:  # from now on it is an exact hit
             self.exact.set(text, recall.kept, context)
@@ -161,7 +166,8 @@ class LocalAnswers:
             Stage.FUZZY,
             recall.matched or text,
             recall,
-            (time.perf_counter() - began) * 1e6,
+            in_exact,
+            (time.perf_counter() - looked) * 1e6,
         )
 
     async def keep(self, text: str, context: str, kept: KeptAnswer, *, similar: bool) -> None:

@@ -161,7 +161,9 @@ async def test_an_unusable_file_is_moved_aside_and_begun_anew(
 
 async def test_a_file_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "fuzzy.db"
-    FuzzyCache(path=path).close()
+    first = FuzzyCache(path=path)
+    first.open()
+    first.close()
     with sqlite3.connect(path) as db:
         db.execute("PRAGMA user_version = 99")
     db.close()
