@@ -28,6 +28,7 @@ from router.retrieval.candidates import (
     highest,
 )
 from router.retrieval.clauses import clauses
+from router.retrieval.copies import Copies
 from router.retrieval.documents import SkillDocument, words
 from router.retrieval.encoders import Encoder
 from router.retrieval.fusion import fuse
@@ -166,6 +167,9 @@ class SkillIndex:
         self._store = store
         self._names = [document.name for document in ordered]
         self._position = {name: position for position, name in enumerate(self._names)}
+        self._copies: Copies = Copies(
+            catalog, ordered, previous=None if previous is None else previous._copies
+        )
         self._positions = np.arange(len(self._names))
         self._vectors = vectors
         self._rough = RoughVectors(self._vectors) if len(self._names) > EXHAUSTIVE else None
@@ -285,6 +289,7 @@ class SkillIndex:
         Raises:
             EncoderError: the request cannot be encoded.
         """
+        among = self._copies.without(among)
         allowed = EVERYTHING if among is None else self._positions_of(among)
         size = len(self._positions[allowed])
         if size == 0:

@@ -125,7 +125,9 @@ async def decide(
     decided = judge(request, ranking)
     evidence = decided.evidence
     if among is not None:
-        evidence = {**evidence, "left_out": len(index.catalog.routable) - ranking.size}
+        allowed = frozenset(among)
+        left_out = sum(skill.name not in allowed for skill in index.catalog.routable)
+        evidence = {**evidence, "left_out": left_out}
     return replace(decided, evidence=evidence, microseconds=(clock() - began) * 1e6)
 
 

@@ -1,0 +1,136 @@
+"""Copies: a skill that says nearly the same as one in a stronger root is not routed to beside it.
+
+A copied folder would take requests from its original, whichever of the two happens to score higher.
+So of two skills in different roots whose texts have nearly the same words, the one in the earlier
+root wins, as it does when the names are the same. Within one root nothing is hidden: there the
+author put both. A copy that is available to a caller while its original is not is routed to.
+
+Likely pairs are found by MinHash: two sets of words agree in the smallest of their hashes with the
+probability of their Jaccard similarity (Broder, "On the resemblance and containment of documents",
+1997). Each likely pair is then compared in full, so what is a copy does not depend on luck.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from router.retrieval.documents import FIELDS, SkillDocument
+from router.skills.catalog import Catalog
+
+ALIKE: Final = 0.9
+"""Least share of common stems in all stems (Jaccard) of a copy and its original."""
+LEAST_STEMS: Final = 20
+"""Texts with fewer different stems are not compared: short descriptions are alike by chance."""
+_COMPARED: Final = tuple(FIELDS.index(field) for field in ("description", "prose", "code"))
+_BANDS: Final = 8
+"""Pairs of hashes, of which a likely pair shares one. At a similarity of 0.9 two texts share none
+with a probability of 0.000002."""
+_MULTIPLIERS: Final = (
+    np.random.default_rng(1997).integers(1, 2**63, 2 * _BANDS, dtype=np.uint64) | 1
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sketch:
+    """What is compared of one document."""
+
+    document: SkillDocument
+    stems: frozenset[str]
+    bands: tuple[tuple[int, int], ...]
+
+
+class Copies:
+    """Which skills of a catalog are copies of stronger ones. Immutable.
+
+    Attributes:
+        stronger: for each copy, the names of the stronger skills that say the same.
+        originals: the names of all other skills, in their order.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        documents: Sequence[SkillDocument],
+        *,
+        previous: Copies | None = None,
+    ) -> None:
+        """Compare documents; those that are also in ``previous`` are not looked through again."""
+        roots = root_numbers(catalog)
+        self._sketches: dict[str, _Sketch] = {}
+        if len(set(roots.values())) > 1:
+            known = {} if previous is None else previous._sketches
+            for document in documents:
+                held = known.get(document.name)
+                if held is None or held.document is not document:
+                    held = _sketch(document)
+                self._sketches[document.name] = held
+        self.stronger: Mapping[str, tuple[str, ...]] = self._compared(roots)
+        self.originals = tuple(
+            document.name for document in documents if document.name not in self.stronger
+        )
+
+    def without(self, names: Sequence[str] | None) -> Sequence[str] | None:
+        """The names, of all skills where None is given, without the copies of others among them.
+        None says that there is no copy at all."""
+        if names is None:
+            return self.originals if self.stronger else None
+        if not self.stronger:
+            return names
+        allowed = set(names)
+        return [name for name in names if allowed.isdisjoint(self.stronger.get(name, ()))]
+
+    def _compared(self, roots: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
+        likely: defaultdict[tuple[int, int, int], list[str]] = defaultdict(list)
+        for name, sketch in self._sketches.items():
+            for number, band in enumerate(sketch.bands):
+                likely[(number, *band)].append(name)
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for names in likely.values():
+            if len(names) == 1:
+                continue
+            # Each is held against the strongest only: many copies of one skill are no square.
+            strongest = min(names, key=lambda name: (roots[name], name))
+            for name in names:
+                if roots[name] > roots[strongest] and self._alike(name, strongest):
+                    found[name].add(strongest)
+        return {name: tuple(sorted(others)) for name, others in found.items()}
+
+    def _alike(self, one: str, other: str) -> bool:
+        ours, theirs = self._sketches[one].stems, self._sketches[other].stems
+        return len(ours & theirs) >= ALIKE * len(ours | theirs)
+
+
+def root_numbers(catalog: Catalog) -> dict[str, int]:
+    """The number of the root, or of the source without files, that each skill comes from; the
+    strongest is 0."""
+    numbers: dict[str, int] = {}
+    for source, _ in catalog.snapshots:
+        for place in map(str, source.roots) if source.roots else (f"<{source.name}>",):
+            numbers.setdefault(place, len(numbers))
+    found = {}
+    for skill in catalog.routable:
+        if skill.origin:
+            found[skill.name] = numbers.get(f"<{skill.origin}>", 0)
+            continue
+        path = str(skill.path)
+        under = (n for root, n in numbers.items() if path.startswith(root.rstrip(os.sep) + os.sep))
+        found[skill.name] = next(under, 0)
+    return found
+
+
+def _sketch(document: SkillDocument) -> _Sketch:
+    stems = frozenset().union(*(document.fields[field] for field in _COMPARED))
+    if len(stems) < LEAST_STEMS:
+        return _Sketch(document, stems, ())
+    hashed = np.fromiter((zlib.crc32(stem.encode()) for stem in stems), np.uint64, len(stems))
+    least: NDArray[np.uint64] = (hashed[:, np.newaxis] * _MULTIPLIERS >> np.uint64(32)).min(axis=0)
+    values = least.tolist()
+    return _Sketch(document, stems, tuple(zip(values[::2], values[1::2], strict=True)))
