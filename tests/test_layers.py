@@ -43,7 +43,7 @@ FLOORS = (
     ("router",),
     ("sync", "sync_parts"),
     ("evaluation", "service"),
-    ("mcp",),
+    ("mcp", "http"),
     ("cli",),
 )
 FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floor}

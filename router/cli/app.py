@@ -13,12 +13,14 @@ from router.cli import (
     demo,
     enrich,
     evaluate,
+    keys,
     learn,
     lint,
     mcp,
     memory,
     output,
     route,
+    serve,
     skills,
     tools,
     trust,
@@ -108,4 +110,6 @@ app.command("calibrate", epilog=EXIT_CODES)(learn.calibrate)
 app.add_typer(learn.app, name="learn", help="Look at what was learnt, export, import, forget.")
 app.command("eval", epilog=EXIT_CODES)(evaluate.evaluate_file)
 app.command("mcp", epilog=EXIT_CODES)(mcp.mcp)
+app.command("serve", epilog=EXIT_CODES)(serve.serve)
+app.add_typer(keys.app, name="keys", help="Make, list and revoke keys of router serve.")
 app.command("demo", epilog=EXIT_CODES)(demo.demo)

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -22,6 +23,7 @@ from router.mcp.hello import greet
 if TYPE_CHECKING:
     from router.mcp.hello import Greeting
     from router.mcp.server import SkillServer
+    from router.memory.memory import Memory
     from router.router import SemanticRouter
     from router.settings import Settings
 
@@ -62,7 +64,7 @@ def mcp(
     logging.getLogger("watchfiles").setLevel(logging.WARNING)  # at INFO it tells of every event
     settings = read_settings(no_llm=no_llm)
     if http:
-        token = None if token_env is None else _token(token_env)
+        token = None if token_env is None else read_token(token_env)
         served = _serve_http(
             folders,
             settings,
@@ -78,7 +80,7 @@ def mcp(
     asyncio.run(served)
 
 
-def _token(variable: str) -> str:
+def read_token(variable: str) -> str:
     """The token in a variable; there is no option for the token itself, which others could see."""
     token = os.environ.get(variable, "").strip()
     if not token:
@@ -88,10 +90,17 @@ def _token(variable: str) -> str:
     return token
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a command that stays serves."""
+
+    router: SemanticRouter
+    memory: Memory
+    server: SkillServer
+
+
 @asynccontextmanager
-async def _serving(
-    folders: Sequence[Path] | None, settings: Settings
-) -> AsyncIterator[SkillServer]:
+async def serving(folders: Sequence[Path] | None, settings: Settings) -> AsyncIterator[Served]:
     """A server that clients can connect to at once; the skills are read meanwhile. Its clients are
     told of every change on the disk while the block runs.
 
@@ -109,7 +118,7 @@ async def _serving(
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(_open_and_watch(router, server, done))
-                yield server
+                yield Served(router, memory, server)
                 done.set()
         except* RouterError as errors:
             raise errors.exceptions[0] from None
@@ -129,8 +138,8 @@ async def _serve_stdio(
 ) -> None:
     from router.mcp.stdio import serve_stdio, stdio_streams
 
-    async with _serving(folders, settings) as server, stdio_streams(greeting) as streams:
-        await serve_stdio(server, streams)
+    async with serving(folders, settings) as served, stdio_streams(greeting) as streams:
+        await serve_stdio(served.server, streams)
 
 
 async def _serve_http(
@@ -154,11 +163,11 @@ async def _serve_http(
     )
     with listen(host, port) as listening:
         url = address_of(listening) + PATH
-        async with _serving(folders, settings) as server:
+        async with serving(folders, settings) as served:
             await run(
-                http_app(server, names=names, token=token),
+                http_app(served.server, names=names, token=token),
                 listening,
                 drain_seconds=DRAIN_SECONDS,
                 started=lambda: typer.echo(f"serving MCP at {url}", err=True),
-                stopping=server.close,
+                stopping=served.server.close,
             )

@@ -43,7 +43,7 @@ def http_app(server: SkillServer, *, names: Sequence[str], token: str | None) ->
     return NamesChecked(app, names)
 
 
-def mcp_app(server: SkillServer, *, path: str = PATH) -> _Lifespan:
+def mcp_app(server: SkillServer, *, path: str = PATH) -> McpApp:
     """The application without its guards, to be put into another one that has some."""
     inner = server.protocol.streamable_http_app(
         streamable_http_path=path,
@@ -51,11 +51,17 @@ def mcp_app(server: SkillServer, *, path: str = PATH) -> _Lifespan:
         max_sessions=MAX_SESSIONS,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    return _Lifespan(inner, LongMessagesAnswered(SessionsBounded(inner, MAX_SESSIONS)))
+    return McpApp(inner, LongMessagesAnswered(SessionsBounded(inner, MAX_SESSIONS)))
 
 
-class _Lifespan:
-    """Sends requests through the wrappers, and what is said at the start and the end to the SDK."""
+class McpApp:
+    """The SDK's application with its wrappers.
+
+    What is said at the start and at the end goes to the SDK itself.
+
+    Attributes:
+        inner: the SDK's application.
+    """
 
     def __init__(self, inner: Starlette, wrapped: ASGIApp) -> None:
         self.inner = inner

@@ -12,7 +12,7 @@ import difflib
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from router.errors import UnknownSkill
+from router.errors import ConfigurationError, StoreError, UnknownSkill
 from router.request import Turn
 from router.service.shapes import (
     MAX_FAILURES,
@@ -27,6 +27,9 @@ from router.service.shapes import (
     Model,
     NoArguments,
     Noted,
+    RankArguments,
+    Ranked,
+    RankedName,
     RouteArguments,
     RouterStatus,
     SkillCounts,
@@ -133,7 +136,7 @@ class Service:
 
     async def feedback(self, asked: FeedbackArguments) -> Noted:
         """Say what an earlier answer should have been; the router learns from it."""
-        await self.router.feedback(asked.id, asked.skills, right=asked.right)
+        await self.router.feedback(asked.id, asked.skills, right=asked.right, scope=asked.scope)
         return Noted(id=asked.id)
 
     async def status(self, _asked: NoArguments) -> RouterStatus:
@@ -167,6 +170,41 @@ class Service:
         """The evidence, the local model, the account of the error bound, the calibrations."""
         await self.router.open()
         return self.router.learner.status()
+
+    def learning_now(self) -> dict[str, Any] | None:
+        """The same without waiting; None while the router is not open, or where nothing is
+        learnt."""
+        try:
+            return self.router.learner.status()
+        except (RuntimeError, ConfigurationError, StoreError):
+            return None
+
+    async def rank(self, asked: RankArguments) -> Ranked:
+        """The best skills for a request, in any case; never refuses."""
+        found = await self.router.rank(
+            asked.request,
+            limit=asked.limit,
+            available=asked.available_skills,
+            always_include=asked.always_include,
+            scope=asked.scope,
+        )
+        return Ranked(
+            catalog_version=found.catalog_version,
+            decision=found.decision,
+            selected=list(found.selected),
+            confidence=found.confidence,
+            reasoning=found.reasoning,
+            left_out=found.left_out,
+            skills=[
+                RankedName(
+                    name=skill.name,
+                    score=skill.score,
+                    reason=skill.reason,
+                    description=skill.description,
+                )
+                for skill in found.skills
+            ],
+        )
 
 
 def offered_names(catalog: Catalog) -> tuple[str, ...]:

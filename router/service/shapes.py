@@ -11,10 +11,12 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
 from router.request import MAX_HISTORY_TURNS, MAX_REQUEST_CHARACTERS, MAX_SCOPE_CHARACTERS
-from router.result import RoutingResult
+from router.result import Decision, RoutingResult
 
 MAX_FOUND: Final = 50
 """Skills that one search gives at most."""
+MAX_RANKED: Final = 1_000
+"""Skills that one ranking gives at most."""
 MAX_FAILURES: Final = 50
 """Failures that a status spells out; it always gives their number."""
 MAX_NAMES: Final = 10_000
@@ -93,6 +95,22 @@ class FindArguments(Arguments):
     )
 
 
+class RankArguments(Arguments):
+    request: str = Field(
+        min_length=1, max_length=MAX_REQUEST_CHARACTERS, description="What the user asks, verbatim."
+    )
+    limit: int = Field(10, ge=1, le=MAX_RANKED, description="Skills to return at most.")
+    available_skills: list[str] | None = Field(
+        None, max_length=MAX_NAMES, description="Names that may be ranked; left out: all."
+    )
+    always_include: list[str] = Field(
+        [], max_length=MAX_NAMES, description="Names to return in any case."
+    )
+    scope: str | None = Field(
+        None, max_length=MAX_SCOPE_CHARACTERS, description="Whose request it is."
+    )
+
+
 class LoadArguments(Arguments):
     name: str = Field(description="Name of the skill.")
 
@@ -139,6 +157,23 @@ class FoundSkill(BaseModel):
 class FoundSkills(BaseModel):
     catalog_version: str
     skills: list[FoundSkill]
+
+
+class RankedName(BaseModel):
+    name: str
+    score: float | None = Field(description="Null for one that is included without a rank.")
+    reason: str
+    description: str
+
+
+class Ranked(BaseModel):
+    catalog_version: str
+    decision: Decision = Field(description="What retrieval alone would decide.")
+    selected: list[str] = Field(description="What it would load.")
+    confidence: float = Field(description="Probability that this decision is right.")
+    reasoning: str
+    left_out: int = Field(description="Skills that were not ranked because they may not be used.")
+    skills: list[RankedName] = Field(description="Best first.")
 
 
 class LoadedSkill(BaseModel):

@@ -59,6 +59,8 @@ async def run(
     """
     import uvicorn
 
+    from router.web.connections import ImpatientProtocol
+
     class Running(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
@@ -70,6 +72,7 @@ async def run(
 
     config = uvicorn.Config(
         app,
+        http=ImpatientProtocol,
         log_config=None,
         access_log=False,
         server_header=False,

@@ -1,0 +1,96 @@
+"""``router keys``: who may use a server of this user's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from router.cli import output
+from router.cli.options import EXIT_CODES, AsJson
+from router.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from router.http.keys import KeyFile
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.command("new", epilog=EXIT_CODES)
+def new_key(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for.")],
+    rights: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--right",
+            metavar="RIGHT",
+            help="route, feedback, manage or memory; may be repeated [default: route, feedback].",
+        ),
+    ] = None,
+    scopes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scope",
+            metavar="SCOPE",
+            help="Whose requests it may route, such as a tenant; may be repeated. Left out: any.",
+        ),
+    ] = None,
+) -> None:
+    """Make a key and print it. It is shown this once; what is kept of it is a digest."""
+    from router.http.keys import Right
+
+    known = {right.value: right for right in Right}
+    asked = rights or ["route", "feedback"]
+    for right in asked:
+        if right not in known:
+            raise typer.BadParameter(f"--right {right}: expected {', '.join(known)}")
+    secret = key_file().make(name, rights=[known[right] for right in asked], scopes=scopes or ())
+    typer.echo(secret)
+
+
+@app.command("list", epilog=EXIT_CODES)
+def list_keys(as_json: AsJson = False) -> None:
+    """List the keys; the keys themselves are not kept."""
+    keys = key_file().all()
+    if as_json:
+        output.print_json(
+            [
+                {
+                    "id": key.id,
+                    "name": key.name,
+                    "rights": list(key.rights),
+                    "scopes": list(key.scopes),
+                    "created": key.created,
+                }
+                for key in keys
+            ]
+        )
+        return
+    table = output.table("id", "name", "rights", "scopes", "created")
+    for key in keys:
+        table.add_row(
+            key.id,
+            output.plain(key.name),
+            ", ".join(key.rights),
+            output.plain(", ".join(key.scopes) or "any"),
+            key.created,
+        )
+    output.screen().print(table)
+
+
+@app.command("revoke", epilog=EXIT_CODES)
+def revoke_key(
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="As router keys list shows it.")],
+) -> None:
+    """Refuse a key from now on; running servers do so at once."""
+    if not key_file().revoke(key_id):
+        raise ConfigurationError(f"no key has the id {key_id!r}; see router keys list")
+    typer.echo(f"revoked {output.plain(key_id)}", err=True)
+
+
+def key_file() -> KeyFile:
+    """The keys of this user's servers, beside their settings."""
+    from router.http.keys import FILE_NAME, KeyFile
+    from router.trust import config_folder
+
+    return KeyFile(config_folder() / FILE_NAME)

@@ -1,0 +1,299 @@
+"""The application: endpoints, health, metrics, and MCP under ``/mcp``, in one process.
+
+Every request goes the same way: who calls, what may they do, what do they ask, is there a place for
+it, and then the service. Whatever is refused is a problem of ``router/http/problems.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+
+from router.errors import RouterError
+from router.events import Degraded, Event
+from router.http.caller import Caller, Callers
+from router.http.decisions import DecisionLog
+from router.http.endpoints import ENDPOINTS, BatchArguments, BatchLine, Endpoint
+from router.http.keys import Right
+from router.http.limits import Places, read_json
+from router.http.metrics import CONTENT_TYPE, Metrics
+from router.http.openapi import openapi
+from router.http.problems import Refused, problem, problem_of
+from router.http.stream import EventStream
+from router.service.memory import MemoryService
+from router.service.schemas import adapter_of
+from router.service.service import Service
+from router.service.shapes import RouteArguments, routed
+from router.web.names import NamesChecked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from router.mcp.http import McpApp
+    from router.memory.memory import Memory
+    from router.router import SemanticRouter
+
+BATCH_WINDOW: Final = 16
+"""Requests of one batch that are under way at the same time."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Api:
+    """What the endpoints work on. Belongs to one event loop.
+
+    Attributes:
+        service: the use cases of routing.
+        memory: those of memory.
+        decisions: the latest answers.
+        events: those who listen.
+        places: bounds of what is under way.
+    """
+
+    def __init__(self, router: SemanticRouter, memory: Memory, callers: Callers) -> None:
+        """
+        Args:
+            router: may still be closed; what needs it waits until it is open.
+            memory: opened by the first call that needs it.
+            callers: who may call.
+        """
+        self.service: Service = Service(router)
+        self.memory: MemoryService = MemoryService(memory)
+        self.decisions: DecisionLog = DecisionLog()
+        self.events: EventStream = EventStream()
+        self.metrics: Metrics = Metrics(self.service)
+        self.places: Places = Places()
+        self.callers: Callers = callers
+        self._degraded: dict[str, str] = {}
+        for sink in (self.decisions, self.events, self.metrics, self._note):
+            router.events.subscribe(sink)
+
+    def stop(self) -> None:
+        """Take no more requests and end the streams; what is under way goes on."""
+        self.places.draining = True
+        self.events.close()
+
+    def ready(self) -> tuple[bool, dict[str, Any]]:
+        """Whether requests are answered at once, and what does not work as it should."""
+        catalog = self.service.catalog
+        ready = catalog is not None and not self.places.draining
+        return ready, {
+            "ready": ready,
+            "catalog_version": None if catalog is None else catalog.version,
+            "skills": 0 if catalog is None else len(catalog.routable),
+            "degraded": self._degraded,
+        }
+
+    async def batch(self, caller: Caller, asked: BatchArguments) -> AsyncGenerator[bytes, None]:
+        """Route the requests of a batch; each line is sent as soon as it and those before it are
+        there."""
+        gate = asyncio.Semaphore(BATCH_WINDOW)
+
+        async def one(index: int, arguments: RouteArguments) -> BatchLine:
+            async with gate:
+                try:
+                    result = await self.service.route(narrowed(arguments, caller))
+                except (RouterError, Refused) as error:
+                    return BatchLine(index=index, error=str(error))
+                return BatchLine(index=index, result=routed(result, trace=arguments.trace))
+
+        tasks = [asyncio.create_task(one(*item)) for item in enumerate(asked.requests)]
+        try:
+            for task in tasks:
+                line = (await task).model_dump(exclude_none=True)
+                yield json.dumps(line, ensure_ascii=False).encode() + b"\n"
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, Degraded):
+            self._degraded[event.part] = event.reason
+
+
+def narrowed(arguments: Any, caller: Caller) -> Any:
+    """Arguments in the scope that the caller may use.
+
+    Raises:
+        Refused: they ask for another one.
+    """
+    if "scope" not in type(arguments).model_fields:
+        return arguments
+    scope = caller.scope_for(arguments.scope)
+    return arguments if scope == arguments.scope else arguments.model_copy(update={"scope": scope})
+
+
+def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
+    """The ASGI application.
+
+    Args:
+        api: what it works on.
+        names: host names that it is known by, as ``router.web.names.served_names`` gives them.
+        mcp: the MCP server, under ``/mcp``; for callers who may do everything.
+    """
+    described = json.dumps(openapi(), ensure_ascii=False).encode()
+
+    async def health(_request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def ready(_request: Request) -> Response:
+        is_ready, state = api.ready()
+        return JSONResponse(state, 200 if is_ready else 503)
+
+    async def metrics(request: Request) -> Response:
+        api.callers.identify(request.headers).require(Right.MANAGE)
+        return Response(api.metrics.text(), media_type=CONTENT_TYPE)
+
+    async def description(_request: Request) -> Response:
+        return Response(described, media_type="application/json")
+
+    routes: list[Route | Mount] = [
+        Route("/healthz", health),
+        Route("/readyz", ready),
+        Route("/metrics", guarded(metrics)),
+        Route("/openapi.json", description),
+    ]
+    routes += [
+        Route(endpoint.path, guarded(_handler(api, endpoint)), methods=[endpoint.method])
+        for endpoint in ENDPOINTS
+    ]
+    if mcp is not None:
+        routes.append(Mount("/", _ForMasters(api, mcp)))
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            if mcp is not None:
+                await stack.enter_async_context(mcp.inner.router.lifespan_context(mcp.inner))
+            yield
+
+    app = Starlette(
+        routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _http_problem}
+    )
+    return NamesChecked(app, names)
+
+
+def guarded(
+    handler: Callable[[Request], Awaitable[Response]],
+) -> Callable[[Request], Awaitable[Response]]:
+    """A handler whose errors are problems."""
+
+    async def handle(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except Exception as error:  # noqa: BLE001 - a bug: its text may hold anything
+            told = problem_of(error)
+            if told is None:
+                _log.exception("%s %s failed", request.method, request.url.path)
+                told = problem(500, "an internal error", "the server's log has the details")
+            return told
+
+    return handle
+
+
+def _handler(api: Api, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+    answers = adapter_of(endpoint.answer)
+
+    async def handle(request: Request) -> Response:
+        caller = api.callers.identify(request.headers)
+        caller.require(endpoint.right)
+        given = await _given(request, endpoint)
+        asked = narrowed(endpoint.arguments.model_validate(given), caller)
+        if endpoint.stream is not None:
+            return await _stream(api, endpoint, endpoint.stream(api, caller, asked), caller)
+        if endpoint.run is None:
+            raise TypeError(f"{endpoint.path}: an endpoint runs or streams")
+        async with api.places.take(caller.id):
+            found = await endpoint.run(api, caller, asked)
+        headers = {}
+        if endpoint.etag and (catalog := api.service.catalog) is not None:
+            headers["ETag"] = f'"{catalog.version}"'
+            if request.headers.get("if-none-match") == headers["ETag"]:
+                return Response(status_code=304, headers=headers)
+        if isinstance(found, dict):
+            body = json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
+        else:
+            body = answers.dump_json(found)
+        return Response(body, headers=headers, media_type="application/json")
+
+    return handle
+
+
+async def _given(request: Request, endpoint: Endpoint) -> Any:
+    """The arguments of a request, from its body or its query, and from its path."""
+    if endpoint.takes == "query":
+        given: Any = dict(request.query_params)
+    else:
+        given = await read_json(request)
+        if not isinstance(given, dict):
+            raise Refused(400, "the body is no object", f"it is {type(given).__name__}")
+    for name in endpoint.in_path:
+        if name in given:
+            raise Refused(400, "an argument is given twice", f"{name}: it stands in the path")
+        given[name] = request.path_params[name]
+    return given
+
+
+async def _stream(
+    api: Api, endpoint: Endpoint, pieces: AsyncGenerator[bytes, None], caller: Caller
+) -> Response:
+    """The first piece is waited for, so that what is refused is a problem and no broken stream."""
+    stack = AsyncExitStack()
+    if endpoint.media_type != "text/event-stream":  # those who listen take places of their own
+        await stack.enter_async_context(api.places.take(caller.id))
+    try:
+        first = await anext(pieces)
+    except BaseException:
+        await stack.aclose()
+        raise
+
+    async def rest() -> AsyncIterator[bytes]:
+        async with stack, aclosing(pieces):
+            yield first
+            async for piece in pieces:
+                yield piece
+
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(rest(), headers=headers, media_type=endpoint.media_type)
+
+
+async def _http_problem(_request: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):  # not registered for anything else
+        raise error
+    return problem(error.status_code, error.detail, error.detail, headers=error.headers)
+
+
+class _ForMasters:
+    """Lets callers through who may do everything: the tools of MCP reach all scopes."""
+
+    def __init__(self, api: Api, app: ASGIApp) -> None:
+        self._api = api
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        answer: ASGIApp = self._app
+        try:
+            caller = self._api.callers.identify(request.headers)
+            if not caller.is_unbound:
+                raise Refused(
+                    403,
+                    "this key may not use MCP",
+                    "the tools reach all scopes: it needs a key with all rights and no scopes",
+                )
+        except Refused as error:
+            answer = problem(error.status, error.title, str(error))
+        await answer(scope, receive, send)

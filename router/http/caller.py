@@ -1,0 +1,104 @@
+"""Who calls, and so whose request it is and what may be asked.
+
+A request may narrow the scope that its key gives it, and never widen it: a key for ``shop`` may ask
+in the scope ``shop`` or ``shop/ada``, and asks in ``shop`` when it says nothing.
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from router.http.keys import KeyFile, Right
+from router.http.problems import Refused
+from router.web.names import bearer_token
+
+if TYPE_CHECKING:
+    from starlette.datastructures import Headers
+
+ALL_RIGHTS: Final = frozenset(Right)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whoever sent a request.
+
+    Attributes:
+        id: of the key; ``local`` for the user of this machine.
+        rights: what may be asked.
+        scopes: in which names; empty: in any.
+    """
+
+    id: str
+    rights: frozenset[Right]
+    scopes: tuple[str, ...] = ()
+
+    def require(self, right: Right) -> None:
+        """Raises Refused when the caller has not this right."""
+        if right not in self.rights:
+            raise Refused(403, "this key may not do that", f"the right {right.value} is missing")
+
+    @property
+    def is_unbound(self) -> bool:
+        """Whether everything may be asked, in any scope."""
+        return not self.scopes and self.rights == ALL_RIGHTS
+
+    def may_see(self, scope: str | None) -> bool:
+        """Whether a scope lies inside the caller's."""
+        return not self.scopes or any(
+            scope == own or (scope or "").startswith(f"{own}/") for own in self.scopes
+        )
+
+    def scope_for(self, asked: str | None) -> str | None:
+        """The scope of a request that asks for one.
+
+        Raises:
+            Refused: it lies outside the caller's scopes.
+        """
+        if not self.scopes:
+            return asked
+        if asked is None:
+            return self.scopes[0]
+        if self.may_see(asked):
+            return asked
+        raise Refused(403, "this key may not use that scope", "it is outside the key's scopes")
+
+
+LOCAL: Final = Caller("local", ALL_RIGHTS)
+"""The one user of this machine, who needs no key on its own addresses."""
+
+
+class Callers:
+    """Knows callers by the keys that they show."""
+
+    def __init__(self, keys: KeyFile, *, secret: str | None, required: bool) -> None:
+        """
+        Args:
+            keys: of the users of the server.
+            secret: one more key, with all rights; given by the environment.
+            required: whether a key must be shown.
+        """
+        self._keys = keys
+        self._secret = secret
+        self._required = required
+
+    def identify(self, headers: Headers) -> Caller:
+        """Who sends a request with these headers.
+
+        Raises:
+            Refused: a key is required and none is shown, or it is not known.
+        """
+        shown = bearer_token(headers) or headers.get("x-api-key")
+        if shown is None:
+            if self._required or "authorization" in headers:
+                raise Refused(401, "a key is required", "send it as Authorization: Bearer <key>")
+            return LOCAL
+        if self._secret is not None and hmac.compare_digest(
+            shown.encode("utf-8", "replace"), self._secret.encode("utf-8", "replace")
+        ):
+            return Caller("environment", ALL_RIGHTS)
+        key = self._keys.find(shown)
+        if key is None:
+            raise Refused(401, "this key is not known", "it may have been revoked")
+        return Caller(key.id, frozenset(key.rights), key.scopes)

@@ -1,0 +1,171 @@
+"""API keys: who may call, in whose name, and what for.
+
+A key is 256 random bits, so its SHA-256 digest is all that has to be kept: nobody can guess a key
+from it. The file is read again whenever it has changed, so that a key that is revoked is refused by
+running servers at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from router.errors import ConfigurationError
+from router.private_files import private_folder
+from router.request import MAX_SCOPE_CHARACTERS, check_text
+
+FILE_NAME: Final = "api_keys.json"
+PREFIX: Final = "crk_"
+"""Every key begins with it, so that a key in a wrong place is recognised as one."""
+MAX_KEYS: Final = 10_000
+MAX_FILE_BYTES: Final = 16 * 1024 * 1024
+
+
+class Right(StrEnum):
+    """What a key may be used for."""
+
+    ROUTE = "route"
+    """Routing, ranking, reading skills and one's own decisions."""
+    FEEDBACK = "feedback"
+    """Saying what an answer should have been."""
+    MANAGE = "manage"
+    """Caches, learning, events and metrics, of all scopes."""
+    MEMORY = "memory"
+    """Reading and writing memories, of all scopes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key as it is kept.
+
+    Attributes:
+        id: names the key to people; no secret.
+        name: what it is for.
+        digest: SHA-256 of the key itself, as 64 hex digits.
+        rights: what it may be used for.
+        scopes: whose requests it may route; with the first as the usual one. Empty: any.
+        created: when it was made, in UTC, as ISO 8601.
+    """
+
+    id: str
+    name: str
+    digest: str
+    rights: tuple[Right, ...]
+    scopes: tuple[str, ...]
+    created: str
+
+
+class KeyFile:
+    """The keys in one file, which only its owner may read."""
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is read yet."""
+        self.path: Final = path
+        self._seen: tuple[int, int, int] | None = None
+        self._keys: Mapping[str, Key] = {}
+
+    def all(self) -> tuple[Key, ...]:
+        """The keys, oldest first.
+
+        Raises:
+            ConfigurationError: the file cannot be read, or is not one of ours.
+        """
+        return tuple(self._current().values())
+
+    def find(self, secret: str) -> Key | None:
+        """The key that somebody shows; None when there is none."""
+        return self._current().get(digest_of(secret))
+
+    def make(self, name: str, *, rights: Iterable[Right], scopes: Iterable[str] = ()) -> str:
+        """Make a key and give it, for the only time.
+
+        Raises:
+            ConfigurationError: it could reach more than its scopes; or the file cannot be written.
+            InvalidRequest: the name or a scope is no usable text.
+        """
+        given, bound = tuple(dict.fromkeys(rights)), tuple(dict.fromkeys(scopes))
+        check_text("name", name, 200)
+        for scope in bound:
+            check_text("scope", scope, MAX_SCOPE_CHARACTERS)
+        if bound and (wide := sorted({Right.MANAGE, Right.MEMORY} & set(given))):
+            raise ConfigurationError(
+                f"a key with scopes cannot have the right {wide[0].value}, which reaches all scopes"
+            )
+        secret = PREFIX + secrets.token_urlsafe(32)
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        key = Key(secrets.token_hex(4), name, digest_of(secret), given, bound, created)
+        self._write([*self.all(), key])
+        return secret
+
+    def revoke(self, key_id: str) -> bool:
+        """Refuse a key from now on; says whether there was one of this id."""
+        keys = self.all()
+        left = [key for key in keys if key.id != key_id]
+        if len(left) < len(keys):
+            self._write(left)
+        return len(left) < len(keys)
+
+    def _current(self) -> Mapping[str, Key]:
+        """The keys by their digests, read again if the file has changed."""
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            self._seen, self._keys = None, {}
+            return self._keys
+        except OSError as error:
+            raise ConfigurationError(f"{self.path}: {error.strerror}") from error
+        seen = (status.st_mtime_ns, status.st_size, status.st_ino)
+        if seen != self._seen:
+            self._keys = {key.digest: key for key in _read(self.path)}
+            self._seen = seen
+        return self._keys
+
+    def _write(self, keys: Iterable[Key]) -> None:
+        """Put a new file in the place of the old one, in one step."""
+        text = json.dumps({"keys": [asdict(key) for key in keys]}, indent=2, ensure_ascii=False)
+        try:
+            private_folder(self.path.parent)
+            handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=FILE_NAME)  # mode 0600
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            Path(name).replace(self.path)
+        except OSError as error:
+            raise ConfigurationError(f"{self.path}: {error.strerror}") from error
+
+
+def digest_of(secret: str) -> str:
+    """What is kept of a key."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _read(path: Path) -> list[Key]:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+        if len(data) > MAX_FILE_BYTES:
+            raise ValueError("too large")
+        rows = json.loads(data)["keys"]
+        if len(rows) > MAX_KEYS:
+            raise ValueError("too many keys")
+        return [
+            Key(
+                str(row["id"]),
+                str(row["name"]),
+                str(row["digest"]),
+                tuple(Right(right) for right in row["rights"]),
+                tuple(str(scope) for scope in row["scopes"]),
+                str(row["created"]),
+            )
+            for row in rows
+        ]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ConfigurationError(f"{path} is not a file of API keys: {error}") from error

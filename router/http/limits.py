@@ -1,0 +1,98 @@
+"""What one request may cost: the size and pace of its body, and places to be worked on.
+
+``Places`` bounds how many requests are worked on and how many wait; whoever comes when all is taken
+is told so at once, which costs nothing. One caller may hold half of the places, so that a busy one
+does not keep the others out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from router.http.problems import Refused
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+MAX_BODY_BYTES: Final = 4 * 1024 * 1024
+BODY_SECONDS: Final = 20.0
+"""A body must have come by then."""
+MAX_ACTIVE: Final = 64
+"""Requests that are worked on at the same time; cached answers take microseconds, LLM calls
+seconds."""
+MAX_WAITING: Final = 1_000
+
+
+async def read_json(request: Request) -> Any:
+    """The body of a request as JSON; an empty one is an empty object.
+
+    Raises:
+        Refused: it is too large, too slow, or no JSON.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in ("application/json", ""):
+        raise Refused(415, "the body must be JSON", "send Content-Type: application/json")
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MAX_BODY_BYTES:
+                    raise Refused(
+                        413, "the body is too large", f"at most {MAX_BODY_BYTES:,} bytes are read"
+                    )
+    except TimeoutError:
+        raise Refused(408, "the body came too slowly", f"{BODY_SECONDS:g} s are waited") from None
+    if not body:
+        return {}
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise Refused(400, "the body is no JSON", reason) from None
+
+
+class Places:
+    """How many requests are worked on and wait. Belongs to one event loop."""
+
+    def __init__(self, active: int = MAX_ACTIVE, waiting: int = MAX_WAITING) -> None:
+        """All places are free."""
+        self._gate = asyncio.Semaphore(active)
+        self._most = active + waiting
+        self._share = max(1, self._most // 2)
+        self._taken: Counter[str] = Counter()
+        self.draining = False
+
+    @property
+    def taken(self) -> int:
+        """Requests that are worked on or wait."""
+        return self._taken.total()
+
+    @asynccontextmanager
+    async def take(self, caller: str) -> AsyncIterator[None]:
+        """Hold a place while the block runs.
+
+        Raises:
+            Refused: all are taken, the caller has its share of them, or the server is stopping.
+        """
+        if self.draining:
+            raise Refused(503, "the server is stopping", "another one may answer")
+        if self.taken >= self._most:
+            raise Refused(503, "the server is full", f"{self.taken:,} requests are under way")
+        if self._taken[caller] >= self._share:
+            raise Refused(
+                429, "too many requests", f"{self._taken[caller]:,} of this caller are under way"
+            )
+        self._taken[caller] += 1
+        try:
+            async with self._gate:
+                yield
+        finally:
+            self._taken[caller] -= 1
+            if not self._taken[caller]:
+                del self._taken[caller]

@@ -1,0 +1,195 @@
+"""Metrics for Prometheus. A sink of the router's events, and figures read when they are asked for.
+
+Labels have few values, all of them the router's own words or names from the settings: nothing that
+a request says becomes a label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from router.events import (
+    CacheLookup,
+    Degraded,
+    Event,
+    Learned,
+    LLMCalled,
+    Recalled,
+    Reloaded,
+    Routed,
+)
+from router.result import Outcome
+
+if TYPE_CHECKING:
+    from router.service.service import Service
+
+CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
+_SECONDS: Final = (
+    0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
+    2.5, 5, 10, 30,
+)  # fmt: skip
+
+
+class Metrics:
+    """Counts what happens in one router."""
+
+    def __init__(self, service: Service) -> None:
+        self._registry = CollectorRegistry()
+        registry = self._registry
+        self._requests = Counter(
+            "router_requests",
+            "Requests answered.",
+            ("decision", "stage", "from_cache"),
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "router_request_seconds",
+            "From a request to its answer, by the stage that answered.",
+            ("stage",),
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._stage_seconds = Histogram(
+            "router_stage_seconds",
+            "Time spent in a stage that ran.",
+            ("stage",),
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._lookups = Counter(
+            "router_cache_lookups",
+            "Looks into a cache, by how they ended.",
+            ("cache", "outcome"),
+            registry=registry,
+        )
+        self._llm_calls = Counter(
+            "router_llm_calls",
+            "Calls of an LLM.",
+            ("provider", "model", "purpose", "failed"),
+            registry=registry,
+        )
+        self._llm_seconds = Histogram(
+            "router_llm_seconds",
+            "Time of one call of an LLM.",
+            ("provider", "model"),
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._tokens = Counter(
+            "router_llm_tokens",
+            "Tokens, as providers count them.",
+            ("provider", "model", "direction"),
+            registry=registry,
+        )
+        self._cost = Counter(
+            "router_llm_cost_usd",
+            "Cost in US dollars, where the price is known.",
+            ("provider", "model"),
+            registry=registry,
+        )
+        self._reloads = Histogram(
+            "router_reload_seconds",
+            "From the beginning of work on a changed catalog until requests see it.",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._learned = Counter(
+            "router_labels_learned", "Labels taken in as evidence.", ("source",), registry=registry
+        )
+        self._recalls = Counter(
+            "router_recalls", "Queries that memory answered.", ("partial",), registry=registry
+        )
+        self._recall_seconds = Histogram(
+            "router_recall_seconds", "Time of one recall.", buckets=_SECONDS, registry=registry
+        )
+        self._degraded = Counter(
+            "router_degraded",
+            "Times that the router went on without a part.",
+            ("part",),
+            registry=registry,
+        )
+        registry.register(_Now(service))
+
+    def __call__(self, event: Event) -> None:
+        """Take an event in."""
+        match event:
+            case Routed(result=result, seconds=seconds):
+                cached = str(result.from_cache).lower()
+                self._requests.labels(result.decision.value, result.stage.value, cached).inc()
+                self._seconds.labels(result.stage.value).observe(seconds)
+                for entry in result.trace:
+                    if entry.outcome is not Outcome.SKIPPED:
+                        self._stage_seconds.labels(entry.stage.value).observe(
+                            entry.microseconds / 1e6
+                        )
+            case CacheLookup(stage=stage, outcome=outcome):
+                self._lookups.labels(stage.value, outcome.value).inc()
+            case LLMCalled():
+                self._count_call(event)
+            case Reloaded(seconds=seconds):
+                self._reloads.observe(seconds)
+            case Learned(source=source):
+                self._learned.labels(source).inc()
+            case Recalled(partial=partial, seconds=seconds):
+                self._recalls.labels(str(partial).lower()).inc()
+                self._recall_seconds.observe(seconds)
+            case Degraded(part=part):
+                self._degraded.labels(part).inc()
+
+    def _count_call(self, call: LLMCalled) -> None:
+        who = (call.provider, call.model)
+        self._llm_calls.labels(*who, call.purpose, str(call.error is not None).lower()).inc()
+        self._llm_seconds.labels(*who).observe(call.seconds)
+        for direction, tokens in (("input", call.input_tokens), ("output", call.output_tokens)):
+            if tokens is not None:
+                self._tokens.labels(*who, direction).inc(tokens)
+        if call.cost_usd is not None:
+            self._cost.labels(*who).inc(call.cost_usd)
+
+    def text(self) -> bytes:
+        """The figures as they are now."""
+        return generate_latest(self._registry)
+
+
+class _Now:
+    """Figures that are there at any time and need not be counted."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Nothing is asked of the router before somebody wants the figures."""
+        return iter(())
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """The figures of an open router; none before."""
+        catalog = self._service.catalog
+        if catalog is None:
+            return
+        skills = GaugeMetricFamily("router_skills", "Skills, by what they are.", labels=["kind"])
+        skills.add_metric(["routable"], len(catalog.routable))
+        skills.add_metric(["hidden"], len(catalog.skills) - len(catalog.routable))
+        skills.add_metric(["shadowed"], len(catalog.shadowed))
+        skills.add_metric(["left_out"], len(catalog.left_out))
+        yield skills
+        learning = self._service.learning_now()
+        if learning is None:
+            return
+        bound = learning["bound"]
+        for name, key, text in (
+            ("router_local_answers", "local", "Requests answered without the LLM."),
+            ("router_judged_requests", "requests", "Requests that the error bound has judged."),
+            ("router_error_bound", "max_error", "Share of wrong answers that is allowed."),
+            ("router_error_limit", "error_limit", "Upper limit of the share that is wrong."),
+        ):
+            if bound[key] is not None:
+                yield GaugeMetricFamily(name, text, value=float(bound[key]))
+        examples = GaugeMetricFamily("router_examples", "Labels kept.", labels=["source"])
+        for source, number in learning["examples"].items():
+            examples.add_metric([source], number)
+        yield examples

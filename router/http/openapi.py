@@ -1,0 +1,144 @@
+"""``/openapi.json``, made from the table of endpoints and the types of the service."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
+
+from router.http.endpoints import ENDPOINTS, Endpoint
+from router.http.problems import MEDIA_TYPE, Problem
+from router.service.schemas import output_schema
+from router.version import package_version
+
+_REF: Final = "#/components/schemas/{model}"
+
+
+@cache
+def openapi() -> dict[str, Any]:
+    """The description of the whole API, OpenAPI 3.1. It is shared: copy it to change it."""
+    schemas: dict[str, Any] = {}
+    paths: dict[str, Any] = {}
+    for endpoint in ENDPOINTS:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schemas)
+    _hoist(TypeAdapter(Problem).json_schema(ref_template=_REF), "Problem", schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "cascade-router",
+            "version": package_version() or "0",
+            "description": "Which skills to load for a request, and which memories to read.",
+        },
+        "paths": {**paths, **_PLAIN},
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"key": []}, {}],
+    }
+
+
+def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
+    arguments = endpoint.arguments.model_json_schema(ref_template=_REF, schema_generator=_Untitled)
+    schemas.update(arguments.pop("$defs", {}))
+    arguments.pop("description", None)
+    properties = arguments.get("properties", {})
+    required = arguments.get("required", [])
+    in_path = endpoint.in_path
+    in_query = () if endpoint.takes == "body" else [n for n in properties if n not in in_path]
+    parameters = [
+        {
+            "name": name,
+            "in": "path" if name in in_path else "query",
+            "required": name in required,
+            "schema": properties[name],
+        }
+        for name in (*in_path, *in_query)
+    ]
+    name = "".join(part.title() for part in _words(endpoint))
+    operation: dict[str, Any] = {
+        "operationId": name[0].lower() + name[1:],
+        "summary": endpoint.summary,
+        "description": f"Needs the right `{endpoint.right.value}`.",
+        "parameters": parameters,
+        "responses": _responses(endpoint, schemas, name),
+    }
+    if endpoint.takes == "body":
+        body = {
+            **arguments,
+            "properties": {n: s for n, s in properties.items() if n not in in_path},
+            "required": [n for n in required if n not in in_path],
+        }
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": body}},
+        }
+    return operation
+
+
+def _responses(endpoint: Endpoint, schemas: dict[str, Any], name: str) -> dict[str, Any]:
+    schema = dict(output_schema(endpoint.answer))
+    if schema.get("type") == "string":
+        told: dict[str, Any] = schema
+    else:
+        told = _hoist(schema, f"{name}Answer", schemas)
+    responses: dict[str, Any] = {
+        "200": {"description": "Done.", "content": {endpoint.media_type: {"schema": told}}}
+    }
+    if endpoint.etag:
+        responses["304"] = {"description": "The skills are those that you know."}
+    for status in endpoint.statuses:
+        responses[str(status.value)] = {
+            "description": status.phrase,
+            "content": {MEDIA_TYPE: {"schema": {"$ref": _REF.format(model="Problem")}}},
+        }
+    return responses
+
+
+def _hoist(schema: dict[str, Any], name: str, schemas: dict[str, Any]) -> dict[str, Any]:
+    """Put a schema and what it refers to among the shared ones; a reference to it."""
+    inner = {key: value for key, value in schema.items() if key != "$defs"}
+    for shared, definition in schema.get("$defs", {}).items():
+        schemas[shared] = _referring(definition)
+    schemas[name] = _referring(inner)
+    return {"$ref": _REF.format(model=name)}
+
+
+def _referring(value: Any) -> Any:
+    """A schema whose references point to the shared ones."""
+    if isinstance(value, list):
+        return [_referring(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: item.replace("#/$defs/", "#/components/schemas/")
+        if key == "$ref" and isinstance(item, str)
+        else _referring(item)
+        for key, item in value.items()
+    }
+
+
+def _words(endpoint: Endpoint) -> list[str]:
+    parts = endpoint.path.replace("{", "").replace("}", "").split("/")[2:]
+    return [endpoint.method, *parts]
+
+
+class _Untitled(GenerateJsonSchema):
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
+        return False
+
+
+def _plain(summary: str, *codes: int, kind: str = "application/json") -> dict[str, Any]:
+    content = {kind: {"schema": {"type": "object" if "json" in kind else "string"}}}
+    answers = {str(code): {"description": summary, "content": content} for code in codes}
+    return {"get": {"summary": summary, "responses": answers}}
+
+
+_PLAIN: Final = {
+    "/healthz": _plain("The process is alive.", 200),
+    "/readyz": _plain("Whether requests are answered at once, and what is degraded.", 200, 503),
+    "/metrics": _plain("Figures for Prometheus; needs the right `manage`.", 200, kind="text/plain"),
+    "/openapi.json": _plain("This description.", 200),
+}

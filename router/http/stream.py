@@ -1,0 +1,160 @@
+"""Events for those who listen, as server-sent events. A sink of the router's events.
+
+A listener that does not keep up misses events and is told how many; nobody waits for it. Texts of
+requests are left out: ``/v1/decisions/{id}`` gives them to those who may see them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any, Final
+
+from router.events import (
+    CacheLookup,
+    Degraded,
+    Event,
+    Learned,
+    LLMCalled,
+    Recalled,
+    Reloaded,
+    Routed,
+)
+from router.http.problems import Refused
+
+MAX_LISTENERS: Final = 32
+MAX_QUEUED: Final = 1_000
+"""Events that wait for one listener."""
+ALIVE_SECONDS: Final = 15.0
+"""A comment is sent when nothing has happened for so long, so that proxies keep the stream."""
+
+
+class EventStream:
+    """Tells listeners what happens. Belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self._listeners: set[_Listener] = set()
+        self._loop = asyncio.get_running_loop()
+
+    def __call__(self, event: Event) -> None:
+        """Take an event in, in any thread."""
+        if self._listeners:
+            text = as_text(event)
+            self._loop.call_soon_threadsafe(self._tell, text)
+
+    def close(self) -> None:
+        """End all streams."""
+        for listener in self._listeners:
+            listener.end()
+
+    async def listen(self) -> AsyncGenerator[bytes, None]:
+        """What happens from now on, until the stream is closed.
+
+        Raises:
+            Refused: there are too many listeners.
+        """
+        if len(self._listeners) >= MAX_LISTENERS:
+            raise Refused(503, "too many listeners", f"at most {MAX_LISTENERS} may listen")
+        listener = _Listener()
+        self._listeners.add(listener)
+        try:
+            yield b": listening\n\n"
+            async for text in listener.texts():
+                yield text.encode()
+        finally:
+            self._listeners.discard(listener)
+
+    def _tell(self, text: str) -> None:
+        for listener in self._listeners:
+            listener.put(text)
+
+
+class _Listener:
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[str] = asyncio.Queue(MAX_QUEUED)
+        self._missed = 0
+        self._ended = asyncio.Event()
+
+    def put(self, text: str) -> None:
+        try:
+            self._queue.put_nowait(text)
+        except asyncio.QueueFull:
+            self._missed += 1
+
+    def end(self) -> None:
+        self._ended.set()
+
+    async def texts(self) -> AsyncIterator[str]:
+        ended = asyncio.ensure_future(self._ended.wait())
+        try:
+            while not self._ended.is_set():
+                got = asyncio.ensure_future(self._queue.get())
+                await asyncio.wait(
+                    (got, ended), timeout=ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                )
+                if not got.done():
+                    got.cancel()
+                    yield ": alive\n\n"
+                    continue
+                yield got.result()
+                if self._missed and self._queue.empty():
+                    yield _sse("missed", {"events": self._missed})
+                    self._missed = 0
+        finally:
+            ended.cancel()
+
+
+def as_text(event: Event) -> str:
+    """One event as it is sent."""
+    return _sse(type(event).__name__.lower(), _fields(event))
+
+
+def _sse(name: str, fields: dict[str, Any]) -> str:
+    return f"event: {name}\ndata: {json.dumps(fields, ensure_ascii=False)}\n\n"
+
+
+def _fields(event: Event) -> dict[str, Any]:
+    match event:
+        case Routed(scope=scope, result=result, seconds=seconds):
+            return {
+                "id": result.id,
+                "scope": scope,
+                "decision": result.decision.value,
+                "skills": list(result.selected_skills),
+                "stage": result.stage.value,
+                "from_cache": result.from_cache,
+                "confidence": result.confidence,
+                "seconds": seconds,
+            }
+        case CacheLookup(stage=stage, outcome=outcome):
+            return {"stage": stage.value, "outcome": outcome.value}
+        case LLMCalled():
+            return {
+                "provider": event.provider,
+                "model": event.model,
+                "purpose": event.purpose,
+                "seconds": event.seconds,
+                "failed": event.error is not None,
+                "input_tokens": event.input_tokens,
+                "output_tokens": event.output_tokens,
+                "cost_usd": event.cost_usd,
+            }
+        case Reloaded(change=change, seconds=seconds):
+            return {
+                "catalog_version": change.after.version,
+                "changed": list(change.names),
+                "seconds": seconds,
+            }
+        case Learned(skills=skills, source=source):
+            return {"skills": list(skills), "source": source}
+        case Recalled():
+            return {
+                "layers": list(event.layers),
+                "items": event.items,
+                "confidence": event.confidence,
+                "partial": event.partial,
+                "seconds": event.seconds,
+            }
+        case Degraded(part=part, reason=reason):
+            return {"part": part, "reason": reason}

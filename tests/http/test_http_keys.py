@@ -1,0 +1,106 @@
+"""API keys: what is kept of them, what they allow, and how they are revoked."""
+
+from __future__ import annotations
+
+import json
+import stat
+
+import pytest
+from typer.testing import CliRunner
+
+from router.cli.app import app
+from router.cli.keys import key_file
+from router.errors import ConfigurationError
+from router.http.caller import Caller
+from router.http.keys import KeyFile, Right
+from router.http.problems import Refused
+
+
+def test_a_key_is_found_again_and_is_not_kept(keys: KeyFile) -> None:
+    secret = keys.make("agents", rights=[Right.ROUTE], scopes=["shop"])
+    found = keys.find(secret)
+    assert found is not None
+    assert (found.name, found.rights, found.scopes) == ("agents", (Right.ROUTE,), ("shop",))
+    assert secret not in keys.path.read_text(encoding="utf-8")
+    assert stat.S_IMODE(keys.path.stat().st_mode) == 0o600
+    assert keys.find(secret + "x") is None
+
+
+def test_a_key_that_another_process_revokes_is_refused_at_once(keys: KeyFile) -> None:
+    secret = keys.make("agents", rights=[Right.ROUTE])
+    assert (found := keys.find(secret)) is not None
+    assert KeyFile(keys.path).revoke(found.id)
+    assert keys.find(secret) is None
+    assert not keys.revoke(found.id)
+
+
+@pytest.mark.parametrize("right", [Right.MANAGE, Right.MEMORY])
+def test_a_key_with_scopes_cannot_reach_all_of_them(keys: KeyFile, right: Right) -> None:
+    with pytest.raises(ConfigurationError, match=right.value):
+        keys.make("agents", rights=[Right.ROUTE, right], scopes=["shop"])
+    assert keys.all() == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '{"keys": 1}', '{"keys": [{}]}', '{"keys": [{"rights": ["x"]}]}', "[" * 99999],
+)
+def test_a_file_that_is_none_of_keys_is_named(keys: KeyFile, text: str) -> None:
+    keys.path.parent.mkdir(parents=True)
+    keys.path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigurationError, match="not a file of API keys"):
+        keys.all()
+
+
+@pytest.mark.parametrize(
+    ("scopes", "asked", "given"),
+    [
+        ((), None, None),
+        ((), "any", "any"),
+        (("shop",), None, "shop"),
+        (("shop",), "shop", "shop"),
+        (("shop",), "shop/ada", "shop/ada"),
+        (("shop", "bank"), "bank", "bank"),
+    ],
+)
+def test_a_scope_is_narrowed(scopes: tuple[str, ...], asked: str | None, given: str | None) -> None:
+    assert Caller("x", frozenset(Right), scopes).scope_for(asked) == given
+
+
+@pytest.mark.parametrize("asked", ["bank", "shopping", "shop2/ada", "", "sho", "SHOP", "/shop"])
+def test_a_scope_is_never_widened(asked: str) -> None:
+    caller = Caller("x", frozenset(Right), ("shop",))
+    assert not caller.may_see(asked)
+    assert not caller.may_see(None)
+    with pytest.raises(Refused) as caught:
+        caller.scope_for(asked)
+    assert caught.value.status == 403
+
+
+def test_the_commands_make_list_and_revoke_keys() -> None:
+    def run(*arguments: str) -> str:
+        done = CliRunner().invoke(app, ["keys", *arguments])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    secret = run("new", "agents", "--right", "route", "--scope", "shop").strip()
+    assert key_file().find(secret) is not None
+    [listed] = json.loads(run("list", "--json"))
+    assert (listed["name"], listed["rights"], listed["scopes"]) == ("agents", ["route"], ["shop"])
+    assert "agents" in run("list")
+    run("revoke", listed["id"])
+    assert json.loads(run("list", "--json")) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["new", "x", "--right", "everything"], "expected route, feedback, manage, memory"),
+        (["revoke", "nothing"], "no key has the id"),
+        (["new", "x", "--right", "memory", "--scope", "shop"], "reaches all scopes"),
+    ],
+)
+def test_what_cannot_be_done_with_keys_is_said(arguments: list[str], said: str) -> None:
+    done = CliRunner().invoke(app, ["keys", *arguments])
+    assert done.exit_code == 2
+    assert said in " ".join(done.stderr.replace("│", " ").split())
