@@ -1,4 +1,4 @@
-"""The endpoints: answers as described, problems that say what is wrong, and nothing across scopes."""
+"""The endpoints: answers as described, problems that say what is wrong, nothing across scopes."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ async def test_what_one_tenant_asks_no_other_sees(
     own = (await bank.post("/v1/route", json={"request": SQUASH})).json()
     assert (first["from_cache"], own["from_cache"]) == (False, False)
     assert (await shop.post("/v1/route", json={"request": SQUASH})).json()["from_cache"]
-    for asked in ("shop", "bank/../shop", "*"):
+    for asked in ("shop", "bankers", "*"):
         refused = await bank.post("/v1/route", json={"request": SQUASH, "scope": asked})
         assert refused.status_code == 403
         batch = {"requests": [{"request": SQUASH, "scope": asked}]}

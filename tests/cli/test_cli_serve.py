@@ -1,0 +1,135 @@
+"""``router serve`` as a process: it starts safely, answers, and stops without losing anything."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from cascade import SQUASH, some_skills
+from mcp import Client
+from typer.testing import CliRunner
+
+import router
+from router.cli.app import app
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
+        "ROUTER_STATE_DIR": str(tmp_path / "state"),
+        "PYTHONPATH": str(Path(router.__file__).parents[1]),
+    }
+
+
+@pytest.fixture
+def served(
+    tmp_path: Path, environment: dict[str, str]
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A running server and its address."""
+    skills = some_skills(tmp_path / "skills", "git", "testing")
+    arguments = ["serve", "--port", "0", "--no-llm", "--skills", str(skills)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "router", *arguments],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        found = re.fullmatch(r"serving at (http://127\.0\.0\.1:\d+)\n", line)
+        assert found is not None, line
+        yield process, found[1]
+        process.kill()
+
+
+async def test_it_answers_drains_and_keeps_what_it_learnt(
+    served: tuple[subprocess.Popen[str], str], environment: dict[str, str]
+) -> None:
+    process, url = served
+    async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+        assert (await client.get("/healthz")).status_code == 200
+        # The index is made behind: the first request waits for it.
+        first = (await client.post("/v1/route", json={"request": SQUASH})).json()
+        assert first["selected_skills"] == ["git"]
+        assert (await client.get("/readyz")).json()["ready"]
+        fed = await client.post(
+            f"/v1/decisions/{first['id']}/feedback", json={"skills": ["testing"]}
+        )
+        assert fed.status_code == 200
+        async with Client(f"{url}/mcp", read_timeout_seconds=60) as agent:
+            again = await agent.call_tool("route", {"request": SQUASH})
+            assert again.structured_content["selected_skills"] == ["testing"]
+        async with client.stream("GET", "/v1/events") as events:
+            assert events.status_code == 200
+            process.send_signal(signal.SIGTERM)
+            async for _ in events.aiter_bytes():
+                pass  # the stream ends, and does not hold the server up
+    output, errors = await asyncio.to_thread(process.communicate, timeout=60)
+    assert (process.returncode, output, errors) == (0, "", "")
+    done = subprocess.run(
+        [sys.executable, "-m", "router", "learn", "status", "--json"],
+        env=environment,
+        capture_output=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["examples"]["feedback"] == 1
+
+
+def test_slow_and_broken_clients_cost_nothing(
+    served: tuple[subprocess.Popen[str], str],
+) -> None:
+    _, url = served
+    address = ("127.0.0.1", int(url.rpartition(":")[2]))
+    broken = [
+        b"",
+        b"GET",
+        b"POST /v1/route HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 100_000,
+        b"\x16\x03\x01 this is no HTTP\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50,
+    ]
+    held = []
+    for text in broken * 20:
+        connection = socket.create_connection(address)
+        connection.sendall(text)
+        held.append(connection)
+    for connection in held[::2]:
+        connection.close()
+    with httpx.Client(base_url=url, timeout=60) as client:
+        assert client.post("/v1/route", json={"request": SQUASH}).status_code == 200
+    for connection in held[1::2]:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--host", "0.0.0.0"], "other machines can reach 0.0.0.0: make keys"),  # noqa: S104
+        (["--host", "192.0.2.1", "--key-env", "NOT_SET"], "the variable NOT_SET is not set"),
+        (["--host", "0.0.0.0", "--key-env", "KEY"], "name those that they do (--allow-host)"),  # noqa: S104
+    ],
+    ids=["no key", "no variable", "no name"],
+)
+def test_an_open_address_without_its_guards_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    monkeypatch.setenv("KEY", "secret")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    done = CliRunner().invoke(app, ["serve", *arguments])
+    assert done.exit_code == 2
+    assert said in done.stderr
