@@ -81,7 +81,8 @@ async def test_it_answers_drains_and_keeps_what_it_learnt(
                 pass  # the stream ends, and does not hold the server up
     output, errors = await asyncio.to_thread(process.communicate, timeout=60)
     assert (process.returncode, output, errors) == (0, "", "")
-    done = subprocess.run(
+    done = await asyncio.to_thread(
+        subprocess.run,
         [sys.executable, "-m", "router", "learn", "status", "--json"],
         env=environment,
         capture_output=True,

@@ -19,7 +19,7 @@ from router.router import SemanticRouter
 from router.settings import Settings
 
 Connect: TypeAlias = Callable[..., httpx.AsyncClient]
-SECRET = "from-the-environment"
+ENVIRONMENT_KEY = "from-the-environment"
 NAMES = ("localhost", "127.0.0.1")
 
 
@@ -78,7 +78,7 @@ async def api(router: SemanticRouter, memory: Memory, keys: KeyFile) -> Api:
 @pytest.fixture
 async def guarded(router: SemanticRouter, memory: Memory, keys: KeyFile) -> Api:
     """Whose callers need one."""
-    return Api(router, memory, Callers(keys, secret=SECRET, required=True))
+    return Api(router, memory, Callers(keys, secret=ENVIRONMENT_KEY, required=True))
 
 
 @pytest.fixture
