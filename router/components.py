@@ -147,7 +147,7 @@ def assemble(
             [settings.llm.openai.base_url, settings.llm.ollama.host],
             [os.environ.get(name) for name in ("OPENAI_BASE_URL", "OLLAMA_HOST")],
             settings.vector.model_dump(mode="json"),
-            settings.llm.max_offered,
+            settings.llm.offered_tokens,
             settings.pinned_skills,
         ]
     )

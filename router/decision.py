@@ -35,14 +35,16 @@ from router.result import (
     Stage,
     StageTrace,
 )
+from router.stages.followup import read
 from router.stages.llm import LLMAnswer, LLMChoice
-from router.stages.shortlist import shortlist
+from router.stages.offer import offer_of
 from router.stages.vector import LocalDecision
 from router.stages.vector import decide as decide_by_retrieval
 from router.stages.verdict import Verdict, brief, is_generic, of_llm, of_retrieval, weakness, weigh
 
 if TYPE_CHECKING:
     from router.components import Components, Snapshot
+    from router.retrieval.index import SkillIndex
     from router.settings import Settings
 
 _log: Final = logging.getLogger(__name__)
@@ -127,7 +129,7 @@ async def decide(
     weak = None if answer.choice is None else weakness(answer.choice, skills, settings.vector)
     if answer.choice is not None and weak is None:
         return Decided(of_llm(answer.choice), llm, _NOT_WEAK, strong=True, source=Stage.LLM.value)
-    local = await decide_by_retrieval(asked.text, snapshot.index, among=asked.available)
+    local = await _retrieved(asked, snapshot.index, among=asked.available)
     if answer.choice is not None and weak is not None:
         verdict, vector = weigh(answer.choice, weak, local, settings.vector)
         return Decided(verdict, llm, vector, strong=False, source=Stage.LLM.value)
@@ -164,10 +166,23 @@ async def _ask(
     *,
     purpose: str = "route",
 ) -> LLMAnswer:
-    offered = await shortlist(
-        asked, snapshot.index, pinned=settings.pinned_skills, limit=settings.llm.max_offered
+    offer = await offer_of(
+        asked, snapshot.index, pinned=settings.pinned_skills, tokens=settings.llm.offered_tokens
     )
-    return await parts.llm.choose(asked, offered, purpose=purpose)
+    return await parts.llm.choose(asked, offer.skills, likeliest=offer.likeliest, purpose=purpose)
+
+
+async def _retrieved(
+    asked: Request, index: SkillIndex, *, among: Sequence[str] | None
+) -> LocalDecision:
+    """What retrieval would answer; a request that cannot stand alone is read with the user's latest
+    turn, and the evidence says which text was read."""
+    reading = read(asked)
+    local = await decide_by_retrieval(reading.text, index, among=among)
+    if not asked.history:
+        return local
+    evidence = {**local.evidence, **reading.evidence}
+    return replace(local, reason=reading.explained(local.reason), evidence=evidence)
 
 
 async def _teach(
@@ -229,7 +244,7 @@ async def _without_llm(
     """Evidence speaks for the skills that it covers, retrieval for the others."""
     learner, index = parts.learner, snapshot.index
     llm = (await parts.llm.choose(asked, [])).trace()
-    retrieved = await decide_by_retrieval(asked.text, index, among=asked.available)
+    retrieved = await _retrieved(asked, index, among=asked.available)
     if learner is None or retrieved.fits is None:
         return _of_vector(asked, snapshot, retrieved, settings, llm)
     scores = {candidate.name: candidate.score for candidate in retrieved.candidates}
@@ -239,7 +254,7 @@ async def _without_llm(
     rest = 1 - learnt.coverage
     if learnt.confidence >= max(rest, EVEN):
         return _of_examples(asked, learnt, settings, llm, retrieved.microseconds)
-    other = await decide_by_retrieval(asked.text, index, among=learner.others())
+    other = await _retrieved(asked, index, among=learner.others())
     other = replace(other, confidence=rest * other.confidence)
     routes = other.decision is Decision.ROUTE
     if routes and other.selected == learnt.skills:  # two ways to the same answer

@@ -16,6 +16,7 @@ from router.result import Decision
 from router.retrieval.index import Match, SkillIndex
 from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
+from router.stages.followup import read
 from router.stages.vector import MAX_CANDIDATES, judge
 
 MAX_LIMIT = 1_000
@@ -102,7 +103,10 @@ async def rank(
     wanted = names_in("always_include", always_include)
     allowed = routable.keys() if asked.available is None else routable.keys() & asked.available
     kept = [name for name in dict.fromkeys(wanted) if name in allowed]
-    ranking = await index.rank(asked.text, among=asked.available, limit=max(limit, MAX_CANDIDATES))
+    reading = read(asked)
+    ranking = await index.rank(
+        reading.text, among=asked.available, limit=max(limit, MAX_CANDIDATES)
+    )
     matches = ranking.matches[:limit]
     missing = [name for name in kept if all(match.name != name for match in matches)]
     if missing:
@@ -113,7 +117,7 @@ async def rank(
             if place < room or match.name in kept  # what is always included stays where it is
         ]
         matches = tuple(matches[place] for place in places)
-    decided = judge(asked.text, ranking)
+    decided = judge(reading.text, ranking)
     skills = [ranked(match, routable[match.name]) for match in matches]
     skills += [
         RankedSkill(
@@ -131,7 +135,7 @@ async def rank(
         decided.decision,
         decided.selected,
         decided.confidence,
-        decided.reason,
+        reading.explained(decided.reason),
         left_out=len(routable) - len(allowed),
         catalog_version=catalog.version,
         microseconds=(time.perf_counter() - began) * 1e6,

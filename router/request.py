@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from router.errors import InvalidRequest
 
@@ -24,6 +24,13 @@ class Turn:
 
     role: str
     text: str
+
+
+AnyTurn: TypeAlias = Turn | str | Mapping[str, Any]
+"""A turn as callers give it: a bare string is the user's; a message of a chat API is a mapping with
+``role`` and ``content``, which is a text or a list of parts."""
+_SILENT_ROLES: Final = frozenset(("system", "developer", "tool", "function"))
+"""Roles of messages that are part of a conversation and are nobody's turn in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +60,10 @@ class Request:
         text: str,
         *,
         available: Iterable[str] | None = None,
-        history: Sequence[Turn | str] = (),
+        history: Sequence[AnyTurn] = (),
         scope: str | None = None,
     ) -> Request:
-        """Check what a caller gave and freeze it. A bare string in ``history`` is a user's turn.
+        """Check what a caller gave and freeze it. See ``AnyTurn`` for what ``history`` may hold.
 
         Raises:
             InvalidRequest: a part is of the wrong type, empty, too long, or holds control
@@ -86,20 +93,54 @@ def _parse_text(text: str) -> Request:
     return Request(text)
 
 
-def _parse_history(history: Sequence[Turn | str]) -> tuple[Turn, ...]:
+def _parse_history(history: Sequence[AnyTurn]) -> tuple[Turn, ...]:
     if isinstance(history, str):
         raise InvalidRequest("history: expected a list of turns, not one string")
     given = _listed("history", history)
-    turns = tuple(Turn("user", turn) if isinstance(turn, str) else turn for turn in given)
+    turns = tuple(turn for turn in map(turn_of, given) if turn is not None)
     if len(turns) > MAX_HISTORY_TURNS:
         raise InvalidRequest(f"history: {len(turns)} turns; at most {MAX_HISTORY_TURNS}")
-    for turn in turns:
-        if not isinstance(turn, Turn) or turn.role not in ("user", "assistant"):
-            raise InvalidRequest("history: a turn is a string or Turn('user' | 'assistant', text)")
-        check_text("history", turn.text, MAX_HISTORY_CHARACTERS)
     if sum(len(turn.text) for turn in turns) > MAX_HISTORY_CHARACTERS:
         raise InvalidRequest(f"history: over {MAX_HISTORY_CHARACTERS:,} characters in all")
     return turns
+
+
+def turn_of(given: AnyTurn) -> Turn | None:
+    """A turn of the conversation; None for a message that says nothing in it: of another role, or
+    without a text, such as the call of a tool.
+
+    Raises:
+        InvalidRequest: it is not a turn.
+    """
+    turn = given
+    if isinstance(given, str):
+        turn = Turn("user", given)
+    elif isinstance(given, Mapping) and isinstance(given.get("role"), str):
+        if given["role"] in _SILENT_ROLES:
+            return None
+        said = _said(given["content"] if "content" in given else given.get("text", ...))
+        if said == "":
+            return None
+        turn = Turn(given["role"], said) if said is not None else given
+    if not isinstance(turn, Turn) or turn.role not in ("user", "assistant"):
+        raise InvalidRequest(
+            "history: a turn is a string, Turn('user' | 'assistant', text), or a message such as "
+            '{"role": "user", "content": "..."}'
+        )
+    check_text("history", turn.text, MAX_HISTORY_CHARACTERS)
+    return turn
+
+
+def _said(content: object) -> str | None:
+    """The text of a message, of all its parts; None where it is of no known form."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list) or not all(isinstance(part, Mapping) for part in content):
+        return None
+    texts = [part.get("text") for part in content]
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def _listed(part: str, items: Iterable[T]) -> list[T]:

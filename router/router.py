@@ -26,7 +26,7 @@ from router.errors import (
 from router.events import CacheLookup, CacheOutcome, Events, Routed
 from router.flight import SingleFlight, Turns
 from router.memory.model import MAX_QUERY_CHARACTERS
-from router.request import Request, Turn
+from router.request import AnyTurn, Request
 from router.result import Outcome, RoutingResult, Stage, StageTrace
 from router.runtime import Runtime
 from router.stages.answers import AnswerCache, Found, LocalAnswers
@@ -267,7 +267,7 @@ class SemanticRouter:
         request: str,
         *,
         available_skills: Iterable[str] | None = None,
-        history: Sequence[Turn | str] = (),
+        history: Sequence[AnyTurn] = (),
         scope: str | None = None,
         use_semantic_cache: bool = True,
     ) -> RoutingResult:
@@ -277,8 +277,9 @@ class SemanticRouter:
             request: what the user asks, at most 20,000 characters.
             available_skills: names that may be chosen; None means every installed skill. Names
                 that are not installed are ignored.
-            history: earlier turns of the conversation, oldest first. Only the LLM reads them; the
-                vector stage judges the request by itself.
+            history: earlier turns of the conversation, oldest first, also as messages of a chat
+                API. The LLM reads them; without it, a request that cannot stand alone is read with
+                the user's latest turn, and the trace says so.
             scope: whose request it is; cached answers never cross scopes.
             use_semantic_cache: False leaves the fuzzy cache out: it is neither asked nor taught.
 
@@ -424,7 +425,7 @@ class SemanticRouter:
         limit: int = 10,
         available: Iterable[str] | None = None,
         always_include: Iterable[str] = (),
-        history: Sequence[Turn | str] = (),
+        history: Sequence[AnyTurn] = (),
         scope: str | None = None,
     ) -> RankedSkills:
         """Rank the skills for a request; never refuses, asks no LLM, caches nothing.
@@ -438,8 +439,8 @@ class SemanticRouter:
             available: names that may be ranked; None means every installed skill. The others are
                 left out before anything is ranked, and ``left_out`` says how many there were.
             always_include: names to give in any case, as far as they are there and available.
-            history: earlier turns; checked as ``route`` checks them. The ranking is of the request
-                alone.
+            history: earlier turns; a request that cannot stand alone is read with the user's
+                latest turn.
             scope: whose request it is; checked as ``route`` checks it.
 
         Raises:

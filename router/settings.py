@@ -124,8 +124,9 @@ class LLMSettings(_Section):
     """Failures in a row after which a provider is left alone ..."""
     breaker_reset_seconds: Annotated[float, Trust.ANYONE] = Field(30.0, gt=0)
     """... for this long; then one trial call decides."""
-    max_offered: Annotated[int, Trust.ANYONE] = Field(40, ge=1, le=500)
-    """With more skills than this, the LLM is offered a shortlist from retrieval."""
+    offered_tokens: Annotated[int, Trust.ANYONE] = Field(8_000, ge=100, le=200_000)
+    """What the names and descriptions of the skills that the LLM is offered may take. While all of
+    them fit, all are offered; else the likeliest, as many as fit."""
 
 
 class VectorSettings(_Section):
@@ -245,7 +246,7 @@ class Settings(BaseSettings):
     """Where vectors of skills are shared: ``chroma`` is an embedded one in ``state_dir``; the
     address of a Chroma server, such as ``http://127.0.0.1:8000``, shares them between machines."""
     pinned_skills: Annotated[Names, Trust.ANYONE] = ()
-    """Skills that every shortlist for the LLM includes."""
+    """Skills that the LLM is offered in any case."""
     enrichment: Annotated[StateFile | None, Trust.FOLDER] = None
     """A file of requests that an LLM has written for the skills, whatever root they come from. It
     counts before the ``enrichment.jsonl`` in the roots."""

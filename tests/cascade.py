@@ -117,7 +117,10 @@ def sent_documents(server: OpenAIServer) -> list[dict[str, Any]]:
 
 def offered_names(server: OpenAIServer) -> list[list[str]]:
     """The names of the skills that each request to the server offered."""
-    return [[skill["name"] for skill in sent["skills"]] for sent in sent_documents(server)]
+    return [
+        [skill["name"] for skill in (*sent["skills"], *sent.get("likeliest", ()))]
+        for sent in sent_documents(server)
+    ]
 
 
 async def happened(event: threading.Event) -> None:

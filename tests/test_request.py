@@ -11,6 +11,7 @@ from router.request import (
     MAX_HISTORY_CHARACTERS,
     MAX_HISTORY_TURNS,
     MAX_REQUEST_CHARACTERS,
+    AnyTurn,
     Request,
     Turn,
 )
@@ -73,6 +74,47 @@ def test_available_skills_must_be_a_list_of_names(available: object) -> None:
 def test_a_bare_string_in_history_is_a_users_turn() -> None:
     asked = Request.parse("and now?", history=["first", Turn("assistant", "done")])
     assert asked.history == (Turn("user", "first"), Turn("assistant", "done"))
+
+
+def test_history_takes_the_messages_of_a_chat_api() -> None:
+    messages: list[AnyTurn] = [
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": "what is in cart.csv?"},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
+        {"role": "tool", "content": "a,b", "tool_call_id": "1"},
+        {"role": "assistant", "content": [{"type": "text", "text": "Two columns."}]},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "like here"},
+                {"type": "image_url", "image_url": {"url": "data:"}},
+                {"type": "text", "text": "please"},
+            ],
+        },
+        {"role": "user", "text": "and now?"},
+    ]
+    assert Request.parse("x", history=messages).history == (
+        Turn("user", "what is in cart.csv?"),
+        Turn("assistant", "Two columns."),
+        Turn("user", "like here\nplease"),
+        Turn("user", "and now?"),
+    )
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        {},
+        {"role": "user"},
+        {"role": "nobody", "content": "x"},
+        {"role": "user", "content": 7},
+        {"role": "user", "content": ["x"]},
+        {"content": "x"},
+    ],
+)
+def test_a_message_of_no_known_form_is_refused(turn: dict[str, object]) -> None:
+    with pytest.raises(InvalidRequest, match="history: a turn is"):
+        Request.parse("x", history=[turn])
 
 
 @pytest.mark.parametrize(

@@ -316,33 +316,32 @@ def _many_skills(root: Path, count: int) -> Path:
     return root
 
 
-async def test_forty_skills_are_all_offered_and_more_are_cut_to_a_shortlist(
+async def test_skills_are_all_offered_while_they_fit_and_else_the_likeliest(
     tmp_path: Path, openai_server: OpenAIServer
 ) -> None:
     openai_server.always = completion(answer("none"))
     skills = _many_skills(tmp_path / "skills", 40)
-    async with router_over(skills, tmp_path / "state", openai_server) as router:
+    llm = {"offered_tokens": 950}  # such a skill takes 23
+    async with router_over(skills, tmp_path / "state", openai_server, llm=llm) as router:
         await router.route("tell me about qwz7x")
         _many_skills(tmp_path / "skills", 45)
         await router.reload()
         await router.route("tell me about qwz44x")
-    whole, shortlist = offered_names(openai_server)
-    assert len(whole) == 40
-    assert len(shortlist) == 40
-    assert "subject-44" in shortlist
-    assert shortlist == sorted(shortlist)
+    whole, likeliest = offered_names(openai_server)
+    assert whole == [f"subject-{number:02}" for number in range(40)]
+    assert (len(likeliest), likeliest[0]) == (41, "subject-44")
+    assert [sent["skills"] for sent in sent_documents(openai_server)][1] == []
 
 
-async def test_the_shortlist_is_made_for_what_the_user_said_before_too(
+async def test_the_likeliest_are_found_by_what_the_user_said_before_too(
     tmp_path: Path, openai_server: OpenAIServer
 ) -> None:
     openai_server.always = completion(answer("none"))
     skills = _many_skills(tmp_path / "skills", 8)
-    async with router_over(
-        skills, tmp_path / "state", openai_server, llm={"max_offered": 1}
-    ) as router:
+    llm = {"offered_tokens": 100}
+    async with router_over(skills, tmp_path / "state", openai_server, llm=llm) as router:
         await router.route("do the same for the other one", history=["tell me about qwz6x"])
-    assert offered_names(openai_server) == [["subject-06"]]
+    assert offered_names(openai_server)[0][0] == "subject-06"
 
 
 async def test_an_answer_that_stands_in_for_a_resting_llm_is_not_learnt(
@@ -361,25 +360,24 @@ async def test_an_answer_that_stands_in_for_a_resting_llm_is_not_learnt(
     assert (again.stage, again.selected_skills) == (Stage.LLM, ("debugging",))
 
 
-async def test_pinned_skills_are_on_every_shortlist(
+async def test_pinned_skills_are_always_offered_in_the_stable_block(
     tmp_path: Path, openai_server: OpenAIServer
 ) -> None:
     openai_server.always = completion(answer("none"))
     skills = _many_skills(tmp_path / "skills", 8)
-    pinned = ["subject-05", "subject-06", "not-installed"]
-    for limit in (3, 1):
-        llm = {"max_offered": limit}
-        async with router_over(
-            skills, tmp_path / "state", openai_server, llm=llm, pinned_skills=pinned
-        ) as router:
-            await router.route("tell me about qwz7x")
-            await router.route("tell me about qwz7x", available_skills=["subject-05", "subject-07"])
-    assert offered_names(openai_server) == [
-        ["subject-05", "subject-06", "subject-07"],
-        ["subject-05", "subject-07"],
-        ["subject-05", "subject-06"],  # all of them, even where there is room for one
-        ["subject-05"],
-    ]
+    pinned = ["subject-05", "subject-03", "not-installed"]
+    llm = {"offered_tokens": 100}
+    async with router_over(
+        skills, tmp_path / "state", openai_server, llm=llm, pinned_skills=pinned
+    ) as router:
+        await router.route("tell me about qwz7x")
+        await router.route("tell me about qwz7x", available_skills=["subject-05", "subject-07"])
+    whole, available = offered_names(openai_server)
+    assert whole[:3] == ["subject-03", "subject-05", "subject-07"]
+    assert len(whole) == 4
+    assert available == ["subject-05", "subject-07"]
+    stable = [skill["name"] for skill in sent_documents(openai_server)[0]["skills"]]
+    assert stable == ["subject-03", "subject-05"]
 
 
 async def test_only_available_skills_are_offered_and_accepted(

@@ -43,10 +43,10 @@ def test_the_documents_defaults_are_the_defaults() -> None:
         "generic_skills": ("writer", "knowledge"),
         "max_suggestions": 3,
     }
-    assert (settings.llm.enabled, settings.llm.providers, settings.llm.max_offered) == (
+    assert (settings.llm.enabled, settings.llm.providers, settings.llm.offered_tokens) == (
         True,
         None,
-        40,
+        8_000,
     )
     assert settings.encoder.kind == "wordllama"
     assert (settings.skills, settings.shipped_skills, settings.pinned_skills) == (None, True, ())

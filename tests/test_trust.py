@@ -29,7 +29,7 @@ HARMLESS = {
     "llm.max_retries",
     "llm.breaker_failures",
     "llm.breaker_reset_seconds",
-    "llm.max_offered",
+    "llm.offered_tokens",
     "vector.confidence_threshold",
     "vector.confidence_boost",
     "vector.confidence_cap",

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from router.errors import InvalidRequest, RouterError
-from router.request import Turn
+from router.request import turn_of
 
 if TYPE_CHECKING:
     from router.router import SemanticRouter
@@ -120,7 +120,8 @@ def route_arguments(raw: Mapping[str, Any]) -> dict[str, Any]:
             raise InvalidRequest("available: every name must be a string")
         arguments["available_skills"] = names
     if raw.get("history") is not None:
-        arguments["history"] = [_read_turn(t) for t in _read_list(raw["history"], "history")]
+        turns = map(turn_of, _read_list(raw["history"], "history"))
+        arguments["history"] = [turn for turn in turns if turn is not None]
     return arguments
 
 
@@ -128,14 +129,6 @@ def _read_list(value: object, key: str) -> list[Any]:
     if not isinstance(value, list):
         raise InvalidRequest(f"{key}: expected a list, not {type(value).__name__}")
     return value
-
-
-def _read_turn(turn: object) -> Turn | str:
-    if isinstance(turn, str):
-        return turn
-    if isinstance(turn, dict) and turn.keys() == {"role", "text"}:
-        return Turn(turn["role"], turn["text"])
-    raise InvalidRequest('history: a turn is a string or {"role": ..., "text": ...}')
 
 
 async def route_batch(

@@ -210,11 +210,20 @@ class LLMStage:
         return bool(self._guarded)
 
     async def choose(
-        self, request: Request, offered: Sequence[OfferedSkill], *, purpose: str = "route"
+        self,
+        request: Request,
+        offered: Sequence[OfferedSkill],
+        *,
+        likeliest: Sequence[OfferedSkill] = (),
+        purpose: str = "route",
     ) -> LLMAnswer:
-        """Ask which of ``offered`` fit ``request``. Never raises for trouble with a provider."""
+        """Ask which of ``offered`` and ``likeliest`` fit ``request``. The former are put in the
+        order of their names. Never raises for trouble with a provider."""
         started = self._clock()
-        skills = offerable(offered)
+        stable = offerable(offered)
+        names = {skill.name for skill in stable}
+        more = [s for s in likeliest if s.name not in names and s.name.isprintable()]
+        skills = (*stable, *more)
         log = _Log()
 
         def ended(outcome: Outcome, reason: str, choice: LLMChoice | None = None) -> LLMAnswer:
@@ -225,7 +234,7 @@ class LLMStage:
             return ended(Outcome.SKIPPED, "no LLM is configured")
         if not skills:
             return ended(Outcome.SKIPPED, "there is no skill to offer")
-        prompt = build_prompt(request, skills)
+        prompt = build_prompt(request, stable, more)
         deadline = started + self._settings.timeout_seconds
         for position, (model, breaker) in enumerate(self._guarded):
             now = self._clock()

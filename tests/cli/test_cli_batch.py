@@ -70,7 +70,7 @@ def test_an_object_gives_request_available_scope_and_history() -> None:
         "request": "fix it",
         "available_skills": ["git"],
         "scope": "ann",
-        "history": ["hello", Turn("assistant", "hi")],
+        "history": [Turn("user", "hello"), Turn("assistant", "hi")],
     }
 
 

@@ -1,0 +1,108 @@
+"""Follow-ups: requests that cannot be understood without what was said before.
+
+"do it again" and "and in German?" say nothing about the skill that they need. Such a request is
+read together with the latest turn of the user that says something, and with the one before that
+where this turn cannot stand alone either. A request that can stand alone is read alone, because a
+conversation changes its subject, and what was said before would then mislead. What the assistant
+said is not read: it is long, and full of words of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from router.request import Request
+from router.result import Evidence
+from router.text import STOPWORDS, tokens
+
+MAX_TURNS: Final = 2
+MAX_TURN_CHARACTERS: Final = 2_000
+MAX_SHOWN_CHARACTERS: Final = 500
+FEW_WORDS: Final = 2
+"""So many words with a meaning of their own, or fewer, are too few to stand alone."""
+SHORT: Final = 5
+"""A request with at most so many of them does not stand alone when it points back."""
+
+_OPENING: Final = re.compile(
+    r"\s*(?:(?:ok(?:ay)?|well|hm+|oh|ah|great|thanks?|thx|good|fine|yes|yeah|yep|no|nope|nah|not|"
+    r"right|sure|sorry|please)\b[\s,.!?:;-]*)*"
+    r"(?:and|but|or|so|then|now|also|next|instead|rather|what about|how about|same|again|another|"
+    r"only|just|too|still|even|apart from|except|without|with)\b",
+    re.IGNORECASE,
+)
+"""How people begin when they go on with something."""
+_REPLY: Final = re.compile(
+    r"\s*(?:ok(?:ay)?|hm+|yes|yeah|yep|no|nope|nah|not|right|sure|sorry|exactly)\b",
+    re.IGNORECASE,
+)
+"""How people begin when they answer."""
+_POINTER: Final = re.compile(
+    r"\b(?:it|its|that|those|these|this|them|they|their|he|she|his|her|him|one|ones|same|other|"
+    r"others|another|again|instead|rather|too|also|then|first|second|third|last|next|previous|"
+    r"rest|both|above|earlier|later|more|less|still|there)\b",
+    re.IGNORECASE,
+)
+"""Words that point to something said before, or compare with it."""
+_EMPTY: Final = frozenset(
+    (
+        *("ok", "okay", "yes", "yeah", "yep", "no", "nope", "nah", "not", "thanks", "thank", "thx"),
+        *("please", "pls", "well", "hm", "hmm", "oh", "great", "good", "fine", "right", "sure"),
+        *("sorry", "now", "then", "again", "same", "too", "also", "instead", "rather", "still"),
+        *("just", "only", "even", "actually", "next", "last", "first", "second", "third", "other"),
+        *("another", "one", "ones", "thing", "things", "bit", "part", "way", "go", "try", "make"),
+        *("do", "get", "give", "let", "want", "need", "like", "show", "tell"),
+    )
+)
+"""Words that say nothing about what is wanted, beside the function words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A request as retrieval reads it.
+
+    Attributes:
+        text: what is looked up.
+        turns: how many earlier turns of the user are part of it.
+    """
+
+    text: str
+    turns: int = 0
+
+    @property
+    def evidence(self) -> Evidence:
+        """Which text was read, for the trace."""
+        text = self.text
+        shown = text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}…"
+        return {"turns_read": self.turns, "text_read": shown}
+
+    def explained(self, reason: str) -> str:
+        """A reason, with what was read where it was more than the request."""
+        what = "the user's latest turn" if self.turns == 1 else "what the user said before"
+        return f"{reason}; read with {what}" if self.turns else reason
+
+
+def read(asked: Request) -> Reading:
+    """The request alone, or with what the user said before where it cannot stand alone."""
+    said = [turn.text[:MAX_TURN_CHARACTERS] for turn in asked.history if turn.role == "user"]
+    parts = [asked.text]
+    while said and len(parts) <= MAX_TURNS and not stands_alone(parts[0]):
+        turn = said.pop()
+        if _words(turn):  # "ok thanks" says nothing
+            parts.insert(0, turn)
+    return Reading("\n".join(parts), len(parts) - 1)
+
+
+def stands_alone(text: str) -> bool:
+    """Whether a request can be understood without what was said before it."""
+    words = len(_words(text))
+    if words <= FEW_WORDS:
+        return False
+    points_back = bool(_OPENING.match(text) or _REPLY.match(text) or _POINTER.search(text))
+    return words > SHORT or not points_back
+
+
+def _words(text: str) -> list[str]:
+    """The words that say what is wanted."""
+    return [word for word in tokens(text) if word not in STOPWORDS and word not in _EMPTY]

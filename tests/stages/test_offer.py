@@ -1,0 +1,86 @@
+"""What the LLM is offered: all that fits, cut where it hardly tells skills apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cascade import router_over, write_skill
+
+from router.request import Request
+from router.stages.offer import LEAST_CHARACTERS, MAX_OFFERED, Offer, offer_of
+
+COMMON = "Reads the input that the user gives, checks it with care, and reports what it has done. "
+ROOM_FOR_ALL = 200_000
+
+
+def put(root: Path, **descriptions: str) -> Path:
+    for name, description in descriptions.items():
+        write_skill(root, name, description)
+    return root
+
+
+async def offered(
+    root: Path, state: Path, *, tokens: int, request: str = "x", pinned: tuple[str, ...] = ()
+) -> Offer:
+    async with router_over(root, state) as router:
+        index = (await router.open()).index
+        return await offer_of(Request.parse(request), index, pinned=pinned, tokens=tokens)
+
+
+async def test_while_all_fit_they_are_given_whole_in_the_order_of_their_names(
+    tmp_path: Path,
+) -> None:
+    root = put(tmp_path / "s", sailing="Sails boats. " + COMMON, baking="Bakes bread. " + COMMON)
+    offer = await offered(root, tmp_path / "state", tokens=ROOM_FOR_ALL)
+    assert [skill.name for skill in offer.skills] == ["baking", "sailing"]
+    assert offer.skills[0].description == f"Bakes bread. {COMMON}".strip()
+    assert offer.likeliest == ()
+
+
+async def test_what_all_descriptions_say_is_cut_before_a_skill_is_left_out(
+    tmp_path: Path,
+) -> None:
+    words = "sourdough brioche pumpernickel focaccia ciabatta baguette challah naan injera bagels"
+    descriptions = {
+        f"skill-{number}": f"{word} {word}s made of {word} in the way of {word} makers. "
+        + 3 * COMMON
+        for number, word in enumerate(words.split())
+    }
+    root = put(tmp_path / "s", **descriptions)
+    whole = await offered(root, tmp_path / "a", tokens=ROOM_FOR_ALL)
+    cut = await offered(root, tmp_path / "b", tokens=700)
+    assert len(cut.skills) == len(whole.skills) == 10
+    assert cut.likeliest == ()
+    for before, after in zip(whole.skills, cut.skills, strict=True):
+        assert after.description.endswith("…")
+        assert before.description.startswith(after.description[:-1])
+        assert LEAST_CHARACTERS <= len(after.description) < len(before.description)
+
+
+async def test_with_too_many_skills_the_likeliest_come_first(tmp_path: Path) -> None:
+    words = "sourdough brioche pumpernickel focaccia ciabatta baguette challah naan injera bagels"
+    root = put(
+        tmp_path / "s", **{f"skill-{n}": f"Makes {word}." for n, word in enumerate(words.split())}
+    )
+    offer = await offered(
+        root, tmp_path / "state", tokens=100, request="make naan", pinned=("skill-2",)
+    )
+    assert [skill.name for skill in offer.skills] == ["skill-2"]
+    assert offer.likeliest[0].name == "skill-7"
+    assert len(offer.likeliest) == 4
+
+
+async def test_at_least_one_skill_is_offered_however_small_the_budget(tmp_path: Path) -> None:
+    root = put(tmp_path / "s", baking="Bakes bread. " + COMMON, sailing="Sails boats. " + COMMON)
+    offer = await offered(root, tmp_path / "state", tokens=1, request="sail boats")
+    assert [skill.name for skill in offer.likeliest] == ["sailing"]
+
+
+@pytest.mark.parametrize("name", ["s{:03}", "s{:03}" + "x" * 60])
+async def test_no_more_are_offered_than_providers_take_choices(tmp_path: Path, name: str) -> None:
+    root = put(tmp_path / "s", **{name.format(n): f"Does {n}." for n in range(MAX_OFFERED + 5)})
+    offer = await offered(root, tmp_path / "state", tokens=ROOM_FOR_ALL)
+    names = [skill.name for skill in (*offer.skills, *offer.likeliest)]
+    assert len(names) <= MAX_OFFERED
+    assert sum(map(len, names)) <= 15_000
