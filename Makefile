@@ -2,15 +2,34 @@
 PYTHON ?= python3
 VENV := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 BIN := $(VENV)/bin
+# What the tests of adapters need beside their frameworks.
+TEST_TOOLS := hypothesis pytest pytest-asyncio pytest-timeout
 CASES := 1000
 
-.PHONY: demo test test-random check format bench bench-peers clean
+.PHONY: demo test test-adapters test-random check format bench bench-peers clean
 
 demo: $(VENV)/.installed
 	$(BIN)/router demo
 
 test: $(VENV)/.developer
 	$(BIN)/python -m pytest $(ARGS)
+
+# Each adapter with the framework that it is for, in environments of their own.
+test-adapters: .venv-adapters/.installed .venv-adk/.installed
+	.venv-adapters/bin/python -m pytest tests/adapters $(ARGS)
+	.venv-adk/bin/python -m pytest tests/adapters/test_adk.py tests/adapters/test_examples.py $(ARGS)
+
+.venv-adapters/.installed: tests/adapters/frameworks.txt pyproject.toml
+	$(PYTHON) -m venv .venv-adapters
+	.venv-adapters/bin/python -m pip install --quiet --upgrade pip
+	.venv-adapters/bin/python -m pip install --quiet --requirement $< --editable . $(TEST_TOOLS)
+	touch $@
+
+.venv-adk/.installed: tests/adapters/adk.txt pyproject.toml
+	$(PYTHON) -m venv .venv-adk
+	.venv-adk/bin/python -m pip install --quiet --upgrade pip
+	.venv-adk/bin/python -m pip install --quiet --requirement $< --editable . $(TEST_TOOLS)
+	touch $@
 
 # Every property test tries CASES new random cases. Before a release, and after changes of parsers.
 # What fails becomes an @example of its test.

@@ -42,7 +42,7 @@ FLOORS = (
     ("runtime",),
     ("router",),
     ("sync", "sync_parts"),
-    ("evaluation", "service"),
+    ("evaluation", "service", "adapters"),
     ("mcp", "http"),
     ("cli",),
 )

@@ -1,0 +1,128 @@
+"""Tools for the Anthropic SDK, whose models load deferred tools when a search names them.
+
+All tools are sent with every request, most of them deferred: the model does not see them before
+they are referred to, and the prompt stays the same for the provider's cache. There are two ways to
+refer to them. The model searches:
+
+    tools = AnthropicTools(definitions)
+    message = client.messages.create(model=…, messages=messages, tools=tools.definitions)
+    results = await tools.answer(message.content)  # tool_result blocks for the next user message
+
+Or, with the beta of tool changes within a conversation, the router adds what a request needs:
+
+    messages += await tools.additions(messages)
+    client.beta.messages.create(…, tools=tools.deferred, betas=[MID_CONVERSATION_TOOLS])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, Final, Self
+
+from router.adapters.messages import field_of, user_turns
+from router.adapters.selection import ToolSelector, by_name
+
+MID_CONVERSATION_TOOLS: Final = "mid-conversation-tool-changes-2026-07-01"
+SEARCH: Final = "search_tools"
+"""Name of the search tool. A tool of the caller's must not have it."""
+
+
+class AnthropicTools:
+    """Definitions of tools, and the choice among them. Takes the options of ``ToolSelector``.
+
+    Definitions with a type other than ``custom`` are the provider's own: they are never deferred.
+    """
+
+    def __init__(self, tools: Iterable[Mapping[str, Any]], **options: Any) -> None:
+        """The tools are indexed at the first use, or by ``prepare``.
+
+        Raises:
+            SourceError: a tool cannot be used, or two have one name.
+            ValueError: a tool has the name of the search tool.
+        """
+        given = list(tools)
+        self._providers = [tool for tool in given if tool.get("type", "custom") != "custom"]
+        custom = [tool for tool in given if tool.get("type", "custom") == "custom"]
+        if any(tool.get("name") == SEARCH for tool in custom):
+            raise ValueError(f"tools: the name {SEARCH!r} is taken by the search tool")
+        self._tools = by_name(custom)
+        self.selector = ToolSelector(**options)
+        self._deferred = [{**tool, "defer_loading": True} for tool in custom]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def prepare(self) -> None:
+        """Index the tools now, so that the first turn need not wait for it.
+
+        Raises:
+            RouterError: they cannot be indexed.
+        """
+        self.selector.prepare(self._tools)
+
+    def close(self) -> None:
+        """End what the selector holds. Closing twice is fine."""
+        self.selector.close()
+
+    @property
+    def definitions(self) -> list[dict[str, Any]]:
+        """The search tool and all others: what to send where the model searches."""
+        search = {
+            "name": SEARCH,
+            "description": "Finds tools by what they do and makes them available. Search before "
+            "you say that you cannot do something.",
+            "input_schema": {
+                "type": "object",
+                "properties": {
+                    "query": {"type": "string", "description": "What the tool should do."}
+                },
+                "required": ["query"],
+            },
+        }
+        return [search, *self.deferred]
+
+    @property
+    def deferred(self) -> list[dict[str, Any]]:
+        """All tools without the search tool: what to send together with ``additions``."""
+        return [*(dict(tool) for tool in self._providers), *self._deferred]
+
+    async def answer(self, content: Iterable[object]) -> list[dict[str, Any]]:
+        """A ``tool_result`` block for each search in a message's content, naming what fits."""
+        return [
+            {
+                "type": "tool_result",
+                "tool_use_id": field_of(block, "id"),
+                "content": await self._references(field_of(block, "input")),
+            }
+            for block in content
+            if field_of(block, "type") == "tool_use" and field_of(block, "name") == SEARCH
+        ]
+
+    async def additions(self, messages: Iterable[object]) -> list[dict[str, Any]]:
+        """A system message that adds the tools which the latest user message needs and no earlier
+        one did; nothing where there is none to add."""
+        turns = user_turns(messages)
+        before = await self.selector.aselect(turns[:-1], self._tools) if len(turns) > 1 else []
+        now = await self.selector.aselect(turns, self._tools)
+        new = [name for name in now if name not in before]
+        if not turns or not new:
+            return []
+        references = [{"type": "tool_reference", "name": name} for name in new]
+        content = [{"type": "tool_addition", "tool": reference} for reference in references]
+        return [{"role": "system", "content": content}]
+
+    async def _references(self, arguments: object) -> list[dict[str, Any]]:
+        query = arguments.get("query") if isinstance(arguments, Mapping) else None
+        if not isinstance(query, str) or not query.strip():
+            return [{"type": "text", "text": "query: expected a text that says what to find"}]
+        names = await self.selector.asearch(query, self._tools)
+        return [{"type": "tool_reference", "tool_name": name} for name in names]

@@ -1,0 +1,124 @@
+"""Tools for the OpenAI SDK: the chat API, and the Responses API with tool search by the client.
+
+Chat completions are given the tools that the conversation needs:
+
+    tools = OpenAITools(definitions)
+    client.chat.completions.create(model=…, messages=messages, tools=tools.select(messages))
+
+Models of the Responses API can search by themselves. They are shown one search tool, ask it, and
+are answered with the definitions that fit:
+
+    response = client.responses.create(model=…, input=items, tools=[tools.search_tool])
+    items += [*response.output, *(await tools.answer(response.output))]
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Self
+
+from router.adapters.messages import field_of, user_turns
+from router.adapters.selection import ToolSelector, by_name
+
+SEARCH_PARAMETERS: Final = {
+    "type": "object",
+    "properties": {"query": {"type": "string", "description": "What the tool should do."}},
+    "required": ["query"],
+    "additionalProperties": False,
+}
+
+
+class OpenAITools:
+    """Definitions of tools, and the choice among them. Takes the options of ``ToolSelector``.
+
+    Definitions without a function, such as ``{"type": "web_search"}``, are the provider's own: they
+    are always shown.
+    """
+
+    def __init__(self, tools: Iterable[Mapping[str, Any]], **options: Any) -> None:
+        """The tools are indexed at the first use, or by ``prepare``.
+
+        Raises:
+            SourceError: a tool cannot be used, or two have one name.
+        """
+        given = list(tools)
+        self._providers = [tool for tool in given if tool.get("type") != "function"]
+        functions = [tool for tool in given if tool.get("type") == "function"]
+        self._tools = by_name(functions)
+        self.selector = ToolSelector(**options)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def prepare(self) -> None:
+        """Index the tools now, so that the first turn need not wait for it.
+
+        Raises:
+            RouterError: they cannot be indexed.
+        """
+        self.selector.prepare(self._tools)
+
+    def close(self) -> None:
+        """End what the selector holds. Closing twice is fine."""
+        self.selector.close()
+
+    def select(self, messages: Iterable[object]) -> list[Mapping[str, Any]]:
+        """The tools to send with these messages: the same objects, those of earlier turns first."""
+        return self._given(self.selector.select(user_turns(messages), self._tools))
+
+    async def aselect(self, messages: Iterable[object]) -> list[Mapping[str, Any]]:
+        """``select`` for asynchronous code."""
+        return self._given(await self.selector.aselect(user_turns(messages), self._tools))
+
+    @property
+    def search_tool(self) -> dict[str, Any]:
+        """What to give the Responses API in place of the tools themselves."""
+        return {
+            "type": "tool_search",
+            "execution": "client",
+            "description": "Finds tools by what they do. Search before you say that you cannot do "
+            "something.",
+            "parameters": SEARCH_PARAMETERS,
+        }
+
+    async def answer(self, output: Iterable[object]) -> list[dict[str, Any]]:
+        """An input item for each search in a response's output: the tools that fit, best first.
+
+        A search whose query cannot be read is answered with no tools.
+        """
+        return [
+            {
+                "type": "tool_search_output",
+                "call_id": field_of(call, "call_id"),
+                "execution": "client",
+                "status": "completed",
+                "tools": await self._search(field_of(call, "arguments")),
+            }
+            for call in output
+            if field_of(call, "type") == "tool_search_call"
+            and field_of(call, "execution") == "client"
+        ]
+
+    async def _search(self, arguments: object) -> list[Mapping[str, Any]]:
+        if isinstance(arguments, str):
+            try:
+                arguments = json.loads(arguments)
+            except ValueError:
+                return []
+        query = arguments.get("query") if isinstance(arguments, Mapping) else None
+        if not isinstance(query, str) or not query.strip():
+            return []
+        return [self._tools[name] for name in await self.selector.asearch(query, self._tools)]
+
+    def _given(self, names: Sequence[str]) -> list[Mapping[str, Any]]:
+        return [*self._providers, *(self._tools[name] for name in names)]

@@ -1,0 +1,283 @@
+"""Which tools a model is shown, turn by turn: what all adapters share.
+
+A provider caches the beginning of a prompt, and the tools stand at its very beginning. So within a
+conversation tools are only added: those of the first turn stay in front, each later turn appends
+what it needs, and nothing is ever taken away. Among the tools of one turn the order is that of the
+catalog, because the order of a ranking differs from request to request.
+
+When the router fails or is late, the model is shown every tool, as it would be without a router.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+from cachetools import LRUCache
+
+from router.errors import RouterError, SourceError
+from router.events import Degraded
+from router.request import MAX_REQUEST_CHARACTERS
+from router.sync import SyncSemanticRouter
+from router.tools.source import ToolSource
+from router.tools.tool import Tool, read_tool
+
+T = TypeVar("T")
+
+_log: Final = logging.getLogger(__name__)
+
+REMEMBERED_TURNS: Final = 4_096
+"""Turns, of all conversations, whose tools are remembered."""
+PART: Final = "tool selection"
+"""What the events of a failure name."""
+
+
+def _as_it_is(tool: object) -> Tool:
+    return read_tool(tool, source="tools", position=1)
+
+
+class ToolSelector:
+    """Chooses tools for conversations. Safe to share between threads and event loops.
+
+        with ToolSelector(limit=8) as selector:
+            offered = {tool["name"]: tool for tool in tools}
+            names = selector.select(["book a table for two"], offered)
+            names = selector.select(["book a table for two", "and tell Priya about it"], offered)
+
+    What was shown is remembered by the words of the conversation so far, so no id of a conversation
+    is needed, and calling again within a turn gives the same tools.
+    """
+
+    def __init__(
+        self,
+        *,
+        limit: int = 10,
+        always_include: Iterable[str] = (),
+        sticky: bool = True,
+        timeout: float = 5.0,
+        read: Callable[[object], Tool] = _as_it_is,
+    ) -> None:
+        """A selector that knows no tool yet; it takes up those that it is offered.
+
+        Args:
+            limit: how many tools a turn may add, in [1, 1000]. Fewer tools are all shown.
+            always_include: names to show in every turn.
+            sticky: False shows only what the latest turn needs, which saves tokens and gives up
+                the provider's prompt cache.
+            timeout: seconds after which every tool is shown. Indexing the tools counts too, unless
+                ``prepare`` has done it.
+            read: what reads a tool of the caller's; by default one of the forms of
+                ``router.tools.tool``. It raises SourceError for one that it cannot read.
+        """
+        self._limit = limit
+        self._always = tuple(always_include)
+        self._sticky = sticky
+        self._timeout = timeout
+        self._read = read
+        self._source = ToolSource(name="tools")
+        self.router: Final = SyncSemanticRouter(sources=[self._source])
+        self._objects: dict[str, object] = {}
+        self._taking = threading.Lock()
+        self._shown: LRUCache[bytes, tuple[str, ...]] = LRUCache(REMEMBERED_TURNS)
+        self._remembering = threading.Lock()
+        self._threads = ThreadPoolExecutor(4, thread_name_prefix="tool-selection")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the threads and the router. Closing twice is fine."""
+        self._threads.shutdown(cancel_futures=True)
+        self.router.close()
+
+    def prepare(self, offered: Mapping[str, object]) -> None:
+        """Index tools before the first turn needs them. Those that change later, or come later,
+        are taken up by themselves.
+
+        Raises:
+            RouterError: they cannot be indexed.
+        """
+        self._take(offered)
+
+    def select(self, turns: Sequence[str], offered: Mapping[str, object]) -> list[str]:
+        """The names of the tools to show, in the order in which to show them.
+
+        Args:
+            turns: what the user said, oldest first; the last one is the request. Without any,
+                every tool is shown.
+            offered: the tools of this caller by their names, in catalog order. One whose
+                definition cannot be read is always shown.
+        """
+        shown = self._remembered(turns, offered)
+        if shown is None:
+            future = self._threads.submit(self._extend, tuple(turns), dict(offered))
+            try:
+                shown = future.result(self._timeout)
+            except (RouterError, RuntimeError, TimeoutError) as error:
+                shown = self._everything(turns, offered, error)
+        return self._among(shown, offered)
+
+    async def aselect(self, turns: Sequence[str], offered: Mapping[str, object]) -> list[str]:
+        """``select`` for asynchronous code, on any event loop."""
+        shown = self._remembered(turns, offered)
+        if shown is None:
+            future = self._threads.submit(self._extend, tuple(turns), dict(offered))
+            try:
+                shown = await self._in_time(future)
+            except (RouterError, RuntimeError, TimeoutError) as error:
+                shown = self._everything(turns, offered, error)
+        return self._among(shown, offered)
+
+    async def asearch(
+        self, query: str, offered: Mapping[str, object], *, limit: int | None = None
+    ) -> list[str]:
+        """The best tools for a query, best first, for a model that searches tools by itself.
+
+        Args:
+            query: what the model looks for.
+            offered: the tools that may be found, by their names.
+            limit: how many; None means the selector's own limit.
+        """
+        wanted = self._limit if limit is None else limit
+        future = self._threads.submit(self._search, query, dict(offered), wanted)
+        try:
+            return await self._in_time(future)
+        except (RouterError, RuntimeError, TimeoutError) as error:
+            self._report(error)
+            return list(offered)
+
+    async def _in_time(self, future: Future[T]) -> T:
+        return await asyncio.wait_for(asyncio.wrap_future(future), self._timeout)
+
+    def _search(self, query: str, offered: Mapping[str, object], limit: int) -> list[str]:
+        self._take(offered)
+        query = query[:MAX_REQUEST_CHARACTERS]
+        return list(self.router.rank(query, limit=limit, available=offered).names)
+
+    def _take(self, offered: Mapping[str, object]) -> None:
+        """Take up the tools that are new or not what they were."""
+        if all(self._objects.get(name) is tool for name, tool in offered.items()):
+            return
+        with self._taking:
+            new = [
+                (name, tool)
+                for name, tool in offered.items()
+                if self._objects.get(name) is not tool
+            ]
+            for name, tool in new:
+                try:
+                    read = self._read(tool)
+                    known = name in self._source
+                    (self._source.replace if known else self._source.add)(read)
+                except SourceError as error:
+                    _log.warning("%s: %s; it is always shown", PART, error)
+            self.router.reload()
+            self._objects.update(new)
+
+    def _remembered(
+        self, turns: Sequence[str], offered: Mapping[str, object]
+    ) -> tuple[str, ...] | None:
+        if not turns or len(offered) <= self._limit:
+            return tuple(offered)
+        with self._remembering:
+            return self._shown.get(_digests(turns, offered)[-1])
+
+    def _extend(self, turns: Sequence[str], offered: Mapping[str, object]) -> tuple[str, ...]:
+        """What is shown after the last of these turns: what was shown before it, and what it adds.
+
+        Turns that are not remembered are ranked one after the other, so that the same conversation
+        gets the same tools in another process.
+        """
+        self._take(offered)
+        digests = _digests(turns, offered)
+        shown: tuple[str, ...] = ()
+        first = 0 if self._sticky else len(turns) - 1
+        with self._remembering:
+            for number in range(len(turns), first, -1):
+                if digests[number - 1] in self._shown:
+                    first, shown = number, self._shown[digests[number - 1]]
+                    break
+        for number in range(first, len(turns)):
+            ranked = self.router.rank(
+                turns[number][:MAX_REQUEST_CHARACTERS],
+                limit=self._limit,
+                available=offered,
+                always_include=self._always,
+                history=[turn[:MAX_REQUEST_CHARACTERS] for turn in turns[:number][-1:]],
+            )
+            wanted = frozenset(ranked.names)
+            kept = shown if self._sticky else ()
+            shown = (*kept, *(name for name in offered if name in wanted and name not in kept))
+            with self._remembering:
+                # A call that came too late may have shown everything meanwhile: that stays.
+                shown = self._shown.setdefault(digests[number], shown)
+        return shown
+
+    def _everything(
+        self, turns: Sequence[str], offered: Mapping[str, object], error: Exception
+    ) -> tuple[str, ...]:
+        """Show every tool, in this turn and, so that none is taken away, in those that follow."""
+        self._report(error)
+        with self._remembering:
+            self._shown[_digests(turns, offered)[-1]] = tuple(offered)
+        return tuple(offered)
+
+    def _report(self, error: Exception) -> None:
+        late = isinstance(error, TimeoutError)
+        reason = f"no answer in {self._timeout:g} s" if late else f"{type(error).__name__}: {error}"
+        _log.warning("%s: %s; every tool is shown", PART, reason)
+        self.router.events.emit(Degraded(PART, f"{reason}; every tool is shown"))
+
+    def _among(self, shown: Sequence[str], offered: Mapping[str, object]) -> list[str]:
+        """What cannot be ranked comes first, because it is there in every turn."""
+        if len(shown) == len(offered):
+            return list(offered)
+        unreadable = [name for name in offered if name not in self._source]
+        return [*unreadable, *(name for name in shown if name in self._source)]
+
+
+def by_name(tools: Iterable[T]) -> dict[str, T]:
+    """Definitions by the names in them.
+
+    Raises:
+        SourceError: one cannot be read, or two have one name.
+    """
+    found: dict[str, T] = {}
+    for position, tool in enumerate(tools, start=1):
+        name = read_tool(tool, source="tools", position=position).name
+        if name in found:
+            raise SourceError("tools", name, "two tools have this name")
+        found[name] = tool
+    return found
+
+
+def _digests(turns: Sequence[str], offered: Iterable[str]) -> list[bytes]:
+    """A digest for each beginning of a conversation, together with the tools that it may use."""
+    state = hashlib.blake2b(digest_size=16)
+    for name in offered:
+        _add(state, name)
+    _add(state, "")  # no name is empty
+    digests = []
+    for turn in turns:
+        _add(state, turn)
+        digests.append(state.copy().digest())
+    return digests
+
+
+def _add(state: hashlib.blake2b, text: str) -> None:
+    data = text.encode("utf-8", "surrogatepass")
+    state.update(len(data).to_bytes(8, "big") + data)

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from adapters.toolbox import DESCRIPTIONS, EXPECTED, TURNS, openai_tools
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from router.adapters.messages import user_turns
+from router.adapters.selection import ToolSelector, by_name
+from router.errors import SourceError
+from router.events import Degraded, Event
+
+OFFERED = by_name(openai_tools())
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[ToolSelector]:
+    with ToolSelector(limit=3, timeout=60) as selector:
+        selector.prepare(OFFERED)
+        yield selector
+
+
+@pytest.fixture
+def selector() -> Iterator[ToolSelector]:
+    with ToolSelector(limit=3, timeout=60) as selector:
+        yield selector
+
+
+def test_each_turn_adds_the_tool_that_it_needs(shared: ToolSelector) -> None:
+    for number, wanted in enumerate(EXPECTED, start=1):
+        assert wanted in shared.select(TURNS[:number], OFFERED)
+
+
+def test_a_turn_adds_at_most_the_limit(shared: ToolSelector) -> None:
+    assert [len(shared.select(TURNS[:number], OFFERED)) for number in (1, 2)] == [3, 6]
+
+
+@given(order=st.lists(st.sampled_from([*TURNS, "thanks", "lock up and go"]), max_size=6))
+@settings(max_examples=25)
+def test_tools_are_only_appended_within_a_conversation(
+    shared: ToolSelector, order: list[str]
+) -> None:
+    shown: list[str] = []
+    for number in range(1, len(order) + 1):
+        now = shared.select(order[:number], OFFERED)
+        assert now[: len(shown)] == shown
+        shown = now
+
+
+def test_the_tools_of_one_turn_stand_in_catalog_order(shared: ToolSelector) -> None:
+    catalog = list(DESCRIPTIONS)
+    first = shared.select(TURNS[:1], OFFERED)
+    assert first == sorted(first, key=catalog.index)
+
+
+def test_a_conversation_gets_the_same_tools_in_another_process(
+    shared: ToolSelector, selector: ToolSelector
+) -> None:
+    for number in (1, 2, 3):
+        shared.select(TURNS[:number], OFFERED)
+    assert selector.select(TURNS, OFFERED) == shared.select(TURNS, OFFERED)
+
+
+def test_without_stickiness_only_the_latest_turn_counts() -> None:
+    with ToolSelector(limit=3, sticky=False, timeout=60) as selector:
+        assert len(selector.select(TURNS, OFFERED)) == 3
+        assert EXPECTED[2] in selector.select(TURNS, OFFERED)
+
+
+def test_few_tools_are_all_shown(selector: ToolSelector) -> None:
+    few = dict(list(OFFERED.items())[:3])
+    assert selector.select(TURNS[:1], few) == list(few)
+
+
+def test_without_a_request_every_tool_is_shown(selector: ToolSelector) -> None:
+    assert selector.select([], OFFERED) == list(OFFERED)
+
+
+def test_what_is_always_included_is_there_in_every_turn() -> None:
+    with ToolSelector(limit=3, always_include=["lock_door"], timeout=60) as selector:
+        assert "lock_door" in selector.select(TURNS[:1], OFFERED)
+
+
+def test_another_agent_is_shown_only_what_it_has(shared: ToolSelector) -> None:
+    fewer = {name: tool for name, tool in OFFERED.items() if name != "get_weather"}
+    shown = shared.select(TURNS[:1], fewer)
+    assert "get_weather" not in shown
+    assert len(shown) == 3
+
+
+def test_a_tool_that_cannot_be_read_is_always_shown(selector: ToolSelector) -> None:
+    odd: dict[str, object] = {"odd": {"name": "odd", "input_schema": "not a schema"}, **OFFERED}
+    shown = selector.select(TURNS[:1], odd)
+    assert shown[0] == "odd"
+    assert len(shown) == 4
+
+
+def test_a_changed_tool_is_found_by_its_new_text(selector: ToolSelector) -> None:
+    selector.select(TURNS[:1], OFFERED)
+    changed = dict(OFFERED)
+    changed["resize_image"] = {
+        "name": "resize_image",
+        "description": "Water the tomatoes in the greenhouse.",
+        "input_schema": {"type": "object"},
+    }
+    assert "resize_image" in selector.select(["water the tomatoes in the greenhouse"], changed)
+
+
+def test_a_router_that_fails_shows_every_tool_and_says_so() -> None:
+    selector = ToolSelector(limit=3, timeout=60)
+    events: list[Event] = []
+    selector.prepare(OFFERED)
+    selector.router.events.subscribe(events.append)
+    selector.router.close()
+    assert selector.select(TURNS[:1], OFFERED) == list(OFFERED)
+    [event] = events
+    assert isinstance(event, Degraded)
+    assert "every tool is shown" in event.reason
+    selector.close()
+
+
+async def test_a_router_that_is_late_shows_every_tool_and_none_is_taken_away_later() -> None:
+    reading, go_on = threading.Event(), threading.Event()
+
+    def slow(tool: object) -> None:
+        reading.set()
+        go_on.wait(30)
+        raise SourceError("tools", "", "read too late")
+
+    with ToolSelector(limit=3, timeout=0.05, read=slow) as selector:  # type: ignore[arg-type]
+        assert await selector.aselect(TURNS[:1], OFFERED) == list(OFFERED)
+        assert reading.is_set()
+        go_on.set()
+        assert selector.select(TURNS[:1], OFFERED) == list(OFFERED)
+
+
+async def test_threads_and_loops_share_one_selector(shared: ToolSelector) -> None:
+    assert await shared.aselect(TURNS, OFFERED) == shared.select(TURNS, OFFERED)
+
+
+async def test_a_search_gives_the_best_first(shared: ToolSelector) -> None:
+    assert (await shared.asearch("reserve a restaurant table", OFFERED, limit=2))[0] == "book_table"
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    tools = openai_tools()
+    with pytest.raises(SourceError, match="two tools have this name"):
+        by_name([*tools, tools[0]])
+
+
+def test_only_what_the_user_said_counts() -> None:
+    messages: list[object] = [
+        {"role": "system", "content": "You are kind."},
+        {"role": "user", "content": "first"},
+        {"role": "assistant", "content": "yes"},
+        {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "second"}]},
+        {"role": "user", "content": [{"type": "tool_result", "content": "42"}]},
+        object(),
+    ]
+    assert user_turns(messages) == ["first", "second"]
