@@ -99,10 +99,15 @@ async def rank(
     """
     began = time.perf_counter()
     check_limit(limit)
-    routable = {skill.name: skill for skill in catalog.routable}
-    wanted = names_in("always_include", always_include)
-    allowed = routable.keys() if asked.available is None else routable.keys() & asked.available
-    kept = [name for name in dict.fromkeys(wanted) if name in allowed]
+    allowed = None if asked.available is None else frozenset(asked.available)
+    kept = [
+        name
+        for name in dict.fromkeys(names_in("always_include", always_include))
+        if (allowed is None or name in allowed) and _is_routable(catalog, name)
+    ]
+    left_out = 0
+    if allowed is not None:
+        left_out = sum(skill.name not in allowed for skill in catalog.routable)
     reading = read(asked)
     ranking = await index.rank(
         reading.text, among=asked.available, limit=max(limit, MAX_CANDIDATES)
@@ -118,14 +123,14 @@ async def rank(
         ]
         matches = tuple(matches[place] for place in places)
     decided = judge(reading.text, ranking)
-    skills = [ranked(match, routable[match.name]) for match in matches]
+    skills = [ranked(match, catalog.skills[match.name]) for match in matches]
     skills += [
         RankedSkill(
             name,
             None,
             "always included",
-            routable[name].description,
-            routable[name].payload,
+            catalog.skills[name].description,
+            catalog.skills[name].payload,
             None,
         )
         for name in missing
@@ -136,10 +141,14 @@ async def rank(
         decided.selected,
         decided.confidence,
         reading.explained(decided.reason),
-        left_out=len(routable) - len(allowed),
+        left_out=left_out,
         catalog_version=catalog.version,
         microseconds=(time.perf_counter() - began) * 1e6,
     )
+
+
+def _is_routable(catalog: Catalog, name: str) -> bool:
+    return name in catalog.skills and not catalog.skills[name].disable_model_invocation
 
 
 def ranked(match: Match, manifest: SkillManifest) -> RankedSkill:
