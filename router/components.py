@@ -17,7 +17,7 @@ from router.learning.evidence import EvidenceStore, evidence_file
 from router.learning.learner import Learner
 from router.llm.protocol import ChatModel
 from router.memory.query.classifier import QueryClassifier
-from router.retrieval.discover import CatalogueIndex
+from router.retrieval.discover import ListingIndex
 from router.retrieval.embedding_cache import EmbeddingCache
 from router.retrieval.embedding_chroma import ChromaCache
 from router.retrieval.encoders import Encoder, build_encoder
@@ -84,7 +84,7 @@ class Components:
         registry: holds the catalog, and reads it again.
         store: the vectors that every snapshot's index is made from.
         llm: stage 3.
-        catalogues: finds skills that are not installed; opens nothing before it is asked.
+        listings: finds skills that are not installed; opens nothing before it is asked.
         learner: what is learnt from answers; None where that is switched off, or cannot be kept.
         classifier: says which memory layers a request needs.
     """
@@ -92,7 +92,7 @@ class Components:
     registry: SkillRegistry
     store: VectorStore
     llm: LLMStage
-    catalogues: CatalogueIndex
+    listings: ListingIndex
     learner: Learner | None
     classifier: QueryClassifier
 
@@ -155,7 +155,7 @@ def assemble(
         registry,
         store,
         LLMStage(models, settings=settings.llm, events=events),
-        CatalogueIndex(settings.catalogues, encoder=encoder, state_dir=settings.state_dir),
+        ListingIndex(settings.catalogues, encoder=encoder, state_dir=settings.state_dir),
         _learner(settings, encoder, events, has_llm=bool(models)),
         QueryClassifier(encoder=encoder),
     )

@@ -488,7 +488,7 @@ class SemanticRouter:
 
         Raises:
             InvalidRequest: the query or the limit cannot be used.
-            RouterError: skills cannot be read or indexed. A catalogue that cannot be read is no
+            RouterError: skills cannot be read or indexed. A listing that cannot be read is no
                 error: it is logged and left out.
             RuntimeError: the router is closed.
         """
@@ -504,7 +504,7 @@ class SemanticRouter:
                 catalog=snapshot.catalog,
                 index=snapshot.index,
                 limit=limit,
-                catalogues=None if installed_only else self._runtime.parts.catalogues,
+                listings=None if installed_only else self._runtime.parts.listings,
             ),
         )
 

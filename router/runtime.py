@@ -232,7 +232,7 @@ class Runtime:
                 if parts.learner is not None:
                     await parts.learner.aclose()
                 await in_thread(parts.store.close)
-                await parts.catalogues.aclose()
+                await parts.listings.aclose()
                 await parts.llm.aclose()
             self._builder.shutdown()
             await self._cache.aclose()

@@ -1,4 +1,4 @@
-"""``discover`` of an open router: the installed skills, and catalogues as suggestions only."""
+"""``discover`` of an open router: the installed skills, and listings as suggestions only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def skills(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def catalogue(tmp_path: Path) -> Path:
+def listing(tmp_path: Path) -> Path:
     path = tmp_path / "index.json"
     entry = {
         "name": "subtitles",
@@ -35,10 +35,10 @@ def seen(found: tuple[Discovered, ...]) -> list[tuple[str, bool]]:
     return [(skill.name, skill.installed) for skill in found]
 
 
-async def test_catalogues_are_searched_on_request_only(
-    tmp_path: Path, skills: Path, catalogue: Path
+async def test_listings_are_searched_on_request_only(
+    tmp_path: Path, skills: Path, listing: Path
 ) -> None:
-    async with router_over(skills, tmp_path / "state", catalogues=[catalogue]) as router:
+    async with router_over(skills, tmp_path / "state", catalogues=[listing]) as router:
         here = await router.discover("commit my changes")
         assert {skill.installed for skill in here} == {True}
         assert here[0].name == "git"
@@ -47,12 +47,10 @@ async def test_catalogues_are_searched_on_request_only(
         assert everywhere[1].url == "https://example.org/subtitles"
 
 
-async def test_a_suggestion_is_never_routed_to(
-    tmp_path: Path, skills: Path, catalogue: Path
-) -> None:
+async def test_a_suggestion_is_never_routed_to(tmp_path: Path, skills: Path, listing: Path) -> None:
     async with router_over(skills, tmp_path / "state") as router:
         before = await router.route(QUERY)
-    async with router_over(skills, tmp_path / "other", catalogues=[catalogue]) as router:
+    async with router_over(skills, tmp_path / "other", catalogues=[listing]) as router:
         await router.discover(QUERY, installed_only=False)
         after = await router.route(QUERY)
         assert "subtitles" not in router.catalog.skills
@@ -66,9 +64,9 @@ async def test_a_suggestion_is_never_routed_to(
 
 
 async def test_a_suggestion_that_gets_installed_is_one_no_longer(
-    tmp_path: Path, skills: Path, catalogue: Path
+    tmp_path: Path, skills: Path, listing: Path
 ) -> None:
-    async with router_over(skills, tmp_path / "state", catalogues=[catalogue]) as router:
+    async with router_over(skills, tmp_path / "state", catalogues=[listing]) as router:
         assert ("subtitles", False) in seen(await router.discover(QUERY, installed_only=False))
         write_skill(skills, "subtitles", "Translates subtitles of films.")
         await router.reload()
@@ -86,10 +84,10 @@ async def test_a_query_is_checked_as_a_request_is(tmp_path: Path, skills: Path) 
 
 
 async def test_closing_answers_the_search_under_way(
-    tmp_path: Path, skills: Path, catalogue: Path
+    tmp_path: Path, skills: Path, listing: Path
 ) -> None:
     encoder = CountingEncoder()
-    router = router_over(skills, tmp_path / "state", catalogues=[catalogue], encoder=encoder)
+    router = router_over(skills, tmp_path / "state", catalogues=[listing], encoder=encoder)
     await router.open()
     encoder.encoding.clear()
     encoder.release.clear()
@@ -103,7 +101,7 @@ async def test_closing_answers_the_search_under_way(
         await router.discover(QUERY)
 
 
-def test_the_synchronous_face_discovers_too(tmp_path: Path, skills: Path, catalogue: Path) -> None:
-    settings = settings_for(tmp_path / "state", catalogues=[catalogue])
+def test_the_synchronous_face_discovers_too(tmp_path: Path, skills: Path, listing: Path) -> None:
+    settings = settings_for(tmp_path / "state", catalogues=[listing])
     with SyncSemanticRouter.from_skills(skills, settings=settings) as router:
         assert seen(router.discover(QUERY, installed_only=False))[1] == ("subtitles", False)

@@ -24,8 +24,8 @@ from router.retrieval.encoders import Encoder
 from router.retrieval.index import Match, SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
-from router.skills.catalogues import Catalogue, read_catalogue
 from router.skills.diagnostics import Diagnostic
+from router.skills.listings import SkillListing, read_listing
 from router.skills.manifest import SkillManifest
 
 MAX_LIMIT: Final = 1_000
@@ -67,7 +67,7 @@ async def discover(
     index: SkillIndex,
     limit: int,
     available: Sequence[str] | None = None,
-    catalogues: CatalogueIndex | None = None,
+    listings: ListingIndex | None = None,
 ) -> tuple[Discovered, ...]:
     """The best skills for a query, best first, with why.
 
@@ -77,14 +77,14 @@ async def discover(
         index: over the same skills.
         limit: how many to give, in [1, 1000].
         available: names of installed skills that may be given; None means all of them.
-        catalogues: where to look for skills that are not installed; None means nowhere. A skill
+        listings: where to look for skills that are not installed; None means nowhere. A skill
             that is installed under the same name, or was unloaded, is not suggested.
 
     Raises:
         InvalidRequest: the limit is out of range.
-        EncoderError: the query, or a skill of a catalogue, cannot be encoded.
-        StoreError: the index of the catalogues cannot be opened.
-        RuntimeError: ``catalogues`` is closed.
+        EncoderError: the query, or a skill of a listing, cannot be encoded.
+        StoreError: the index of the listings cannot be opened.
+        RuntimeError: ``listings`` is closed.
     """
     if not 1 <= limit <= MAX_LIMIT:
         raise InvalidRequest(f"limit: {limit}; expected 1 to {MAX_LIMIT:,}")
@@ -101,18 +101,18 @@ async def discover(
         )
         for match in ranking.matches
     ]
-    if catalogues is None:
+    if listings is None:
         return tuple(installed)
     taken = catalog.skills.keys() | catalog.hidden
-    suggested = await catalogues.suggest(query, limit=limit, taken=taken)
+    suggested = await listings.suggest(query, limit=limit, taken=taken)
     pairs = zip_longest(installed, suggested)
     return tuple(skill for pair in pairs for skill in pair if skill is not None)[:limit]
 
 
-class CatalogueIndex:
-    """Retrieval over the skills of some catalogues. Belongs to the event loop that first uses it.
+class ListingIndex:
+    """Retrieval over the skills of some listings. Belongs to the event loop that first uses it.
 
-    Nothing is read before it is first asked. From then on each question looks at the catalogues
+    Nothing is read before it is first asked. From then on each question looks at the listings
     again, in a thread, and encodes what changed; the vectors are kept on disk.
     """
 
@@ -128,7 +128,7 @@ class CatalogueIndex:
         self._encoder = encoder
         self._folder = state_dir / "embeddings"
         self._turn = asyncio.Lock()
-        self._catalogues: tuple[Catalogue, ...] = ()
+        self._listings: tuple[SkillListing, ...] = ()
         self._listed: dict[str, tuple[SkillManifest, str | None]] = {}
         self._store: VectorStore | None = None
         self._index: SkillIndex | None = None
@@ -136,15 +136,15 @@ class CatalogueIndex:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What could not be read, or was left out, when the catalogues were last looked at."""
-        return tuple(fault for catalogue in self._catalogues for fault in _faults(catalogue))
+        """What could not be read, or was left out, when the listings were last looked at."""
+        return tuple(fault for listing in self._listings for fault in _faults(listing))
 
     async def suggest(
         self, query: str, *, limit: int, taken: Collection[str] = ()
     ) -> tuple[Discovered, ...]:
         """The best listed skills for a query, best first, without those of the taken names.
 
-        A catalogue that cannot be read is logged and left out.
+        A listing that cannot be read is logged and left out.
 
         Raises:
             EncoderError: the query or a listed skill cannot be encoded.
@@ -155,7 +155,7 @@ class CatalogueIndex:
             return ()
         async with self._turn:  # until the ranking is done, because the store may be closed after
             if self._closed:
-                raise RuntimeError("this index of catalogues is closed")
+                raise RuntimeError("this index of listings is closed")
             index = await in_thread(self._refreshed)
             free = None
             if not self._listed.keys().isdisjoint(taken):
@@ -176,17 +176,17 @@ class CatalogueIndex:
                 self._store = self._index = None
 
     def _refreshed(self) -> SkillIndex:
-        """The index of what the catalogues list now."""
-        before = {catalogue.path: catalogue for catalogue in self._catalogues}
-        self._catalogues = tuple(
-            read_catalogue(place, previous=before.get(place)) for place in self._places
+        """The index of what the listings list now."""
+        before = {listing.path: listing for listing in self._listings}
+        self._listings = tuple(
+            read_listing(place, previous=before.get(place)) for place in self._places
         )
-        for catalogue in self._catalogues:
-            _log_news(catalogue, before.get(catalogue.path))
+        for listing in self._listings:
+            _log_news(listing, before.get(listing.path))
         self._listed = {
-            name: (manifest, catalogue.urls.get(name))
-            for catalogue in reversed(self._catalogues)  # the first one has the last word
-            for name, manifest in catalogue.catalog.skills.items()
+            name: (manifest, listing.urls.get(name))
+            for listing in reversed(self._listings)  # the first one has the last word
+            for name, manifest in listing.catalog.skills.items()
         }
         catalog = Catalog({name: manifest for name, (manifest, _) in self._listed.items()})
         if self._index is not None:
@@ -222,17 +222,17 @@ def _found(
     )
 
 
-def _faults(catalogue: Catalogue) -> tuple[Diagnostic, ...]:
-    return (*catalogue.catalog.failures, *catalogue.catalog.notices)
+def _faults(listing: SkillListing) -> tuple[Diagnostic, ...]:
+    return (*listing.catalog.failures, *listing.catalog.notices)
 
 
-def _log_news(catalogue: Catalogue, before: Catalogue | None) -> None:
-    """One line for a catalogue's faults, when they are not those that were logged last."""
-    faults = _faults(catalogue)
+def _log_news(listing: SkillListing, before: SkillListing | None) -> None:
+    """One line for a listing's faults, when they are not those that were logged last."""
+    faults = _faults(listing)
     if faults and (before is None or faults != _faults(before)):
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         path = ascii(str(faults[0].path))
-        _log.warning("catalogue fault in %s: %s%s", path, faults[0].message, more)
+        _log.warning("listing fault in %s: %s%s", path, faults[0].message, more)
 
 
 def _absolute(path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Discovery over installed skills and over those that catalogues list."""
+"""Discovery over installed skills and over those that listings list."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest_asyncio
 from numpy.typing import NDArray
 
 from router.errors import EncoderError, InvalidRequest
-from router.retrieval.discover import CatalogueIndex, Discovered, discover
+from router.retrieval.discover import Discovered, ListingIndex, discover
 from router.retrieval.encoders import WordLlamaEncoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
@@ -86,20 +86,18 @@ async def installed(tmp_path: Path, encoder: Encoder) -> AsyncIterator[SkillInde
     index.close()
 
 
-def over(tmp_path: Path, encoder: Encoder, *paths: Path) -> CatalogueIndex:
-    return CatalogueIndex(paths, encoder=encoder, state_dir=tmp_path / "state")
+def over(tmp_path: Path, encoder: Encoder, *paths: Path) -> ListingIndex:
+    return ListingIndex(paths, encoder=encoder, state_dir=tmp_path / "state")
 
 
 async def ask(
     index: SkillIndex,
-    catalogues: CatalogueIndex | None = None,
+    listings: ListingIndex | None = None,
     *,
     query: str = QUERY,
     limit: int = 10,
 ) -> tuple[Discovered, ...]:
-    return await discover(
-        query, catalog=index.catalog, index=index, limit=limit, catalogues=catalogues
-    )
+    return await discover(query, catalog=index.catalog, index=index, limit=limit, listings=listings)
 
 
 def names(found: Sequence[Discovered]) -> list[str]:
@@ -146,15 +144,15 @@ async def test_suggestions_are_interleaved_by_rank_with_the_installed_skill_firs
         forms="Builds a web form.",
         cake="Bakes chocolate cakes.",
     )
-    catalogues = over(tmp_path, encoder, path)
-    found = await ask(installed, catalogues)
+    listings = over(tmp_path, encoder, path)
+    found = await ask(installed, listings)
     assert names(found) == ["pdf", "pdf-forms", "git", "forms", "cake"]
     assert [skill.installed for skill in found] == [True, False, True, False, False]
     assert {skill.source for skill in found if not skill.installed} == {path}
     # By score the suggestion would be first: it has every word of the query.
     assert found[1].match.lexical > found[0].match.lexical
-    assert names(await ask(installed, catalogues, limit=3)) == ["pdf", "pdf-forms", "git"]
-    await catalogues.aclose()
+    assert names(await ask(installed, listings, limit=3)) == ["pdf", "pdf-forms", "git"]
+    await listings.aclose()
 
 
 async def test_a_suggestion_carries_its_url(
@@ -163,9 +161,9 @@ async def test_a_suggestion_carries_its_url(
     path = tmp_path / "index.json"
     entry = {"name": "pdf-forms", "description": "Fills forms.", "url": "https://example.org/p"}
     path.write_text(json.dumps({"skills": [entry]}))
-    catalogues = over(tmp_path, encoder, path)
-    assert (await ask(installed, catalogues))[1].url == "https://example.org/p"
-    await catalogues.aclose()
+    listings = over(tmp_path, encoder, path)
+    assert (await ask(installed, listings))[1].url == "https://example.org/p"
+    await listings.aclose()
 
 
 async def test_what_is_installed_or_was_unloaded_is_not_suggested(
@@ -173,8 +171,8 @@ async def test_what_is_installed_or_was_unloaded_is_not_suggested(
 ) -> None:
     listed = {"pdf": "Fills PDF forms.", "git": "Works with git.", "forms": "Fills forms."}
     path = write_index(tmp_path / "index.json", **listed)
-    catalogues = over(tmp_path, encoder, path)
-    found = await ask(installed, catalogues)
+    listings = over(tmp_path, encoder, path)
+    found = await ask(installed, listings)
     assert [(skill.name, skill.installed) for skill in found] == [
         ("pdf", True),
         ("forms", False),
@@ -182,170 +180,170 @@ async def test_what_is_installed_or_was_unloaded_is_not_suggested(
     ]
     without_git = load_catalog([tmp_path / "project"], hidden=frozenset({"git"}))
     index = installed.updated(without_git)
-    assert names(await ask(index, catalogues)) == ["pdf", "forms"]
-    await catalogues.aclose()
+    assert names(await ask(index, listings)) == ["pdf", "forms"]
+    await listings.aclose()
 
 
-async def test_a_folder_of_skills_is_a_catalogue_and_the_first_catalogue_wins(
+async def test_a_folder_of_skills_is_a_listing_and_the_first_listing_wins(
     tmp_path: Path, encoder: Encoder, installed: SkillIndex
 ) -> None:
     file = put(tmp_path / "share", "forms", "Fills forms.")
     path = tmp_path / "index.json"
     entry = {"name": "forms", "description": "Builds forms.", "url": "https://example.org/f"}
     path.write_text(json.dumps([entry]))
-    catalogues = over(tmp_path, encoder, tmp_path / "share", path)
-    forms = (await ask(installed, catalogues))[1]
+    listings = over(tmp_path, encoder, tmp_path / "share", path)
+    forms = (await ask(installed, listings))[1]
     assert (forms.description, forms.source, forms.url) == ("Fills forms.", file, None)
-    await catalogues.aclose()
-    catalogues = over(tmp_path, encoder, path, tmp_path / "share")
-    forms = (await ask(installed, catalogues))[1]
+    await listings.aclose()
+    listings = over(tmp_path, encoder, path, tmp_path / "share")
+    forms = (await ask(installed, listings))[1]
     assert (forms.description, forms.source, forms.url) == (
         "Builds forms.",
         path,
         "https://example.org/f",
     )
-    await catalogues.aclose()
+    await listings.aclose()
 
 
 async def test_suggestions_leave_the_installed_index_and_its_ranking_alone(
     tmp_path: Path, encoder: Encoder, installed: SkillIndex
 ) -> None:
     before = await installed.rank(QUERY)
-    catalogues = over(tmp_path, encoder, write_index(tmp_path / "i.json", forms="Fills forms."))
-    found = await ask(installed, catalogues)
+    listings = over(tmp_path, encoder, write_index(tmp_path / "i.json", forms="Fills forms."))
+    found = await ask(installed, listings)
     assert tuple(skill.match for skill in found if skill.installed) == before.matches
     assert await installed.rank(QUERY) == before
-    await catalogues.aclose()
+    await listings.aclose()
 
 
 async def test_without_installed_skills_the_suggestions_stand_alone(
     tmp_path: Path, encoder: Encoder, installed: SkillIndex
 ) -> None:
-    catalogues = over(tmp_path, encoder, write_index(tmp_path / "i.json", forms="Fills forms."))
-    found = await ask(installed.updated(Catalog()), catalogues)
+    listings = over(tmp_path, encoder, write_index(tmp_path / "i.json", forms="Fills forms."))
+    found = await ask(installed.updated(Catalog()), listings)
     assert [(skill.name, skill.installed) for skill in found] == [("forms", False)]
-    await catalogues.aclose()
+    await listings.aclose()
 
 
-# --- the index of the catalogues
+# --- the index of the listings
 
 
 async def test_nothing_is_read_or_opened_before_it_is_asked(
     tmp_path: Path, encoder: Encoder, installed: SkillIndex
 ) -> None:
-    catalogues = over(tmp_path, encoder, write_index(tmp_path / "i.json", forms="Fills forms."))
+    listings = over(tmp_path, encoder, write_index(tmp_path / "i.json", forms="Fills forms."))
     assert not (tmp_path / "state").exists()
     nowhere = over(tmp_path, encoder)
     assert names(await ask(installed, nowhere)) == ["pdf", "git"]
     assert not (tmp_path / "state").exists()
-    assert names(await ask(installed, catalogues)) == ["pdf", "forms", "git"]
+    assert names(await ask(installed, listings)) == ["pdf", "forms", "git"]
     assert [path.name for path in (tmp_path / "state").iterdir()] == ["embeddings"]
-    await catalogues.aclose()
+    await listings.aclose()
 
 
 async def test_only_what_changed_is_encoded_again_in_this_process_and_the_next(
     tmp_path: Path, encoder: Encoder, installed: SkillIndex
 ) -> None:
     path = write_index(tmp_path / "i.json", forms="Fills forms.", cake="Bakes cakes.")
-    catalogues = over(tmp_path, encoder, path)
-    await ask(installed, catalogues)
+    listings = over(tmp_path, encoder, path)
+    await ask(installed, listings)
     assert sorted(encoder.skills) == ["cake", "forms"]
-    await ask(installed, catalogues)
+    await ask(installed, listings)
     write_index(path, forms="Fills PDF forms.", cake="Bakes cakes.")
-    found = await ask(installed, catalogues)
+    found = await ask(installed, listings)
     assert found[1].description == "Fills PDF forms."
     assert encoder.skills[2:] == ["forms"]
     write_index(path, forms="Fills PDF forms.")
-    assert names(await ask(installed, catalogues)) == ["pdf", "forms", "git"]
-    await catalogues.aclose()
+    assert names(await ask(installed, listings)) == ["pdf", "forms", "git"]
+    await listings.aclose()
 
     write_index(path, forms="Fills PDF forms.", tax="Files the tax return.")
-    catalogues = over(tmp_path, encoder, path)
-    await ask(installed, catalogues)
+    listings = over(tmp_path, encoder, path)
+    await ask(installed, listings)
     assert encoder.skills[3:] == ["tax"]
-    await catalogues.aclose()
+    await listings.aclose()
 
 
-async def test_a_skill_that_moved_to_another_catalogue_is_told_from_there(
+async def test_a_skill_that_moved_to_another_listing_is_told_from_there(
     tmp_path: Path, encoder: Encoder, installed: SkillIndex
 ) -> None:
     put(tmp_path / "first", "forms", "Fills forms.")
     (tmp_path / "second").mkdir()
-    catalogues = over(tmp_path, encoder, tmp_path / "first", tmp_path / "second")
-    await ask(installed, catalogues)
+    listings = over(tmp_path, encoder, tmp_path / "first", tmp_path / "second")
+    await ask(installed, listings)
     shutil.move(tmp_path / "first" / "forms", tmp_path / "second" / "forms")
-    forms = (await ask(installed, catalogues))[1]
+    forms = (await ask(installed, listings))[1]
     assert forms.source == tmp_path / "second" / "forms" / "SKILL.md"
     assert encoder.skills == ["forms"]
-    await catalogues.aclose()
+    await listings.aclose()
 
 
-async def test_a_faulty_catalogue_is_logged_once_and_disturbs_no_other(
+async def test_a_faulty_listing_is_logged_once_and_disturbs_no_other(
     tmp_path: Path, encoder: Encoder, installed: SkillIndex, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = write_index(tmp_path / "i.json", forms="Fills forms.")
-    catalogues = over(tmp_path, encoder, tmp_path / "gone", path)
+    listings = over(tmp_path, encoder, tmp_path / "gone", path)
     with caplog.at_level(logging.WARNING, "router"):
         for _ in range(2):
-            assert names(await ask(installed, catalogues)) == ["pdf", "forms", "git"]
+            assert names(await ask(installed, listings)) == ["pdf", "forms", "git"]
     assert [record.getMessage() for record in caplog.records] == [
-        f"catalogue fault in '{tmp_path / 'gone'}': "
-        "the catalogue cannot be read: No such file or directory"
+        f"listing fault in '{tmp_path / 'gone'}': "
+        "the listing cannot be read: No such file or directory"
     ]
-    assert [fault.path for fault in catalogues.diagnostics] == [tmp_path / "gone"]
-    await catalogues.aclose()
+    assert [fault.path for fault in listings.diagnostics] == [tmp_path / "gone"]
+    await listings.aclose()
 
 
 async def test_after_a_fault_of_the_encoder_the_next_question_is_answered(
     tmp_path: Path, encoder: Encoder, installed: SkillIndex
 ) -> None:
     path = write_index(tmp_path / "i.json", forms="Fills forms.")
-    catalogues = over(tmp_path, encoder, path)
+    listings = over(tmp_path, encoder, path)
     encoder.faulty = True
     with pytest.raises(EncoderError, match="out of order"):
-        await ask(installed, catalogues)
+        await ask(installed, listings)
     encoder.faulty = False
-    assert names(await ask(installed, catalogues)) == ["pdf", "forms", "git"]
+    assert names(await ask(installed, listings)) == ["pdf", "forms", "git"]
     write_index(path, tax="Files the tax return.")
     encoder.faulty = True
     with pytest.raises(EncoderError, match="out of order"):
-        await ask(installed, catalogues)
+        await ask(installed, listings)
     encoder.faulty = False
-    assert names(await ask(installed, catalogues)) == ["pdf", "tax", "git"]
-    await catalogues.aclose()
+    assert names(await ask(installed, listings)) == ["pdf", "tax", "git"]
+    await listings.aclose()
 
 
 async def test_closing_waits_for_the_question_under_way_and_refuses_the_next(
     tmp_path: Path, encoder: Encoder, installed: SkillIndex
 ) -> None:
-    catalogues = over(tmp_path, encoder, write_index(tmp_path / "i.json", forms="Fills forms."))
+    listings = over(tmp_path, encoder, write_index(tmp_path / "i.json", forms="Fills forms."))
     encoder.busy.clear()
     encoder.free.clear()
-    question = asyncio.create_task(ask(installed, catalogues))
+    question = asyncio.create_task(ask(installed, listings))
     assert await asyncio.to_thread(encoder.busy.wait, 20)
-    closing = asyncio.create_task(catalogues.aclose())
+    closing = asyncio.create_task(listings.aclose())
     await asyncio.sleep(0)
     assert not closing.done()
     encoder.free.set()
     await closing
     assert names(await question) == ["pdf", "forms", "git"]
-    await catalogues.aclose()
+    await listings.aclose()
     with pytest.raises(RuntimeError, match="closed"):
-        await ask(installed, catalogues)
+        await ask(installed, listings)
 
 
 async def test_a_cancelled_question_leaves_the_index_usable(
     tmp_path: Path, encoder: Encoder, installed: SkillIndex
 ) -> None:
-    catalogues = over(tmp_path, encoder, write_index(tmp_path / "i.json", forms="Fills forms."))
+    listings = over(tmp_path, encoder, write_index(tmp_path / "i.json", forms="Fills forms."))
     encoder.busy.clear()
     encoder.free.clear()
-    question = asyncio.create_task(ask(installed, catalogues))
+    question = asyncio.create_task(ask(installed, listings))
     assert await asyncio.to_thread(encoder.busy.wait, 20)
     question.cancel()
     encoder.free.set()
     with pytest.raises(asyncio.CancelledError):
         await question
-    assert names(await ask(installed, catalogues)) == ["pdf", "forms", "git"]
+    assert names(await ask(installed, listings)) == ["pdf", "forms", "git"]
     assert encoder.skills == ["forms"]
-    await catalogues.aclose()
+    await listings.aclose()

@@ -1,4 +1,4 @@
-"""Catalogues: folders and indexes of skills that are not installed."""
+"""Listings: folders and indexes of skills that are not installed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from router.skills.catalogues import (
+from router.skills.listings import (
     MAX_ENTRIES,
     MAX_INDEX_BYTES,
     MAX_KEYWORDS,
-    Catalogue,
-    read_catalogue,
+    SkillListing,
+    read_listing,
 )
 
 PDF = {
@@ -33,15 +33,15 @@ def index(tmp_path: Path, document: object) -> Path:
     return path
 
 
-def faults(catalogue: Catalogue) -> list[str]:
-    found = (*catalogue.catalog.failures, *catalogue.catalog.notices)
+def faults(listing: SkillListing) -> list[str]:
+    found = (*listing.catalog.failures, *listing.catalog.notices)
     return [diagnostic.message for diagnostic in found]
 
 
 @pytest.mark.parametrize("document", [[PDF], {"skills": [PDF], "generated": "today"}])
 def test_an_index_lists_skills(tmp_path: Path, document: object) -> None:
     path = index(tmp_path, document)
-    listed = read_catalogue(path)
+    listed = read_listing(path)
     skill = listed.catalog.skills["pdf-forms"]
     assert (skill.description, skill.routing_keywords) == (
         "Fills PDF forms.",
@@ -54,7 +54,7 @@ def test_an_index_lists_skills(tmp_path: Path, document: object) -> None:
 
 def test_an_entry_needs_a_name_and_a_description_only(tmp_path: Path) -> None:
     entry = {"name": "pdf", "description": " Reads\n PDF.\u0007 ", "stars": 5}
-    listed = read_catalogue(index(tmp_path, [entry]))
+    listed = read_listing(index(tmp_path, [entry]))
     assert listed.catalog.skills["pdf"].description == "Reads PDF."
     assert (listed.urls, faults(listed)) == ({}, [])
 
@@ -83,14 +83,14 @@ def test_a_bad_entry_is_left_out_and_reported_without_its_value(
     tmp_path: Path, change: dict[str, Any], place: str
 ) -> None:
     good = {"name": "good", "description": "Is good."}
-    listed = read_catalogue(index(tmp_path, [PDF | change, good]))
+    listed = read_listing(index(tmp_path, [PDF | change, good]))
     assert list(listed.catalog.skills) == ["good"]
     [message] = faults(listed)
     assert message.startswith(f"entry 1 is left out: {place}: ")
 
 
 def test_the_first_entry_of_a_name_is_taken(tmp_path: Path) -> None:
-    listed = read_catalogue(index(tmp_path, [PDF, PDF | {"description": "Another."}]))
+    listed = read_listing(index(tmp_path, [PDF, PDF | {"description": "Another."}]))
     assert listed.catalog.skills["pdf-forms"].description == "Fills PDF forms."
     assert faults(listed) == ["entry 2 is left out: pdf-forms is listed before it"]
 
@@ -113,19 +113,19 @@ def test_an_index_that_is_none_lists_nothing_and_says_why(
 ) -> None:
     path = tmp_path / "index.json"
     path.write_bytes(data)
-    listed = read_catalogue(path)
+    listed = read_listing(path)
     assert dict(listed.catalog.skills) == {}
     assert [message.startswith(reason) for message in faults(listed)] == [True]
 
 
 def test_a_path_that_leads_nowhere_lists_nothing_and_says_so(tmp_path: Path) -> None:
-    listed = read_catalogue(tmp_path / "gone")
-    assert faults(listed) == ["the catalogue cannot be read: No such file or directory"]
+    listed = read_listing(tmp_path / "gone")
+    assert faults(listed) == ["the listing cannot be read: No such file or directory"]
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    listed = read_catalogue(tmp_path / "pipe")
+    listed = read_listing(tmp_path / "pipe")
     assert faults(listed) == ["neither a folder of skills nor a JSON file"]
 
 
@@ -133,7 +133,7 @@ def test_a_folder_lists_its_skills_and_reports_those_that_cannot_be_loaded(tmp_p
     for name, text in (("pdf", "---\nname: pdf\ndescription: x\n---\nbody"), ("bad", "none")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "SKILL.md").write_text(text)
-    listed = read_catalogue(tmp_path)
+    listed = read_listing(tmp_path)
     assert {name: skill.path for name, skill in listed.catalog.skills.items()} == {
         "pdf": tmp_path / "pdf" / "SKILL.md"
     }
@@ -142,27 +142,27 @@ def test_a_folder_lists_its_skills_and_reports_those_that_cannot_be_loaded(tmp_p
 
 def test_an_unchanged_index_is_not_parsed_again(tmp_path: Path) -> None:
     path = index(tmp_path, [PDF])
-    first = read_catalogue(path)
+    first = read_listing(path)
     os.utime(path, (0, 0))
-    assert read_catalogue(path, previous=first) is first
+    assert read_listing(path, previous=first) is first
     index(tmp_path, [])
-    assert dict(read_catalogue(path, previous=first).catalog.skills) == {}
+    assert dict(read_listing(path, previous=first).catalog.skills) == {}
 
 
 def test_an_index_caught_half_written_goes_on_listing_what_it_did_until_it_is_mended_or_gone(
     tmp_path: Path,
 ) -> None:
     path = index(tmp_path, [PDF])
-    whole = read_catalogue(path)
+    whole = read_listing(path)
     path.write_bytes(path.read_bytes()[:20])
-    half = read_catalogue(path, previous=whole)
+    half = read_listing(path, previous=whole)
     assert (list(half.catalog.skills), half.urls) == (["pdf-forms"], whole.urls)
     assert len(half.catalog.failures) == 1
     index(tmp_path, [PDF])
-    mended = read_catalogue(path, previous=half)
+    mended = read_listing(path, previous=half)
     assert (list(mended.catalog.skills), faults(mended)) == (["pdf-forms"], [])
     path.unlink()
-    assert dict(read_catalogue(path, previous=mended).catalog.skills) == {}
+    assert dict(read_listing(path, previous=mended).catalog.skills) == {}
 
 
 JSON = st.recursive(
@@ -184,7 +184,7 @@ def test_whatever_the_bytes_nothing_is_raised_and_what_is_listed_is_sound(
 ) -> None:
     path = tmp_path / "index.json"
     path.write_bytes(data)
-    listed = read_catalogue(path)
+    listed = read_listing(path)
     for name, skill in listed.catalog.skills.items():
         assert name.replace("-", "").isascii() and name.replace("-", "").isalnum()
         assert skill.description == " ".join(skill.description.split()) != ""

@@ -1,13 +1,11 @@
-"""Catalogues: what lists skills that are not installed, to be suggested and never routed to.
+"""Listings: skills that are not installed but could be. They are suggested, never routed to.
 
-Not to be mistaken for the catalog, which is what is installed. A catalogue is a path on this
-machine: a folder of skills, or a JSON index. Bringing it there, from a share or a repository, is
-other tools' work: nothing is fetched, and an index's URLs are handed on, never followed.
+The setting ``catalogues`` names them. A listing is a path on this machine: a folder of skills, or a
+JSON index. Nothing is downloaded; the web addresses of an index are handed on and never opened.
 
-An index comes from strangers. It is bounded, and each entry is taken as it is or left out: nothing
-in it is guessed, converted or repaired. Keys that this version does not know are ignored, because
-other tools may want more in the same file. A name keeps the format's own rule, because it is what
-a person will type.
+An index may come from strangers. It is bounded in size, and each entry is either taken as it is or
+left out; nothing is guessed or repaired. Unknown keys are ignored, because other tools may keep
+more in the same file. Names must follow the rule of the Agent Skills format.
 
     [{"name": "pdf-forms", "description": "Fills PDF forms.",
       "keywords": ["acroform"], "url": "https://example.org/pdf-forms"}]
@@ -40,7 +38,7 @@ MAX_KEYWORDS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Catalogue:
+class SkillListing:
     """What one path lists.
 
     Attributes:
@@ -57,7 +55,7 @@ class Catalogue:
     digest: str = ""
 
 
-def read_catalogue(path: Path, *, previous: Catalogue | None = None) -> Catalogue:
+def read_listing(path: Path, *, previous: SkillListing | None = None) -> SkillListing:
     """Read what a path lists; faults are reported in the outcome, and nothing is raised.
 
     Args:
@@ -67,7 +65,7 @@ def read_catalogue(path: Path, *, previous: Catalogue | None = None) -> Catalogu
     """
     if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises below an unreadable folder
         known = previous.catalog if previous is not None else None
-        return Catalogue(path, load_catalog([path], previous=known, missing_ok=True, quick=True))
+        return SkillListing(path, load_catalog([path], previous=known, missing_ok=True, quick=True))
     try:
         data = _read_bytes(path)
         digest = hashlib.sha256(data).hexdigest()
@@ -77,7 +75,7 @@ def read_catalogue(path: Path, *, previous: Catalogue | None = None) -> Catalogu
     except ManifestError as error:
         failures = (Diagnostic.of_failure(error),)
         if previous is None or not os.path.lexists(path):
-            return Catalogue(path, Catalog(failures=failures))
+            return SkillListing(path, Catalog(failures=failures))
         kept = replace(previous.catalog, failures=failures)
         return replace(previous, catalog=kept, digest="")
 
@@ -90,14 +88,14 @@ def _read_bytes(path: Path) -> bytes:
             data = file.read(MAX_INDEX_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = getattr(error, "strerror", None) or error
-        raise ManifestError(path, 0, f"the catalogue cannot be read: {reason}") from error
+        raise ManifestError(path, 0, f"the listing cannot be read: {reason}") from error
     if len(data) > MAX_INDEX_BYTES:
         raise ManifestError(path, 0, f"the index is larger than {MAX_INDEX_BYTES:,} bytes")
     return data
 
 
-def _parse_index(data: bytes, path: Path, digest: str) -> Catalogue:
-    """An index's bytes as a catalogue.
+def _parse_index(data: bytes, path: Path, digest: str) -> SkillListing:
+    """An index's bytes as a listing.
 
     Raises:
         ManifestError: it is not JSON, not a list of entries, or has too many of them.
@@ -128,7 +126,7 @@ def _parse_index(data: bytes, path: Path, digest: str) -> Catalogue:
         skills[entry.name] = entry.as_manifest(path)
         if entry.url is not None:
             urls[entry.name] = entry.url
-    return Catalogue(path, Catalog(skills, notices=report.diagnostics), urls, digest)
+    return SkillListing(path, Catalog(skills, notices=report.diagnostics), urls, digest)
 
 
 def _tidy(text: str) -> str:
