@@ -6,7 +6,9 @@ from itertools import chain, islice
 from typing import Final
 
 from router.lint.characters import hidden_characters
-from router.lint.lures import orders, payloads
+from router.lint.injection import injections
+from router.lint.payloads import payloads
+from router.lint.scripts import mixed_scripts
 from router.lint.source import Source
 from router.lint.wording import wording
 from router.skills.diagnostics import Diagnostic, Severity
@@ -26,7 +28,13 @@ def lint_manifest(skill: SkillManifest, data: bytes) -> tuple[Diagnostic, ...]:
         data: the bytes of the file that it was read from.
     """
     source = Source.of(skill, data)
-    found = chain(wording(source), hidden_characters(source), orders(source), payloads(source))
+    found = chain(
+        wording(source),
+        hidden_characters(source),
+        mixed_scripts(source),
+        injections(source),
+        payloads(source),
+    )
     first = sorted(islice(found, MAX_FINDINGS), key=lambda diagnostic: diagnostic.line)
     if next(found, None) is None:
         return tuple(first)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from router.lint.rules import COLLISION, GREEDY, NEAR_DUPLICATE, STRAY_EXAMPLE
+from router.lint.rules import COLLISION, COPY, GREEDY, NEAR_DUPLICATE, STRAY_EXAMPLE
 from router.lint.source import Source
 from router.retrieval.documents import words
 from router.retrieval.encoders import Encoder
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_FOLDS: Final = 10
-LEAST_ROBBED: Final = 3
-"""Skills from which a greedy one takes requests, at least."""
-LEAST_LOST: Final = 3
+MIN_OTHER_SKILLS: Final = 3
+"""A skill is greedy if it takes requests from at least so many others."""
+MIN_LOST: Final = 3
 LOST_SHARE: Final = 0.5
-"""A skill that loses so many, and this share, of its examples when they are left out is described
-in other words than it is asked for."""
+"""A skill that loses at least so many of its examples, and this share of them, when they are left
+out, is described in other words than people use when they ask for it."""
 SHOWN: Final = 3
 """Requests that a finding quotes at most, in each direction."""
 SAME_COSINE: Final = 0.9
@@ -54,19 +54,19 @@ second is the share of common stems in all stems (Jaccard)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """An example request that another skill takes when the index does not hold it.
+class LostExample:
+    """An example request for which another skill ranks first when the index does not hold it.
 
     Attributes:
         request: the example.
         owner: the skill that gives it.
-        captor: the skill that ranks first for it.
-        far: it is nearer to another example of its owner than to any of the captor's.
+        winner: the skill that ranks first for it.
+        far: whether it is nearer to another example of its owner than to any of the winner's.
     """
 
     request: str
     owner: str
-    captor: str
+    winner: str
     far: bool
 
 
@@ -78,7 +78,7 @@ async def lint_routing(
 ) -> tuple[Diagnostic, ...]:
     """What the skills of a catalog take from each other.
 
-    Skills without examples are judged as captors only. ``progress`` is called with (done, total)
+    Skills without examples are judged as winners only. ``progress`` is called with (done, total)
     rounds of indexing.
 
     Raises:
@@ -94,21 +94,21 @@ async def lint_routing(
         *_described_in_other_words(catalog, taken),
         *_collisions(catalog, taken),
         *_greedy(catalog, taken),
-        *_near_duplicates(skills, encoder),
+        *_near_duplicates(catalog, encoder),
     )
     return tuple(sorted(found, key=lambda diagnostic: (diagnostic.path.parts, diagnostic.line)))
 
 
 async def _rank_examples(
     catalog: Catalog, encoder: Encoder, progress: Callable[[int, int], None] | None
-) -> tuple[list[Taken], list[tuple[str, str, str]]]:
-    """Examples that another skill takes: left out, and (owner, request, captor) although there."""
+) -> tuple[list[LostExample], list[tuple[str, str, str]]]:
+    """Examples that another skill takes: left out, and (owner, request, winner) although there."""
     folds = min(max(len(skill.examples) for skill in catalog.routable), MAX_FOLDS)
     owned = {skill.name: skill.examples for skill in catalog.routable if skill.examples}
     if not owned:
         return [], []
     nearness = _Nearness(owned, encoder)
-    taken: list[Taken] = []
+    taken: list[LostExample] = []
     astray: list[tuple[str, str, str]] = []
     with tempfile.TemporaryDirectory(prefix="cascade-router-lint-") as folder:
         store = VectorStore.open(Path(folder), identity=encoder.identity)
@@ -126,18 +126,18 @@ async def _rank_examples(
                 ]
                 await index.prepare(request for _, request in left_out)
                 for owner, request in left_out:
-                    captor = (await index.rank(request, limit=1)).matches[0].name
-                    if captor != owner:
-                        far = nearness.is_far(request, owner, captor)
-                        taken.append(Taken(request, owner, captor, far))
+                    winner = (await index.rank(request, limit=1)).matches[0].name
+                    if winner != owner:
+                        far = nearness.is_far(request, owner, winner)
+                        taken.append(LostExample(request, owner, winner, far))
                         suspects.append((owner, request))
             if progress is not None:
                 progress(folds, folds + 1)
             index = index.updated(catalog)
             for owner, request in suspects:
-                captor = (await index.rank(request, limit=1)).matches[0].name
-                if captor != owner:
-                    astray.append((owner, request, captor))
+                winner = (await index.rank(request, limit=1)).matches[0].name
+                if winner != owner:
+                    astray.append((owner, request, winner))
         finally:
             store.close()
     return taken, astray
@@ -166,17 +166,17 @@ class _Nearness:
         self._vector: dict[str, NDArray[np.float32]] = dict(zip(requests, vectors, strict=True))
         self._owned = owned
 
-    def is_far(self, request: str, owner: str, captor: str) -> bool:
-        """Whether the captor's examples are farther off than the owner's other ones.
+    def is_far(self, request: str, owner: str, winner: str) -> bool:
+        """Whether the winner's examples are farther off than the owner's other ones.
 
-        A captor without examples has said nothing that the request could be near to; an owner
+        A winner without examples has said nothing that the request could be near to; an owner
         without another one leaves nothing to compare.
         """
-        if captor not in self._owned:
+        if winner not in self._owned:
             return True
         others = tuple(text for text in self._owned[owner] if text != request)
         return bool(others) and (
-            self._nearest(request, self._owned[captor]) < self._nearest(request, others)
+            self._nearest(request, self._owned[winner]) < self._nearest(request, others)
         )
 
     def _nearest(self, request: str, examples: Sequence[str]) -> float:
@@ -185,22 +185,24 @@ class _Nearness:
 
 
 def _stray(catalog: Catalog, astray: Sequence[tuple[str, str, str]]) -> Iterator[Diagnostic]:
-    for owner, request, captor in astray:
+    for owner, request, winner in astray:
         skill = catalog.skills[owner]
         message = (
-            f"the example {short(request)} finds {captor!r} first: say in the description what it "
-            f"is about, or leave the example to {captor!r}"
+            f"the example {short(request)} finds {winner!r} first: say in the description what it "
+            f"is about, or leave the example to {winner!r}"
         )
         yield STRAY_EXAMPLE.breach(skill.path, _line_of(skill, request), message)
 
 
-def _described_in_other_words(catalog: Catalog, taken: Sequence[Taken]) -> Iterator[Diagnostic]:
+def _described_in_other_words(
+    catalog: Catalog, taken: Sequence[LostExample]
+) -> Iterator[Diagnostic]:
     lost: dict[str, list[str]] = defaultdict(list)
     for case in taken:
         lost[case.owner].append(case.request)
     for owner, requests in lost.items():
         skill = catalog.skills[owner]
-        if len(requests) >= max(LEAST_LOST, LOST_SHARE * len(skill.examples)):
+        if len(requests) >= max(MIN_LOST, LOST_SHARE * len(skill.examples)):
             message = (
                 f"{len(requests)} of {len(skill.examples)} examples find other skills first when "
                 f"the index does not hold them ({_quoted(requests)}): requests like them are lost; "
@@ -209,43 +211,46 @@ def _described_in_other_words(catalog: Catalog, taken: Sequence[Taken]) -> Itera
             yield STRAY_EXAMPLE.breach(skill.path, _line_of(skill, requests[0]), message)
 
 
-def _collisions(catalog: Catalog, taken: Sequence[Taken]) -> Iterator[Diagnostic]:
+def _collisions(catalog: Catalog, taken: Sequence[LostExample]) -> Iterator[Diagnostic]:
     requests: dict[tuple[str, str], list[str]] = defaultdict(list)
     for case in taken:
-        requests[case.owner, case.captor].append(case.request)
-    for (owner, captor), lost in requests.items():
-        won = requests.get((captor, owner), [])
-        if owner > captor or not won:
+        requests[case.owner, case.winner].append(case.request)
+    for (owner, winner), lost in requests.items():
+        won = requests.get((winner, owner), [])
+        if owner > winner or not won:
             continue
         skill = catalog.skills[owner]
         message = (
-            f"{owner!r} and {captor!r} take each other's requests: {captor!r} is found first for "
+            f"{owner!r} and {winner!r} take each other's requests: {winner!r} is found first for "
             f"{_quoted(lost)}, {owner!r} for {_quoted(won)}: say in both descriptions what is the "
             "other's, or make one skill of them"
         )
         yield COLLISION.breach(skill.path, _line_of(skill, lost[0]), message)
 
 
-def _greedy(catalog: Catalog, taken: Sequence[Taken]) -> Iterator[Diagnostic]:
-    by_captor: dict[str, list[Taken]] = defaultdict(list)
+def _greedy(catalog: Catalog, taken: Sequence[LostExample]) -> Iterator[Diagnostic]:
+    by_winner: dict[str, list[LostExample]] = defaultdict(list)
     for case in taken:
         if case.far:
-            by_captor[case.captor].append(case)
-    for captor, cases in by_captor.items():
-        robbed = Counter(case.owner for case in cases)
-        if len(robbed) < LEAST_ROBBED:
+            by_winner[case.winner].append(case)
+    for winner, cases in by_winner.items():
+        others = Counter(case.owner for case in cases)
+        if len(others) < MIN_OTHER_SKILLS:
             continue
-        skill = catalog.skills[captor]
-        firsts = [next(c.request for c in cases if c.owner == owner) for owner in robbed]
+        skill = catalog.skills[winner]
+        firsts = [next(c.request for c in cases if c.owner == owner) for owner in others]
         message = (
-            f"takes requests far from its own, {len(cases)} examples of {len(robbed)} other skills "
-            f"({', '.join(list(robbed)[:SHOWN])}), such as {_quoted(firsts)}: narrow what the "
+            f"takes requests far from its own, {len(cases)} examples of {len(others)} other skills "
+            f"({', '.join(list(others)[:SHOWN])}), such as {_quoted(firsts)}: narrow what the "
             "description and the hints claim"
         )
         yield GREEDY.breach(skill.path, _line_of(skill, skill.description), message)
 
 
-def _near_duplicates(skills: Sequence[SkillManifest], encoder: Encoder) -> Iterator[Diagnostic]:
+def _near_duplicates(catalog: Catalog, encoder: Encoder) -> Iterator[Diagnostic]:
+    """Two skills of one root are perhaps an oversight of their author. A skill that is described as
+    one of another root takes the requests of somebody else's skill."""
+    skills = catalog.routable
     vectors = encoder.encode([skill.description for skill in skills])
     stems = [frozenset(map(stem, words(skill.description))) for skill in skills]
     # Row by row: the whole matrix of a large catalog would not fit into memory.
@@ -254,12 +259,29 @@ def _near_duplicates(skills: Sequence[SkillManifest], encoder: Encoder) -> Itera
         for other in (alike + place + 1).tolist():
             common = len(stems[place] & stems[other]) / max(len(stems[place] | stems[other]), 1)
             if common >= SAME_WORDS:
-                message = (
-                    f"the description is nearly that of {skills[other].name!r}: say what sets the "
-                    "two apart, or remove one of them"
-                )
-                line = _line_of(skill, skill.description)
-                yield NEAR_DUPLICATE.breach(skill.path, line, message)
+                yield _duplicate(skill, skills[other], catalog.roots)
+
+
+def _duplicate(one: SkillManifest, other: SkillManifest, roots: Sequence[Path]) -> Diagnostic:
+    places = [_place_of(skill, roots) for skill in (one, other)]
+    if places[0] == places[1]:
+        message = (
+            f"the description is nearly that of {other.name!r}: say what sets the two apart, or "
+            "remove one of them"
+        )
+        return NEAR_DUPLICATE.breach(one.path, _line_of(one, one.description), message)
+    copy, original = (one, other) if places[0] > places[1] else (other, one)
+    message = (
+        f"the description is nearly that of {original.name!r} in {roots[min(places)]}, which is "
+        "searched first: remove the copy, or say what sets the two apart"
+    )
+    return COPY.breach(copy.path, _line_of(copy, copy.description), message)
+
+
+def _place_of(skill: SkillManifest, roots: Sequence[Path]) -> int:
+    """The number of the root that a skill was found in."""
+    inside = (n for n, root in enumerate(roots) if skill.path.is_relative_to(root))
+    return next(inside, len(roots))
 
 
 def _line_of(skill: SkillManifest, text: str) -> int:

@@ -51,6 +51,11 @@ HIDDEN_CHARACTER_IN_BODY: Final = Rule(
     Severity.WARNING,
     "The instructions hold no invisible characters, which most often got there by accident.",
 )
+MIXED_SCRIPT: Final = Rule(
+    "mixed-script",
+    Severity.ERROR,
+    "No letter of one script poses as a letter of another one.",
+)
 ROUTER_INSTRUCTION: Final = Rule(
     "router-instruction",
     Severity.ERROR,
@@ -95,6 +100,11 @@ GREEDY: Final = Rule(
 NEAR_DUPLICATE: Final = Rule(
     "near-duplicate", Severity.WARNING, "No two skills have nearly the same description."
 )
+COPY: Final = Rule(
+    "copy-in-another-root",
+    Severity.ERROR,
+    "No skill is described as one of another root is; a copy takes its original's requests.",
+)
 
 RULES: Final = (
     NO_WHEN,
@@ -103,6 +113,7 @@ RULES: Final = (
     LONG_BODY,
     HIDDEN_CHARACTER,
     HIDDEN_CHARACTER_IN_BODY,
+    MIXED_SCRIPT,
     ROUTER_INSTRUCTION,
     CLAIMS_EVERYTHING,
     SHELL_COMMAND,
@@ -115,4 +126,5 @@ RULES: Final = (
     COLLISION,
     GREEDY,
     NEAR_DUPLICATE,
+    COPY,
 )

@@ -10,7 +10,7 @@ import pytest
 from router.lint.routing import lint_routing
 from router.retrieval.encoders import WordLlamaEncoder
 from router.skills.catalog import load_catalog
-from router.skills.diagnostics import Diagnostic
+from router.skills.diagnostics import Diagnostic, Severity
 
 MINUTES = "Turns recordings of meetings into minutes with owners and dates. Use after a call."
 INVOICES = "Books incoming invoices and receipts into the ledger. Use when a bill arrives."
@@ -104,6 +104,22 @@ async def test_nearly_equal_descriptions_are_reported_once_a_pair(
     [finding] = await lint(tmp_path, encoder)
     assert (finding.code, finding.path.parent.name) == ("near-duplicate", "minutes")
     assert "'my-minutes'" in finding.message
+
+
+async def test_a_copy_in_another_root_is_an_error_of_the_copy(
+    tmp_path: Path, encoder: WordLlamaEncoder
+) -> None:
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    ours.mkdir()
+    theirs.mkdir()
+    write(ours, "minutes", MINUTES)
+    write(theirs, "garden", GARDEN)
+    write(theirs, "a-better-one", MINUTES.replace("Turns", "Makes"))
+    for roots, copy in (([ours, theirs], "a-better-one"), ([theirs, ours], "minutes")):
+        [finding] = await lint_routing(load_catalog(roots), encoder=encoder)
+        assert (finding.code, finding.severity) == ("copy-in-another-root", Severity.ERROR)
+        assert finding.path.parent.name == copy
+        assert str(roots[0]) in finding.message
 
 
 async def test_skills_that_are_never_offered_take_no_part(
