@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 
 from router.enrichment.question import Written
-from router.lint.lures import gives_orders
+from router.lint.injection import gives_orders
 from router.retrieval.encoders import WordLlamaEncoder
 from router.skills.frontmatter import printable
 from router.skills.manifest import SkillManifest

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from router.lint.payloads import shown
+from router.lint.payloads import runs_commands, shown
 from router.lint.rules import CLAIMS_EVERYTHING, ROUTER_INSTRUCTION
 from router.lint.source import Source
 from router.skills.diagnostics import Diagnostic
@@ -170,6 +170,12 @@ def injections(source: Source) -> Iterator[Diagnostic]:
             )
             line = source.place(passage, *found.span())
             yield CLAIMS_EVERYTHING.breach(path, line, message)
+
+
+def gives_orders(text: str) -> bool:
+    """Whether a text tells a router or a model what to do, or a shell what to run."""
+    order = _order(text) or _CLAIM.search(text) or _JSON.search(text)
+    return order is not None or runs_commands(text)
 
 
 def _order(text: str) -> re.Match[str] | None:

@@ -104,6 +104,11 @@ def payloads(source: Source) -> Iterator[Diagnostic]:
                 yield rule.breach(path, source.place(passage, *found.span()), message)
 
 
+def runs_commands(text: str) -> bool:
+    """Whether a text holds a command that runs what it downloads or decodes."""
+    return next(_commands(text), None) is not None
+
+
 def shown(passage: Passage, span: tuple[int, int]) -> str:
     """A part of a text in quotation marks, on one line, for a message."""
     return short(" ".join(passage.text[slice(*span)].split()))
