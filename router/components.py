@@ -13,7 +13,7 @@ from typing import Final
 
 from router.errors import StoreError
 from router.events import Degraded, Events
-from router.learning.evidence import EvidenceStore, evidence_file
+from router.learning.evidence import open_evidence
 from router.learning.learner import Learner
 from router.llm.protocol import ChatModel
 from router.memory.query.classifier import QueryClassifier
@@ -192,7 +192,7 @@ def _learner(
     if not settings.learning.enabled:
         return None
     try:
-        store = EvidenceStore(evidence_file(settings.state_dir), clock=time.time)
+        store = open_evidence(settings, clock=time.time)
     except StoreError as error:
         _log.error("nothing is learnt: %s", error)
         events.emit(Degraded("evidence", str(error)))

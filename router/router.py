@@ -691,7 +691,7 @@ class SemanticRouter:
             raise ConfigurationError("setting learning.enabled: learning is switched off")
         from router.learning.evidence import evidence_file
 
-        file = evidence_file(self.settings.state_dir)
+        file = evidence_file(self.settings.evidence_directory)
         raise StoreError(file, "cannot be opened (the log says why); move it away to begin anew")
 
     def _given(

@@ -169,6 +169,9 @@ class LearningSettings(_Section):
 
     enabled: Annotated[bool, Trust.USER] = True
     """False: nothing is remembered of requests but what the caches keep."""
+    directory: Annotated[StateFolder | None, Trust.USER] = None
+    """Where labels and corrections are kept, which nothing else holds. None: the user's data
+    folder; with a ``state_dir`` of your own, that folder."""
     max_error: Annotated[float, Trust.USER] = Field(0.01, ge=0, lt=1)
     """Largest share of wrong answers, relative to the LLM's, for which LLM calls may be saved; it
     holds with 95% confidence. 0 asks the LLM whenever no cache answers."""
@@ -264,6 +267,15 @@ class Settings(BaseSettings):
     watch: WatchSettings = WatchSettings()
     learning: LearningSettings = LearningSettings()
     memory: MemorySettings = MemorySettings()
+
+    @property
+    def evidence_directory(self) -> Path:
+        """Where labels and corrections are kept; see ``learning.directory``."""
+        if self.learning.directory is not None:
+            return self.learning.directory
+        if self.state_dir == platformdirs.user_cache_path("cascade-router"):
+            return platformdirs.user_data_path("cascade-router") / "learning"
+        return self.state_dir
 
     def __init__(self, **values: Any) -> None:
         """Read all sources.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,45 +15,24 @@ from router import ConfigurationError, Settings
 from router.settings_files import folder_settings
 from router.trust import Trust, TrustedFolders, config_folder, leaves, needing_trust, trust_of
 
-HARMLESS = {
-    "shipped_skills",
-    "pinned_skills",
-    "max_concurrency",
-    "max_skills",
-    "max_pending",
-    "fuzzy.similarity_threshold",
-    "fuzzy.ttl_seconds",
-    "fuzzy.max_entries",
-    "exact.ttl_seconds",
-    "exact.max_entries",
-    "llm.timeout_seconds",
-    "llm.max_retries",
-    "llm.breaker_failures",
-    "llm.breaker_reset_seconds",
-    "llm.offered_tokens",
-    "vector.confidence_threshold",
-    "vector.confidence_boost",
-    "vector.confidence_cap",
-    "vector.generic_skills",
-    "vector.max_suggestions",
-    "watch.debounce_seconds",
-    "watch.polling",
-    "learning.seed",
-    "memory.layer_deadline_seconds",
-    "memory.deadline_seconds",
-    "memory.cache_ttl_seconds",
-}
-"""What a stranger's file may set. A new name here must not decide where data, keys or files go, or
-which code is loaded."""
 INSIDE_THE_FOLDER = {"skills", "catalogues", "enrichment", "memory.project_directory"}
+TELLING = re.compile(
+    r"url|host|address|dir|path|file|model|key|token$|secret|store|service|provider|user$|project$"
+    r"|session$|encoder|plugin|enabled|import"
+)
+"""Words in a name that speak of where data, keys or files go, or which code is loaded."""
 
 
 def test_every_setting_has_a_class_of_trust() -> None:
     classes = {".".join(path): trust_of(field) for path, field in leaves(Settings)}
     assert [name for name, trust in classes.items() if trust is None] == []
-    harmless = {name for name, trust in classes.items() if trust is Trust.ANYONE}
-    assert harmless == HARMLESS
     assert {name for name, trust in classes.items() if trust is Trust.FOLDER} == INSIDE_THE_FOLDER
+
+
+def test_no_setting_that_may_lead_somewhere_is_for_anyone() -> None:
+    harmless = {path: field for path, field in leaves(Settings) if trust_of(field) is Trust.ANYONE}
+    assert [path for path, field in harmless.items() if "Path" in str(field.annotation)] == []
+    assert [path for path in harmless if TELLING.search(path[-1])] == []
 
 
 def test_a_setting_without_a_class_is_only_the_users() -> None:

@@ -95,9 +95,11 @@ async def _judge(
 
     judgements: list[Judgement] = []
     with tempfile.TemporaryDirectory(prefix="router-eval-") as state:
-        settings = read_settings(no_llm=no_llm, state_dir=Path(state))
+        settings = read_settings(
+            no_llm=no_llm, state_dir=Path(state), learning={"directory": state}
+        )
         if settings.learning.enabled:
-            copy_evidence(read_settings().state_dir, Path(state))
+            copy_evidence(read_settings().evidence_directory, Path(state))
         async with open_router(folders, settings) as router:
             installed = await router.open()
             unknown = unknown_labels(rows, installed.catalog.skills)

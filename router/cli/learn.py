@@ -283,12 +283,12 @@ def _evidence() -> Iterator[EvidenceStore]:
     """The evidence as a router with these settings opens it."""
     import time
 
-    from router.learning.evidence import EvidenceStore, evidence_file
+    from router.learning.evidence import open_evidence
 
     settings = read_settings()
     if not settings.learning.enabled:
         raise ConfigurationError("setting learning.enabled: learning is switched off")
-    store = EvidenceStore(evidence_file(settings.state_dir), clock=time.time)
+    store = open_evidence(settings, clock=time.time)
     try:
         yield store
     finally:

@@ -17,7 +17,7 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -26,6 +26,7 @@ from typing import Any, Final
 from router.database import Schema, opened
 from router.errors import InvalidRequest, StoreError
 from router.request import MAX_REQUEST_CHARACTERS, check_text
+from router.settings import Settings
 from router.skills.manifest import SkillManifest
 from router.text import normalise
 
@@ -148,19 +149,38 @@ def self_description(skill: SkillManifest) -> str:
     return hashlib.blake2b("\0".join(said).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
-def evidence_file(state_dir: Path) -> Path:
-    """Where a router that keeps its state in a folder keeps what it learns."""
-    return state_dir / "evidence.sqlite3"
+def evidence_file(directory: Path) -> Path:
+    """The file in a folder for what is learnt."""
+    return directory / "evidence.sqlite3"
 
 
-def copy_evidence(state_dir: Path, to: Path) -> None:
+def open_evidence(settings: Settings, *, clock: Callable[[], float]) -> EvidenceStore:
+    """The evidence of these settings. Earlier versions kept it in the state folder, which may be
+    deleted at any time: what is there is taken along.
+
+    Raises:
+        StoreError: it cannot be opened.
+    """
+    directory = settings.evidence_directory
+    store = EvidenceStore(evidence_file(directory), clock=clock)
+    earlier = evidence_file(settings.state_dir)
+    if directory != settings.state_dir and earlier.exists():
+        try:
+            store.take_over(earlier)
+        except BaseException:
+            store.close()
+            raise
+    return store
+
+
+def copy_evidence(directory: Path, to: Path) -> None:
     """Copy what a router has learnt to another folder, while it may be running. Nothing is done
     where there is nothing.
 
     Raises:
         StoreError: the evidence cannot be read.
     """
-    source = evidence_file(state_dir)
+    source = evidence_file(directory)
     if not source.exists():
         return
     try:
@@ -200,6 +220,44 @@ class EvidenceStore:
         self._database = opened(
             path, _SCHEMA, durable=True, set_aside=lambda what: _log.error("%s", what)
         )
+
+    def take_over(self, earlier: Path) -> None:
+        """Take along what another file of this kind holds, and rename that file. Where both speak
+        about a request, the stronger voice counts, and the later one among equals.
+
+        A file that cannot be read is left where it is, with an error in the log.
+
+        Raises:
+            StoreError: this file cannot be written.
+        """
+        try:
+            source = opened(earlier, _SCHEMA, durable=True)
+        except StoreError as error:
+            _log.error("evidence of an earlier version is not taken along: %s", error)
+            return
+        try:
+            examples = source.execute("SELECT * FROM examples").fetchall()
+            answers = source.execute("SELECT id, answer FROM answers ORDER BY number").fetchall()
+            states = source.execute("SELECT * FROM states").fetchall()
+            with self._transaction():
+                self._database.executemany(
+                    "INSERT INTO examples VALUES (?, ?, ?, ?, ?, ?, ?)"
+                    " ON CONFLICT (key, wrong) DO UPDATE SET text = excluded.text,"
+                    " digests = excluded.digests, source = excluded.source,"
+                    " rank = excluded.rank, learnt = excluded.learnt"
+                    " WHERE (excluded.rank, excluded.learnt) > (rank, learnt)",
+                    examples,
+                )
+                self._database.executemany(
+                    "INSERT OR IGNORE INTO answers (id, answer) VALUES (?, ?)", answers
+                )
+                self._database.executemany("INSERT OR IGNORE INTO states VALUES (?, ?)", states)
+        except sqlite3.Error as error:
+            raise StoreError(self._path, f"cannot take {earlier} along: {error}") from error
+        finally:
+            source.close()
+        with suppress(OSError):  # another process has renamed it; taking over twice does no harm
+            earlier.rename(f"{earlier}.moved")
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

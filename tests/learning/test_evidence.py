@@ -13,7 +13,16 @@ from pathlib import Path
 import pytest
 
 from router.errors import InvalidRequest, StoreError
-from router.learning.evidence import AGED_WEIGHT, Answer, EvidenceStore, Example, Source
+from router.learning.evidence import (
+    AGED_WEIGHT,
+    Answer,
+    EvidenceStore,
+    Example,
+    Source,
+    evidence_file,
+    open_evidence,
+)
+from router.settings import Settings
 from router.skills.manifest import SkillManifest
 
 
@@ -188,6 +197,47 @@ def test_a_foreign_database_of_the_same_version_is_set_aside(tmp_path: Path) -> 
     store = EvidenceStore(path, clock=Clock())
     assert store.all() == []
     store.close()
+
+
+def test_evidence_of_an_earlier_version_is_taken_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    settings = Settings()
+    assert tmp_path not in settings.evidence_directory.parents
+    earlier = evidence_file(settings.state_dir)
+    clock = Clock()
+    old = EvidenceStore(earlier, clock=clock)
+    old.add("stash my edits", ["git"], source=Source.FEEDBACK, catalog={})
+    old.add("write a test", ["testing"], source=Source.LLM, catalog={})
+    old.keep_states({"bound": [1]})
+    old.close()
+    new = EvidenceStore(evidence_file(settings.evidence_directory), clock=clock)
+    new.add("write a test", ["writer"], source=Source.FEEDBACK, catalog={})
+    new.close()
+
+    store = open_evidence(settings, clock=clock)
+    assert {example.text: example.skills for example in store.all()} == {
+        "stash my edits": ("git",),
+        "write a test": ("writer",),
+    }
+    assert store.state("bound") == [1]
+    store.close()
+    assert not earlier.exists()
+    assert Path(f"{earlier}.moved").exists()
+
+
+def test_a_folder_of_ones_own_keeps_its_evidence_and_a_setting_moves_it(tmp_path: Path) -> None:
+    own = Settings(state_dir=tmp_path / "state")
+    store = open_evidence(own, clock=Clock())
+    store.add("stash my edits", ["git"], source=Source.FEEDBACK, catalog={})
+    store.close()
+    assert evidence_file(tmp_path / "state").exists()
+    moved = Settings(state_dir=tmp_path / "state", learning={"directory": tmp_path / "kept"})
+    store = open_evidence(moved, clock=Clock())
+    assert len(store.all()) == 1
+    store.close()
+    assert evidence_file(tmp_path / "kept").exists()
 
 
 def test_a_file_of_a_later_version_is_named_and_kept(tmp_path: Path) -> None:

@@ -181,13 +181,12 @@ async def test_learning_can_be_switched_off(tmp_path: Path, openai_server: OpenA
 
 
 async def test_evidence_that_cannot_be_opened_stops_no_request(tmp_path: Path) -> None:
-    (tmp_path / "evidence.sqlite3").write_bytes(b"precious" * 1000)
+    (tmp_path / "evidence.sqlite3").mkdir()
     async with router_over(SHIPPED, tmp_path) as router:
         result = await router.route("Squash my last three commits into one")
         with pytest.raises(StoreError, match=r"evidence\.sqlite3"):
             _ = router.learner
     assert result.selected_skills == ("git",)
-    assert (tmp_path / "evidence.sqlite3").read_bytes() == b"precious" * 1000
 
 
 TEMPLATES = (
