@@ -340,6 +340,48 @@ class SemanticRouter:
                 outcome = CacheOutcome.REFUSED
             self.events.emit(CacheLookup(entry.stage, outcome, entry.reason))
 
+    async def look_up(
+        self,
+        request: str,
+        *,
+        available_skills: Iterable[str] | None = None,
+        history: Sequence[Turn | str] = (),
+        scope: str | None = None,
+        use_semantic_cache: bool = True,
+    ) -> tuple[RoutingResult | None, tuple[StageTrace, ...]]:
+        """What the caches would answer now, and what each of them says to it. Nothing is decided.
+
+        Takes and raises what ``route`` does.
+        """
+        await self.open()
+        snapshot, evidence = self._runtime.current, self._runtime.evidence
+        asked = Request.parse(request, available=available_skills, history=history, scope=scope)
+        context = context_of(snapshot.base, asked)
+        found = await self.cache.find(asked.text, context, similar=use_semantic_cache)
+        refused = None
+        if found.kept is not None:
+            refused = await self._refusal(found, asked, snapshot, evidence)
+        trace = found.trace(wanted_similar=use_semantic_cache, refused=refused)
+        if found.kept is None or refused is not None:
+            return None, trace
+        return self._again(found.kept.result, snapshot, found.stage, trace), trace
+
+    async def forget(
+        self,
+        request: str,
+        *,
+        available_skills: Iterable[str] | None = None,
+        history: Sequence[Turn | str] = (),
+        scope: str | None = None,
+    ) -> None:
+        """Drop the cached answer to this very request, for every process that shares the cache.
+
+        Takes and raises what ``route`` does. That there is none is no error.
+        """
+        snapshot = await self.open()
+        asked = Request.parse(request, available=available_skills, history=history, scope=scope)
+        await self.cache.forget(asked.text, context_of(snapshot.base, asked))
+
     async def _refusal(
         self, found: Found, asked: Request, snapshot: Snapshot, evidence: str
     ) -> str | None:

@@ -34,7 +34,7 @@ FLOORS = (
         "replies",
         "web",
     ),
-    ("skills", "events"),
+    ("skills", "events", "tracing"),
     ("retrieval", "llm", "tools"),
     ("stages", "lint", "memory", "learning", "enrichment"),
     ("components", "ranking"),

@@ -26,8 +26,10 @@ from router.service.memory import (
 )
 from router.service.shapes import (
     Arguments,
+    CacheTested,
     FeedbackArguments,
     FindArguments,
+    Forgotten,
     FoundSkills,
     LoadArguments,
     LoadedSkill,
@@ -199,6 +201,24 @@ ENDPOINTS: Final = (
         FeedbackArguments,
         Noted,
         run=lambda api, _caller, asked: api.service.feedback(asked),
+    ),
+    Endpoint(
+        "POST",
+        "/v1/cache/test",
+        "Whether a cache would answer a request, and why or why not",
+        Right.ROUTE,
+        RouteArguments,
+        CacheTested,
+        run=lambda api, _caller, asked: api.service.test_cache(asked),
+    ),
+    Endpoint(
+        "POST",
+        "/v1/cache/forget",
+        "Drop the cached answer to a request",
+        Right.FEEDBACK,
+        RouteArguments,
+        Forgotten,
+        run=lambda api, _caller, asked: api.service.forget(asked),
     ),
     Endpoint(
         "GET",

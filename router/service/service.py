@@ -16,10 +16,13 @@ from router.errors import ConfigurationError, StoreError, UnknownSkill
 from router.request import Turn
 from router.service.shapes import (
     MAX_FAILURES,
+    CacheSays,
     CacheStatus,
+    CacheTested,
     Failure,
     FeedbackArguments,
     FindArguments,
+    Forgotten,
     FoundSkill,
     FoundSkills,
     LoadArguments,
@@ -69,16 +72,28 @@ class Service:
 
     async def route(self, asked: RouteArguments) -> RoutingResult:
         """Decide which skills to load for a request."""
-        history = [
-            turn if isinstance(turn, str) else Turn(turn.role, turn.text) for turn in asked.history
-        ]
         return await self.router.route(
-            asked.request,
-            available_skills=asked.available_skills,
-            history=history,
-            scope=asked.scope,
-            use_semantic_cache=asked.use_semantic_cache,
+            asked.request, **_filed_under(asked), use_semantic_cache=asked.use_semantic_cache
         )
+
+    async def test_cache(self, asked: RouteArguments) -> CacheTested:
+        """Whether a cache would answer a request, and why or why not."""
+        result, trace = await self.router.look_up(
+            asked.request, **_filed_under(asked), use_semantic_cache=asked.use_semantic_cache
+        )
+        return CacheTested(
+            hit=result is not None,
+            skills=[] if result is None else list(result.selected_skills),
+            caches=[
+                CacheSays(cache=entry.stage.value, outcome=entry.outcome.value, reason=entry.reason)
+                for entry in trace
+            ],
+        )
+
+    async def forget(self, asked: RouteArguments) -> Forgotten:
+        """Drop the cached answer to a request."""
+        await self.router.forget(asked.request, **_filed_under(asked))
+        return Forgotten(request=asked.request)
 
     async def find(self, asked: FindArguments) -> FoundSkills:
         """Rank skills for a query; decides nothing."""
@@ -210,6 +225,17 @@ class Service:
 def offered_names(catalog: Catalog) -> tuple[str, ...]:
     """The skills that may be loaded."""
     return tuple(skill.name for skill in catalog.routable)
+
+
+def _filed_under(asked: RouteArguments) -> dict[str, Any]:
+    """What an answer depends on beside the text, as the router takes it."""
+    return {
+        "available_skills": asked.available_skills,
+        "history": [
+            turn if isinstance(turn, str) else Turn(turn.role, turn.text) for turn in asked.history
+        ],
+        "scope": asked.scope,
+    }
 
 
 def _encoder_name(identity: str) -> str:

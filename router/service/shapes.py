@@ -159,6 +159,24 @@ class FoundSkills(BaseModel):
     skills: list[FoundSkill]
 
 
+class CacheSays(BaseModel):
+    cache: str = Field(description="fuzzy or exact.")
+    outcome: str = Field(description="answered, declined or skipped.")
+    reason: str
+
+
+class CacheTested(BaseModel):
+    hit: bool = Field(description="Whether a cache would answer.")
+    skills: list[str] = Field(description="What it would select.")
+    caches: list[CacheSays]
+
+
+class Forgotten(BaseModel):
+    """No cache gives the answer to this very request any more."""
+
+    request: str
+
+
 class RankedName(BaseModel):
     name: str
     score: float | None = Field(description="Null for one that is included without a rank.")

@@ -64,6 +64,25 @@ async def test_every_endpoint_answers_as_described(api: Api, connect: Connect) -
     assert learning["examples"]["feedback"] == 1
 
 
+async def test_a_cache_says_whether_it_would_answer_and_forgets(api: Api, connect: Connect) -> None:
+    client, asked = connect(api), {"request": SQUASH, "scope": "shop"}
+
+    async def test() -> Any:
+        answer = await client.post("/v1/cache/test", json=asked)
+        return check(answer, "post", "/v1/cache/test")
+
+    assert not (await test())["hit"]
+    await client.post("/v1/route", json=asked)
+    hit = await test()
+    assert (hit["hit"], hit["skills"]) == (True, ["git"])
+    assert {said["cache"]: said["outcome"] for said in hit["caches"]}["exact"] == "answered"
+    other = await client.post("/v1/cache/test", json={"request": SQUASH, "scope": "bank"})
+    assert not other.json()["hit"]
+    forgotten = await client.post("/v1/cache/forget", json=asked)
+    check(forgotten, "post", "/v1/cache/forget")
+    assert not (await test())["hit"]
+
+
 async def test_memory_answers_as_described(api: Api, connect: Connect) -> None:
     client = connect(api)
     text = {"content": "We chose Postgres for its JSON support", "layer": "project"}
