@@ -82,6 +82,8 @@ async def _serve(
     allowed: Sequence[str],
     drain_seconds: float,
 ) -> None:
+    from opentelemetry import trace
+
     from router.http.api import Api, http_app
     from router.http.caller import Callers
     from router.mcp.http import mcp_app
@@ -99,7 +101,9 @@ async def _serve(
     with listen(host, port) as listening:
         async with serving(folders, settings) as served:
             callers = Callers(keys, secret=secret, required=has_keys)
-            api = Api(served.router, served.memory, callers)
+            provider = trace.get_tracer_provider()  # such as opentelemetry-instrument sets up
+            configured = not isinstance(provider, trace.ProxyTracerProvider)
+            api = Api(served.router, served.memory, callers, spans=provider if configured else None)
 
             def stop() -> None:
                 api.stop()

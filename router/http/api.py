@@ -9,10 +9,17 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import (
+    AsyncExitStack,
+    aclosing,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from typing import TYPE_CHECKING, Any, Final
 
+from opentelemetry import context, propagate
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -34,11 +41,13 @@ from router.service.memory import MemoryService
 from router.service.schemas import adapter_of
 from router.service.service import Service
 from router.service.shapes import RouteArguments, routed
+from router.tracing import Spans
 from router.web.names import NamesChecked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from opentelemetry.trace import TracerProvider
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from router.mcp.http import McpApp
@@ -62,12 +71,20 @@ class Api:
         places: bounds of what is under way.
     """
 
-    def __init__(self, router: SemanticRouter, memory: Memory, callers: Callers) -> None:
+    def __init__(
+        self,
+        router: SemanticRouter,
+        memory: Memory,
+        callers: Callers,
+        *,
+        spans: TracerProvider | None = None,
+    ) -> None:
         """
         Args:
             router: may still be closed; what needs it waits until it is open.
             memory: opened by the first call that needs it.
             callers: who may call.
+            spans: records what happens as spans; None: nothing is recorded.
         """
         self.service: Service = Service(router)
         self.memory: MemoryService = MemoryService(memory)
@@ -77,6 +94,9 @@ class Api:
         self.places: Places = Places()
         self.callers: Callers = callers
         self._degraded: dict[str, str] = {}
+        self.traced = spans is not None
+        if spans is not None:
+            router.events.subscribe(Spans(spans))
         for sink in (self.decisions, self.events, self.metrics, self._note):
             router.events.subscribe(sink)
 
@@ -217,7 +237,8 @@ def _handler(api: Api, endpoint: Endpoint) -> Callable[[Request], Awaitable[Resp
         if endpoint.run is None:
             raise TypeError(f"{endpoint.path}: an endpoint runs or streams")
         async with api.places.take(caller.id):
-            found = await endpoint.run(api, caller, asked)
+            with _inside(request) if api.traced else nullcontext():
+                found = await endpoint.run(api, caller, asked)
         headers = {}
         if endpoint.etag and (catalog := api.service.catalog) is not None:
             headers["ETag"] = f'"{catalog.version}"'
@@ -230,6 +251,16 @@ def _handler(api: Api, endpoint: Endpoint) -> Callable[[Request], Awaitable[Resp
         return Response(body, headers=headers, media_type="application/json")
 
     return handle
+
+
+@contextmanager
+def _inside(request: Request) -> Iterator[None]:
+    """The block is a part of the trace that the request's headers name."""
+    token = context.attach(propagate.extract(dict(request.headers)))
+    try:
+        yield
+    finally:
+        context.detach(token)
 
 
 async def _given(request: Request, endpoint: Endpoint) -> Any:

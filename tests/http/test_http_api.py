@@ -11,11 +11,16 @@ import jsonschema
 import pytest
 from cascade import SQUASH
 from openapi_spec_validator import validate
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from router.http.api import Api
+from router.http.caller import Callers
 from router.http.endpoints import ENDPOINTS
 from router.http.keys import KeyFile, Right
 from router.http.openapi import openapi
+from router.memory.memory import Memory
 from router.router import SemanticRouter
 
 Connect = Any
@@ -300,6 +305,22 @@ async def test_events_are_told_without_the_words(api: Api, connect: Connect) -> 
     assert SQUASH not in seen
     api.events.close()
     assert [piece async for piece in pieces if b"alive" not in piece] == []
+
+
+async def test_a_request_is_a_part_of_its_caller_s_trace(
+    router: SemanticRouter, memory: Memory, keys: KeyFile, connect: Connect
+) -> None:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    callers = Callers(keys, secret=None, required=False)
+    api = Api(router, memory, callers, spans=provider)
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    await connect(api).post("/v1/route", json={"request": SQUASH}, headers={"traceparent": parent})
+    [span] = [span for span in exporter.get_finished_spans() if span.name == "route"]
+    assert f"{span.context.trace_id:032x}" == "0af7651916cd43dd8448eb211c80319c"
+    assert span.parent is not None
+    assert f"{span.parent.span_id:016x}" == "b7ad6b7169203331"
 
 
 async def test_the_metrics_count_requests_and_caches(

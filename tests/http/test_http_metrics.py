@@ -1,0 +1,75 @@
+"""The metrics by name: what the dashboard asks for is what the server tells."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from router.events import (
+    CacheLookup,
+    CacheOutcome,
+    Degraded,
+    Learned,
+    LLMCalled,
+    Recalled,
+    Reloaded,
+)
+from router.http.api import Api
+from router.http.metrics import Metrics
+from router.result import Stage
+
+DASHBOARD = Path(__file__).parents[2] / "deploy" / "grafana" / "dashboards" / "router.json"
+NAME = re.compile(r"\brouter_[a-z_]+\b")
+
+
+def families(metrics: Metrics) -> dict[str, Any]:
+    """Every sample that is told, by its name."""
+    return {
+        sample.name: sample
+        for family in text_string_to_metric_families(metrics.text().decode())
+        for sample in family.samples
+    }
+
+
+def everything(metrics: Metrics) -> None:
+    change: Any = SimpleNamespace(names=("git",))
+    for event in (
+        CacheLookup(Stage.EXACT, CacheOutcome.HIT, "an identical request"),
+        LLMCalled("openai", "small", "route", 0.5, None, 7, 3, 0.001),
+        Reloaded(change, 0.2),
+        Learned("mow the lawn", ("git",), "feedback"),
+        Recalled("where are my keys", ("project",), 1, 0.7, partial=False, seconds=0.01),
+        Degraded("llm", "a reason with words"),
+    ):
+        metrics(event)
+
+
+async def test_every_metric_of_the_dashboard_is_told(api: Api) -> None:
+    metrics = api.metrics
+    await api.service.router.route("commit my changes")
+    everything(metrics)
+    asked = {
+        name
+        for panel in json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
+        for target in panel["targets"]
+        for name in NAME.findall(target["expr"])
+    }
+    told = set(families(metrics))
+    assert len(asked) >= 15
+    # Without an LLM nothing has been bounded yet.
+    assert asked - told <= {"router_error_limit"}
+
+
+async def test_labels_hold_no_words_of_users(api: Api) -> None:
+    await api.service.router.route("commit my secret changes", scope="tenant-7")
+    everything(api.metrics)
+    text = api.metrics.text().decode()
+    for word in ("secret", "tenant-7", "lawn", "keys", "with words"):
+        assert word not in text
+    assert 'router_llm_tokens_total{direction="input",model="small",provider="openai"} 7.0' in text
+    assert 'router_degraded_total{part="llm"} 1.0' in text
