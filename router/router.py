@@ -345,7 +345,7 @@ class SemanticRouter:
         request: str,
         *,
         available_skills: Iterable[str] | None = None,
-        history: Sequence[Turn | str] = (),
+        history: Sequence[AnyTurn] = (),
         scope: str | None = None,
         use_semantic_cache: bool = True,
     ) -> tuple[RoutingResult | None, tuple[StageTrace, ...]]:
@@ -371,7 +371,7 @@ class SemanticRouter:
         request: str,
         *,
         available_skills: Iterable[str] | None = None,
-        history: Sequence[Turn | str] = (),
+        history: Sequence[AnyTurn] = (),
         scope: str | None = None,
     ) -> None:
         """Drop the cached answer to this very request, for every process that shares the cache.
