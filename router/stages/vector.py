@@ -37,8 +37,8 @@ TWINS: Final = 0.002
 """A smaller lead is none: two skills that are alike are offered, and not guessed."""
 OTHERS_FROM: Final = 5
 """A clause adds a skill only when it is among so many best matches of the whole request."""
-CLAUSE_ALLOWANCE: Final = 0.2
-"""A clause says less than a whole request, so that something fits it may be so much less likely."""
+SURER: Final = 0.15
+"""A skill for one clause must be so much likelier to be right: most second clauses only explain."""
 MAX_SELECTED: Final = 3
 NAMED: Final = 0.98
 """Confidence in a skill that the request names outright."""
@@ -220,8 +220,8 @@ def _with_others(
         name, likelihood = part.matches[0].name, Likelihood.of(part)
         if (
             name in near
-            and likelihood.right >= caution
-            and likelihood.fits >= _least_fit(caution) - CLAUSE_ALLOWANCE
+            and likelihood.right >= min(caution + SURER, 1.0)
+            and likelihood.fits >= CLARIFY * _least_fit(caution)
         ):
             sure[name] = max(likelihood.right, sure.get(name, 0.0))
     others = sorted(sure, key=lambda name: -sure[name])[: MAX_SELECTED - 1]
