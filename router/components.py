@@ -67,7 +67,6 @@ class Snapshot:
         return replace(self, catalog=catalog, index=index, marks=marks(catalog))
 
 
-
 @dataclass(frozen=True, slots=True)
 class Components:
     """The parts of an open router.

@@ -124,9 +124,7 @@ async def rank(
             if place < room or match.name in kept  # what is always included stays where it is
         ]
         matches = tuple(matches[place] for place in places)
-    decided = await judge(
-        reading.text, ranking, index, among=asked.available, caution=caution
-    )
+    decided = await judge(reading.text, ranking, index, among=asked.available, caution=caution)
     skills = [ranked(match, catalog.skills[match.name]) for match in matches]
     skills += [
         RankedSkill(
