@@ -60,8 +60,6 @@ ProviderNames = Annotated[
     tuple[Literal["openai", "ollama"], ...], NoDecode, BeforeValidator(_split)
 ]
 
-Caution = Literal["bold", "balanced", "careful"] | Annotated[float, Field(ge=0, le=1)]
-CAUTIONS = {"bold": 0.25, "balanced": 0.4, "careful": 0.6}
 EncoderKind = Literal["wordllama", "onnx", "minilm", "sentence-transformers", "openai", "ollama"]
 
 
@@ -134,10 +132,6 @@ class LLMSettings(_Section):
 class VectorSettings(_Section):
     """Stage 4, the vector fallback."""
 
-    caution: Annotated[Caution, Trust.ANYONE] = "balanced"
-    """How sure retrieval must be before it loads a skill without an LLM: ``bold``, ``balanced``,
-    ``careful``, or the least probability, in [0, 1], that the skill is right. More caution routes
-    fewer requests, and of those fewer wrongly."""
     confidence_threshold: Annotated[float, Trust.ANYONE] = Field(0.5, ge=0, le=1)
     """An LLM answer below it is weak, and stage 4 runs."""
     confidence_boost: Annotated[float, Trust.ANYONE] = Field(0.15, ge=0, le=1)
@@ -147,11 +141,6 @@ class VectorSettings(_Section):
     generic_skills: Annotated[Names, Trust.ANYONE] = ("writer", "knowledge")
     """Fall-back skills: being the only choice, one of them makes a weak answer."""
     max_suggestions: Annotated[int, Trust.ANYONE] = Field(3, ge=0, le=20)
-
-    @property
-    def least_right(self) -> float:
-        """The caution as the least probability, in [0, 1], that a loaded skill is right."""
-        return CAUTIONS[self.caution] if isinstance(self.caution, str) else self.caution
 
 
 class EncoderSettings(_Section):
@@ -201,6 +190,9 @@ class MemoryServiceSettings(_Section):
     """Its HTTP API, or its MCP endpoint (which needs the extra ``mcp``)."""
     token: Annotated[SecretStr | None, Trust.USER] = None
     """Set it by environment variable, not in a file."""
+    probe_seconds: Annotated[float, Trust.ANYONE] = Field(2.0, gt=0, le=60)
+    """How long the service may take to answer before it counts as down. It loads its models first,
+    so a fresh one is slow."""
 
 
 class MemorySettings(_Section):
@@ -222,6 +214,9 @@ class MemorySettings(_Section):
     """Whose memories they are where a call does not say."""
     time_zone: Annotated[str | None, Trust.ANYONE] = None
     """Such as ``Europe/Berlin``: where "yesterday" is a day. None: the zone of this machine."""
+    layer_ttl_days: Annotated[dict[str, float], Trust.USER] = {}
+    """Days after which items of a layer go, by layer, such as ``{"session" = 30}``. An item's own
+    ``expires_at`` is stronger."""
     layer_deadline_seconds: Annotated[float, Trust.ANYONE] = Field(0.05, gt=0)
     """What one layer may take; what it has not found by then is not waited for ..."""
     deadline_seconds: Annotated[float, Trust.ANYONE] = Field(0.25, gt=0)

@@ -55,6 +55,7 @@ MEMORY_FLOORS = (
     ("services", "layers"),
     ("recall",),
     ("contexts",),
+    ("records",),
     ("parts",),
     ("memory",),
     ("sync_memory",),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
-from router.cli import classify, memory_changes, output
+from router.cli import classify, memory_changes, memory_records, output
 from router.cli.memory_options import Project, Session, User, run, scope_of
 from router.cli.options import EXIT_CODES, AsJson
 
@@ -244,5 +244,11 @@ for name, command in (
     ("sync", memory_changes.sync_memories),
     ("ingest", memory_changes.ingest_documents),
     ("feedback", memory_changes.give_feedback),
+    ("list", memory_records.list_memories),
+    ("edit", memory_records.edit_memory),
+    ("profile", memory_records.show_profile),
+    ("export", memory_records.export_memories),
+    ("import", memory_records.import_memories),
+    ("forget", memory_records.forget_memories),
 ):
     app.command(name, epilog=EXIT_CODES)(command)

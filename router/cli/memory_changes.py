@@ -41,6 +41,10 @@ def save_memory(
         list[str] | None,
         typer.Option("--attribute", metavar="KEY=VALUE", help="Such as due=2026-12-01."),
     ] = None,
+    supersede: Annotated[
+        list[str] | None,
+        typer.Option("--supersede", metavar="ID", help="An item that this one replaces."),
+    ] = None,
     user: User = None,
     project: Project = None,
     session: Session = None,
@@ -49,7 +53,7 @@ def save_memory(
     """Remember something: in a memory file, or with --layer in a memory layer."""
     text = _read_input() if content == "-" else content
     when = None if created is None else _time(created)
-    given = dict(_pair(each) for each in attributes or ())
+    given = dict(pair(each) for each in attributes or ())
     if layer is None and (given or when or user or project or session or kind != "note"):
         raise typer.BadParameter(
             "--type, --created, --attribute, --user, --project and --session need --layer"
@@ -58,7 +62,7 @@ def save_memory(
     async def save(memory: Memory, settings: Settings) -> dict[str, Any]:
         if layer is None:
             return (await memory.save(text, name=name, tags=tags or ())).to_dict()
-        item = await memory.save(
+        report = await memory.save(
             text,
             name=name,
             tags=tags or (),
@@ -67,18 +71,19 @@ def save_memory(
             type=kind,
             created=when,
             attributes=given,
+            supersede=supersede or (),
         )
-        return item.to_dict()
+        return report.to_dict()
 
     saved = run(save)
     if as_json:
         output.print_json(saved)
         return
-    if "service" in saved:
-        told = "" if saved["service"] == "off" else f"; service: {saved['service']}"
-        typer.echo(f"saved {output.plain(saved['name'])}{told}")
-    else:
-        typer.echo(f"saved {output.plain(saved['id'])} to {saved['layer']}")
+    told = "" if saved["service"] == "off" else f"; service: {saved['service']}"
+    where = f" to {saved['layer']}" if saved["layer"] else ""
+    typer.echo(f"saved {output.plain(saved['name'])}{where}{told}")
+    for old in saved["supersedes"]:
+        output.warn(f"it may replace {output.plain(old['id'])} (save with --supersede to mark it)")
 
 
 def _read_input() -> str:
@@ -103,10 +108,13 @@ def _time(text: str) -> datetime:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
-def _pair(text: str) -> tuple[str, str]:
+def pair(text: str) -> tuple[str, str | tuple[str, ...]]:
+    """``relations`` are several, separated by semicolons."""
     key, equals, value = text.partition("=")
     if not key or not equals:
         raise typer.BadParameter(f"--attribute {text}: write KEY=VALUE")
+    if key == "relations":
+        return key, tuple(relation.strip() for relation in value.split(";") if relation.strip())
     return key, value
 
 

@@ -8,11 +8,16 @@ from router.mcp.tool import Tool
 from router.service.memory import (
     AssembleArguments,
     Context,
+    Deleted,
+    ListArguments,
     MemoryNow,
+    NamedArguments,
     RecallArguments,
     Recalled,
     SaveArguments,
     Saved,
+    Stock,
+    Stored,
 )
 from router.service.shapes import NoArguments
 
@@ -56,6 +61,35 @@ def memory_tools(service: MemoryService) -> tuple[Tool, ...]:
             service.save,
             read_only=False,
             open_world=True,  # the memory service may be another machine's
+        ),
+        Tool(
+            "list_memories",
+            "List memories",
+            "Lists what the memory layers hold, newest first, a page at a time. Call it to look "
+            "through memories; `recall` answers questions.",
+            ListArguments,
+            Stock,
+            service.list,
+        ),
+        Tool(
+            "get_memory",
+            "Get a memory",
+            "Gives one memory in full: a file by its name, or an item of a layer by its id.",
+            NamedArguments,
+            Stored,
+            service.get,
+            lambda stored: stored.content,
+        ),
+        Tool(
+            "delete_memory",
+            "Delete a memory",
+            "Forgets one memory: a file, or an item of a layer that was saved in exactly this "
+            "scope. Call it when the user asks for it.",
+            NamedArguments,
+            Deleted,
+            service.delete,
+            read_only=False,
+            open_world=True,
         ),
         Tool(
             "memory_status",

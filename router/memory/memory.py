@@ -16,11 +16,10 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
-from uuid import uuid4
 
 from router.errors import InvalidRequest, UnknownMemory
 from router.flight import in_thread
@@ -39,6 +38,8 @@ from router.memory.model import (
     Scope,
 )
 from router.memory.query.time_zone import zone_of
+from router.memory.services.unified import SaveReport, ServiceFate
+from router.memory.texts.contents import content_key
 
 if TYPE_CHECKING:
     from router.llm.protocol import ChatModel
@@ -47,9 +48,10 @@ if TYPE_CHECKING:
     from router.memory.parts import MemoryParts
     from router.memory.query.routing_table import RoutingTable
     from router.memory.recall.answers import MemoryRoute, RecallResult
+    from router.memory.records import ForgetReport, Page
     from router.memory.services.delivery import SyncReport
     from router.memory.services.merge import MergeStrategy
-    from router.memory.services.unified import SaveReport, UnifiedAnswer
+    from router.memory.services.unified import UnifiedAnswer
     from router.retrieval.encoders import Encoder
     from router.settings import Settings
 
@@ -138,6 +140,11 @@ class Memory:
                 raise RuntimeError("this memory is closed")
             if self._parts is None:
                 await in_thread(self._build)
+                await self._resume()
+
+    async def _resume(self) -> None:
+        if self._parts is not None:
+            await self._parts.unified.resume()
 
     def _build(self) -> None:
         """Put the parts together. Kept here, by the thread, because the caller may be cancelled."""
@@ -185,6 +192,7 @@ class Memory:
             if time.monotonic() - self._looked_at_files > FILES_LOOK_SECONDS:
                 self._looked_at_files = time.monotonic()
                 await in_thread(parts.unified.files.names)
+                await in_thread(parts.store.expire)
             yield parts
 
     async def classify(self, query: str) -> Classification:
@@ -332,7 +340,8 @@ class Memory:
         usefulness: float = 0.5,
         provenance: Sequence[str] = (),
         attributes: Mapping[str, AttributeValue] | None = None,
-    ) -> MemoryItem | SaveReport:
+        supersede: Sequence[str] = (),
+    ) -> SaveReport:
         """Remember something, durably before this returns.
 
         Without a layer it becomes a memory file, and the service is told. With a layer it becomes
@@ -340,7 +349,8 @@ class Memory:
 
         Args:
             content: 1 to 100,000 characters.
-            name: of the file, or the item's id; None makes one.
+            name: of the file, or the item's id; None makes one from the content, so that the same
+                text is one item of a layer and scope however often it is saved.
             tags: free labels.
             layer: one of the built-in layers.
             scope: to whom it belongs; of layers only.
@@ -348,19 +358,23 @@ class Memory:
             created: when it happened; None means now.
             usefulness: in [0, 1].
             provenance: where it comes from.
-            attributes: what the layer reads beside the text, such as ``status`` and ``due``.
+            attributes: what the layer reads beside the text, such as ``status`` and ``due``. With
+                ``expires_at``, an ISO time, the item goes then.
+            supersede: ids of items of the same layer and scope that this one replaces. They are
+                kept as history.
 
         Returns:
-            The item, or, of a file, its name and whether the service knows.
+            Where it is, whether the service knows, and what it may replace.
 
         Raises:
             InvalidRequest: an argument cannot be used.
+            UnknownMemory: there is no item to supersede.
             ReadOnlyMemory: a pattern protects the name.
             StoreError: it cannot be written.
         """
         async with self._in_use() as parts:
             if layer is None:
-                told = scope, created, attributes or None, provenance or None
+                told = scope, created, attributes or None, provenance or supersede or None
                 if (told, type, usefulness) != ((None,) * 4, "note", 0.5):
                     raise InvalidRequest(
                         "save: a memory file has content, name and tags; name a layer for the rest"
@@ -371,7 +385,7 @@ class Memory:
             if layer not in WRITABLE:
                 raise InvalidRequest(f"layer: {layer!r} is none of {', '.join(WRITABLE)}")
             item = MemoryItem(
-                uuid4().hex if name is None else name,
+                content_key(content)[:32] if name is None else name,
                 layer,
                 content,
                 datetime.fromtimestamp(self._clock(), UTC) if created is None else created,
@@ -380,10 +394,114 @@ class Memory:
                 usefulness=usefulness,
                 scope=Scope.parse(scope),
                 provenance=tuple(provenance),
-                attributes={} if attributes is None else attributes,
+                attributes=self._with_expiry(layer, attributes or {}),
             )
-            await in_thread(lambda: parts.store.save([item]))
-            return item
+            replaced = await in_thread(lambda: parts.records.save(item, supersede=supersede))
+            off = ServiceFate.OFF
+            return SaveReport(item.id, off, layer=layer, item=item, supersedes=replaced)
+
+    def _with_expiry(
+        self, layer: str, attributes: Mapping[str, AttributeValue]
+    ) -> Mapping[str, AttributeValue]:
+        """The attributes with the layer's own time to live, unless they say another."""
+        days = self.settings.memory.layer_ttl_days.get(layer)
+        if days is None or "expires_at" in attributes:
+            return attributes
+        moment = datetime.fromtimestamp(self._clock(), UTC) + timedelta(days=days)
+        return {**attributes, "expires_at": moment.isoformat()}
+
+    async def list(
+        self,
+        *,
+        scope: Scope | Mapping[str, object] | None = None,
+        layers: Sequence[str] | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> Page:
+        """Items of the layers that a scope sees, newest first, a page at a time.
+
+        Args:
+            layers: of these alone.
+            limit: 1 to 1,000.
+            after: the ``next`` of the page before.
+
+        Raises:
+            InvalidRequest: an argument cannot be used.
+        """
+        whose = Scope.parse(scope)
+        async with self._reading() as parts:
+            return await in_thread(
+                lambda: parts.records.page(whose, layers=layers, limit=limit, after=after)
+            )
+
+    async def edit(
+        self,
+        name: str,
+        *,
+        layer: str,
+        scope: Scope | Mapping[str, object] | None = None,
+        content: str | None = None,
+        tags: Sequence[str] | None = None,
+        attributes: Mapping[str, AttributeValue | None] | None = None,
+    ) -> MemoryItem:
+        """Change an item that is stored in exactly this scope; see ``Records.edit``."""
+        whose = Scope.parse(scope)
+        async with self._in_use() as parts:
+            return await in_thread(
+                lambda: parts.records.edit(
+                    layer, name, whose, content=content, tags=tags, attributes=attributes
+                )
+            )
+
+    async def profile(
+        self, *, scope: Scope | Mapping[str, object], limit: int = 100
+    ) -> tuple[MemoryItem, ...]:
+        """What is known of a user and holds now, newest first; see ``Records.profile``."""
+        whose = Scope.parse(scope)
+        async with self._reading() as parts:
+            return await in_thread(lambda: parts.records.profile(whose, limit=limit))
+
+    async def export(self, *, owner: Scope | Mapping[str, object] | None = None) -> tuple[str, ...]:
+        """All items of an owner, each as a line of JSON; None exports everybody's.
+
+        An owner is a scope whose open dimensions stand for any: ``{"user": "ada"}`` owns what was
+        saved with that user in any project and session.
+        """
+        whose = Scope.parse(owner)
+        async with self._in_use() as parts:
+            return await in_thread(lambda: tuple(parts.records.export(whose)))
+
+    async def import_lines(
+        self, lines: Iterable[str], *, owner: Scope | Mapping[str, object] | None = None
+    ) -> int:
+        """Store what ``export`` gave; how many items; see ``Records.import_lines``."""
+        whose = Scope.parse(owner)
+        async with self._in_use() as parts:
+            return await in_thread(lambda: parts.records.import_lines(lines, whose))
+
+    async def forget(self, owner: Scope | Mapping[str, object]) -> ForgetReport:
+        """Remove for good all that an owner has in the layers, and the memory files if the owner
+        is the project of ``memory.project``. The service is told of the files.
+
+        Raises:
+            InvalidRequest: the owner is everybody.
+            ReadOnlyMemory: a file of the project is protected; nothing is forgotten.
+            StoreError: the disk cannot be written.
+        """
+        whose = Scope.parse(owner)
+        ours = self.settings.memory.project
+        async with self._in_use() as parts:
+            files = 0
+            if ours is not None and whose == Scope(project=ours):
+                files = await parts.unified.forget_files()
+            report = await in_thread(lambda: parts.records.forget(whose, files=files))
+            parts.router.clear_cache()
+            return report
+
+    async def clear_cache(self) -> int:
+        """Forget the answers that were kept; how many there were."""
+        async with self._in_use() as parts:
+            return parts.router.clear_cache()
 
     async def delete(
         self,

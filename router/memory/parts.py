@@ -21,10 +21,14 @@ from router.memory.layers.project import ProjectLayer
 from router.memory.model import AnyLayer, LayerQuery, MemoryItem, Scope
 from router.memory.query.classifier import QueryClassifier
 from router.memory.query.routing_table import RoutingTable
+from router.memory.recall.answers import LayerReport
 from router.memory.recall.memory_router import MemoryRouter
 from router.memory.recall.recaller import COUNT_TYPE, Recaller, missing_layers
 from router.memory.recall.relevance import Relevance
 from router.memory.recall.weights import LayerWeights
+from router.memory.records import Records
+from router.memory.services.forgetful.client import LAYER as SERVICE
+from router.memory.services.merge import SERVICE_WEIGHT
 from router.memory.services.unified import UnifiedMemory
 from router.memory.stores.embedded import MemoryStore
 from router.memory.texts.token_count import bundled_counter
@@ -52,6 +56,7 @@ class MemoryParts:
         assembler: puts contexts together.
         tracker: counts what contexts use.
         weights: what feedback has made of the layers' weights.
+        records: looks through, changes and forgets what is stored.
     """
 
     store: MemoryStore
@@ -63,6 +68,7 @@ class MemoryParts:
     assembler: ContextAssembler
     tracker: QueryPatternTracker
     weights: LayerWeights
+    records: Records
 
     async def aclose(self) -> None:
         """Finish what is under way and close everything."""
@@ -133,6 +139,7 @@ def assemble_parts(
             clock=clock,
             accessed=store.touch,
             judges_in_thread=not encoder.static,
+            beside=ServiceBeside(unified, Scope(project=given.project)),
         )
         assembler = ContextAssembler(
             Remembered(recall, store, project),
@@ -143,8 +150,9 @@ def assemble_parts(
             tracker=tracker,
         )
         opened.pop_all()
+    records = Records(store, tracker)
     return MemoryParts(
-        store, unified, classifier, router, recall, documents, assembler, tracker, weights
+        store, unified, classifier, router, recall, documents, assembler, tracker, weights, records
     )
 
 
@@ -155,6 +163,26 @@ def _kept(
     replaced = {layer.spec.name for layer in plugged}
     layers = [project if one.spec.name == project.spec.name else one for one in built_in]
     return [layer for layer in layers if layer.spec.name not in replaced]
+
+
+class ServiceBeside:
+    """The memory service, asked beside the layers for whoever may see the memory files."""
+
+    def __init__(self, unified: UnifiedMemory, owner: Scope) -> None:
+        self._unified = unified
+        self._owner = owner
+
+    async def __call__(self, query: str, scope: Scope, k: int) -> LayerReport | None:
+        """What it found; None when there is none, or it is not this caller's."""
+        if not scope.sees(self._owner):
+            return None
+        found = await self._unified.beside(query, k=k)
+        if found is None:
+            return None
+        items, report = found
+        return LayerReport(
+            SERVICE, SERVICE_WEIGHT, report.status, report.milliseconds, report.reason, tuple(items)
+        )
 
 
 class Remembered:

@@ -17,7 +17,6 @@ from router.memory.model import (
     MAX_CONTENT_CHARACTERS,
     MAX_QUERY_CHARACTERS,
     MAX_TAGS,
-    MemoryItem,
     Scope,
 )
 from router.memory.recall.memory_router import MAX_K
@@ -47,6 +46,17 @@ class RecallArguments(ScopedArguments):
         0.5, ge=0, le=1, description="An answer below it turns to further layers."
     )
     max_cascade_depth: int = Field(2, ge=0, le=MAX_DEPTH, description="How often at most.")
+
+
+class ListArguments(ScopedArguments):
+    layers: list[str] | None = Field(None, description="Of these layers alone.")
+    limit: int = Field(20, ge=1, le=1000, description="Memories to return at most.")
+    after: str | None = Field(None, description="The `next` of the page before.")
+
+
+class NamedArguments(ScopedArguments):
+    name: str = Field(min_length=1, description="Name of a memory file, or the id of an item.")
+    layer: str | None = Field(None, description="That holds the item; left out for a file.")
 
 
 class AssembleArguments(ScopedArguments):
@@ -87,6 +97,9 @@ class SaveArguments(ScopedArguments):
     created: datetime | None = Field(None, description="When it happened; now if left out.")
     attributes: dict[str, str | int | float | bool | list[str]] | None = Field(
         None, description="What the layer reads beside the text, such as `status`, `due`, `steps`."
+    )
+    supersede: list[str] = Field(
+        [], max_length=100, description="Ids of items of this layer and scope that it replaces."
     )
 
 
@@ -154,6 +167,18 @@ class Context(BaseModel):
     notes: list[str]
 
 
+class Stored(BaseModel):
+    id: str
+    layer: str
+    content: str
+    type: str
+    tags: list[str]
+    created: datetime
+    scope: dict[str, str]
+    provenance: list[str]
+    attributes: dict[str, Any]
+
+
 class Saved(BaseModel):
     name: str = Field(description="Of the file, or the id of the item.")
     layer: str | None = Field(description="Null for a memory file.")
@@ -162,6 +187,20 @@ class Saved(BaseModel):
         "failed, or off when there is none."
     )
     reason: str = Field(description="Why the service has not been told.")
+    supersedes: list[Stored] = Field(
+        description="Earlier memories that this one may replace; save it again with `supersede` "
+        "to mark them."
+    )
+
+
+class Stock(BaseModel):
+    items: list[Stored] = Field(description="Newest first.")
+    next: str | None = Field(description="Give it as `after` for the next page; null at the end.")
+
+
+class Deleted(BaseModel):
+    name: str
+    layer: str | None
 
 
 class LayerNow(BaseModel):
@@ -285,10 +324,34 @@ class MemoryService:
                 key: tuple(value) if isinstance(value, list) else value
                 for key, value in asked.attributes.items()
             },
+            supersede=asked.supersede,
         )
-        if isinstance(done, MemoryItem):
-            return Saved(name=done.id, layer=done.layer, service=None, reason="")
-        return Saved(name=done.name, layer=None, service=done.service, reason=done.reason)
+        return Saved(
+            name=done.name,
+            layer=done.layer,
+            service=done.service if done.layer is None else None,
+            reason=done.reason,
+            supersedes=[Stored(**item.to_dict()) for item in done.supersedes],
+        )
+
+    async def list(self, asked: ListArguments) -> Stock:
+        """What the layers hold, newest first."""
+        page = await self._memory.list(
+            scope=self._scope(asked), layers=asked.layers, limit=asked.limit, after=asked.after
+        )
+        return Stock(items=[Stored(**item.to_dict()) for item in page.items], next=page.next)
+
+    async def get(self, asked: NamedArguments) -> Stored:
+        """One memory by its name."""
+        whose = None if asked.layer is None else self._scope(asked)
+        item = await self._memory.get(asked.name, layer=asked.layer, scope=whose)
+        return Stored(**item.to_dict())
+
+    async def delete(self, asked: NamedArguments) -> Deleted:
+        """Forget one memory: a file, or an item stored in exactly this scope."""
+        whose = None if asked.layer is None else self._scope(asked)
+        await self._memory.delete(asked.name, layer=asked.layer, scope=whose)
+        return Deleted(name=asked.name, layer=asked.layer)
 
     async def status(self, _asked: NoArguments) -> MemoryNow:
         """How the layers, the memory files and the memory service are."""

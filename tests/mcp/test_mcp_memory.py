@@ -154,7 +154,13 @@ async def test_a_memory_file_is_written_recalled_and_used_in_a_context(
 ) -> None:
     text = "We chose Postgres for its JSON support."
     saved = await call(client, "save_memory", content=text, name="db/choice")
-    assert saved == {"name": "db/choice", "layer": None, "service": "off", "reason": ""}
+    assert saved == {
+        "name": "db/choice",
+        "layer": None,
+        "service": "off",
+        "reason": "",
+        "supersedes": [],
+    }
     file = tmp_path / "project" / ".serena" / "memories" / "db" / "choice.md"
     assert text in file.read_text(encoding="utf-8")
     found = await call(client, "recall", query="Why did we choose Postgres here?")

@@ -43,7 +43,7 @@ from router.memory.model import (
     ScoreKind,
 )
 from router.memory.query.routing_table import Route
-from router.memory.services.unified import SaveReport
+from router.memory.services.unified import SaveReport, ServiceFate
 from router.memory.stores.embedded import MemoryStore
 from router.retrieval.encoders import Encoder, WordLlamaEncoder
 
@@ -304,8 +304,7 @@ async def test_files_of_a_project_are_shown_to_it_alone_and_global_ones_to_all(
 
 async def test_a_file_is_saved_searched_and_deleted_by_its_name(memory: Memory) -> None:
     report = await memory.save("Deploy with make release.", name="ops/deploy", tags=["ops"])
-    assert isinstance(report, SaveReport)
-    assert report.to_dict() == {"name": "ops/deploy", "service": "off", "reason": ""}
+    assert report == SaveReport("ops/deploy", ServiceFate.OFF)
     assert ids((await memory.search("release")).items) == ["ops/deploy"]
     await memory.delete("ops/deploy")
     assert (await memory.search("release")).items == ()
@@ -335,6 +334,24 @@ async def test_the_service_is_told_of_files_and_augments_them(opened: Opened) ->
     assert len(found.items) == 2
     assert report.fault == ""
     assert (status["unified"]["service"], status["unified"]["waiting"]) == ("up", 0)
+
+
+async def test_a_recall_and_a_context_ask_the_service_too(opened: Opened) -> None:
+    server = ForgetfulServer()
+    try:
+        async with opened(service={"url": server.url}, project="shop") as memory:
+            server.add("The gateway checks tokens of every request.")
+            ours = await memory.recall("What does the gateway check?", ADA)
+            context = await memory.assemble("What does the gateway check?", scope=ADA)
+            theirs = await memory.recall(
+                "What does the gateway check?", {"user": "bob", "project": "bank"}
+            )
+    finally:
+        server.close()
+    assert [one.item.layer for one in ours.items] == ["forgetful"]
+    assert "forgetful" in {report.layer for report in ours.layers}
+    assert [chunk.content for chunk in context.chunks] == [ours.items[0].item.content]
+    assert theirs.items == ()
 
 
 # ---------------------------------------------------------------- saving, getting, deleting
@@ -377,13 +394,12 @@ async def test_an_item_comes_back_as_it_was_saved(memory: Memory) -> None:
         provenance=["chat:17"],
         attributes={"due": "2026-03-06", "status": "open"},
     )
-    assert isinstance(saved, MemoryItem)
-    assert await memory.get(saved.id, layer="prospective", scope=ADA) == saved
+    assert await memory.get(saved.name, layer="prospective", scope=ADA) == saved.item
 
 
 async def test_an_item_is_deleted_in_its_own_scope_only(memory: Memory) -> None:
     saved = await memory.save("JWT is a token", layer="semantic", name="jwt", scope={"user": "ada"})
-    assert isinstance(saved, MemoryItem)
+    assert (saved.name, saved.layer, saved.supersedes) == ("jwt", "semantic", ())
     for scope in ({"user": "bob"}, None, ADA):
         with pytest.raises(UnknownMemory, match="no memory named 'jwt'"):
             await memory.delete("jwt", layer="semantic", scope=scope)

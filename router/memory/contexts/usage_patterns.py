@@ -17,6 +17,7 @@ from router.database import Schema, opened
 from router.errors import InvalidRequest, StoreError
 from router.flight import in_thread
 from router.memory.model import NOBODY, MemoryItem, Scope
+from router.memory.stores.ownership import owns
 from router.memory.stores.spaces import parse_scope, scope_key
 
 MAX_TRACKED: Final = 10_000
@@ -71,6 +72,24 @@ class QueryPatternTracker:
         """
         if items:
             await in_thread(lambda: self._record(items))
+
+    def forget(self, owner: Scope) -> int:
+        """Remove the counts of what belongs to an owner; how many there were.
+
+        Raises:
+            StoreError: the counts cannot be written.
+        """
+        with self._lock:
+            try:
+                stored = self._database.execute("SELECT DISTINCT scope FROM retrievals").fetchall()
+                gone = [(key,) for (key,) in stored if owns(owner, parse_scope(key))]
+                with self._database:
+                    done = self._database.executemany(
+                        "DELETE FROM retrievals WHERE scope = ?", gone
+                    )
+                return max(done.rowcount, 0)
+            except sqlite3.Error as error:
+                raise StoreError(self._path, f"cannot be written: {error}") from error
 
     def _record(self, items: Sequence[MemoryItem]) -> None:
         now = self._clock()

@@ -181,7 +181,7 @@ class FileStore:
         name = parse_name(name)
         check_text("content", content, MAX_CONTENT_CHARACTERS)
         tags = check_tags(tags)
-        self._check_writable(name)
+        self.check_writable(name)
         with self._lock:
             self._refresh()
             path, old = self._place(name)
@@ -200,7 +200,7 @@ class FileStore:
             UnknownMemory: there is none.
         """
         name = parse_name(name)
-        self._check_writable(name)
+        self.check_writable(name)
         with self._lock:
             self._refresh()
             found = self._known[name].found if name in self._known else self._unread.get(name)
@@ -242,7 +242,8 @@ class FileStore:
             digests |= {name: known.digest for name, known in self._known.items()}
             return Snapshot(dict(sorted(digests.items())), frozenset(self._whole))
 
-    def _check_writable(self, name: str) -> None:
+    def check_writable(self, name: str) -> None:
+        """Raise ReadOnlyMemory if a pattern protects or hides the name."""
         if self._ignored.match(name):
             raise ReadOnlyMemory(f"memory {name!r} is hidden by ignored_patterns")
         if self._read_only.match(name):

@@ -197,6 +197,12 @@ class MemoryRouter:
             raise InvalidRequest("feedback: give either route_id or types")
         await in_thread(partial(self._weights.learn, about, layer, useful=useful))
 
+    def clear_cache(self) -> int:
+        """Forget the answers that were kept; how many there were."""
+        kept = len(self._cache)
+        self._cache.clear()
+        return kept
+
     async def reset_weights(self) -> None:
         """Forget all feedback.
 

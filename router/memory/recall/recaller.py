@@ -45,7 +45,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from router.errors import InvalidRequest
 from router.flight import in_thread
@@ -104,9 +104,17 @@ _ALMOST_NEVER: Final = 1e-9
 _CANDIDATES_AN_ITEM: Final = 3
 """How many candidates a layer is asked for, for each item wanted: layers order by their own sense,
 relevance and usefulness come after."""
+SERVICE_QUALITY: Final = 0.7
+"""How far what comes from beside the layers is to be trusted by its source alone."""
 _COMPARED: Final = 30
 """Items among which contradictions are looked for."""
 _ACCESSES_KEPT: Final = 1_000
+
+
+class Beside(Protocol):
+    """A source that is asked beside the layers."""
+
+    async def __call__(self, query: str, scope: Scope, k: int) -> LayerReport | None: ...
 
 
 class Recaller:
@@ -118,6 +126,8 @@ class Recaller:
         clock: seconds since the epoch.
         monotonic: seconds that never run backwards.
         accessed: told which items were given, in a thread and after the answer; it may block.
+        beside: asked at the same time as the first layers, such as a memory service. It ends in
+            bounded time and never raises.
         judges_in_thread: whether judging waits for something, such as a remote encoder.
     """
 
@@ -130,10 +140,12 @@ class Recaller:
         monotonic: Callable[[], float] = time.monotonic,
         accessed: Callable[[Sequence[MemoryItem]], None] | None = None,
         judges_in_thread: bool = False,
+        beside: Beside | None = None,
     ) -> None:
         self._router = router
         self._relevance = relevance
         self._judges_in_thread = judges_in_thread
+        self._beside = beside
         self._clock = clock
         self._monotonic = monotonic
         self._accesses = None if accessed is None else _Accesses(accessed)
@@ -176,14 +188,18 @@ class Recaller:
         _check(k, confidence_threshold, max_cascade_depth)
         candidates = min(MAX_K, k * _CANDIDATES_AN_ITEM)
         now = datetime.fromtimestamp(self._clock(), time_zone)
-        route = await self._router.route(
-            query, scope=scope, k=candidates, layers=layers, always=True, now=now
+        route, beside = await asyncio.gather(
+            self._router.route(
+                query, scope=scope, k=candidates, layers=layers, always=True, now=now
+            ),
+            self._ask_beside(query, scope, candidates, wanted=layers is None),
         )
+        reports = (*route.results, *beside)
         pool = _Pool(rewrite(query, now=now))
         pool.weights |= {choice.name: choice.weight for choice in route.secondary}
-        pool.weights |= {report.layer: report.weight for report in route.results}
+        pool.weights |= {report.layer: report.weight for report in reports}
         pool.take_listed(route.results)
-        await self._judge(pool, route.results)
+        await self._judge(pool, reports)
         path: list[CascadeStep] = []
         left = self._unread(route) if cascade and layers is None else []
         while left and len(path) < max_cascade_depth:
@@ -225,6 +241,16 @@ class Recaller:
         if self._accesses is not None:
             await self._accesses.told()
 
+    async def _ask_beside(
+        self, query: str, scope: Scope, k: int, *, wanted: bool
+    ) -> tuple[LayerReport, ...]:
+        report = await self._beside(query, scope, k) if self._beside and wanted else None
+        return () if report is None else (report,)
+
+    def _quality_of(self, layer: str) -> float:
+        spec = self._router.specs.get(layer)
+        return SERVICE_QUALITY if spec is None else spec.quality
+
     def _unread(self, route: MemoryRoute) -> list[str]:
         """The layers that were not read yet, the secondary ones first, best first."""
         read = {report.layer for report in route.results}
@@ -248,7 +274,7 @@ class Recaller:
         return [
             ItemConfidence(
                 relevance=judged.relevance,
-                source_quality=self._router.specs[judged.item.layer].quality,
+                source_quality=self._quality_of(judged.item.layer),
                 recency=recency(age_days(judged.item, now)),
                 consistency=consistency,
                 completeness=completeness(judged.item),

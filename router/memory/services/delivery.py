@@ -164,13 +164,13 @@ class Delivery:
         item = await in_thread(lambda: self._read(entry))
         before = await in_thread(lambda: self._outbox.held(entry.store, entry.name))
         if item is None:
-            await self._obsolete((*before.ids, *entry.sent), "its file was deleted", None)
+            await self._obsolete(entry, (*before.ids, *entry.sent), "its file was deleted", None)
             await in_thread(lambda: self._outbox.settle(entry, None))
             return Intent.DELETE
         digest = memory_digest(item.content, item.tags)
         now = before if before.digest == digest else await self._send(entry, item, digest)
         stale = [old for old in (*before.ids, *entry.sent) if old not in now.ids]
-        await self._obsolete(stale, "its file was changed", now.ids[0])
+        await self._obsolete(entry, stale, "its file was changed", now.ids[0])
         await in_thread(lambda: self._outbox.settle(entry, now))
         return Intent.SEND
 
@@ -197,7 +197,7 @@ class Delivery:
         if entry.sent_digest == digest:
             ids += entry.sent
         else:  # or a failure on the way would lose sight of them
-            await self._obsolete(entry.sent, "its file was changed", None)
+            await self._obsolete(entry, entry.sent, "its file was changed", None)
         for part in parts[len(ids) :]:
             made: int | None = None
             if entry.attempts > 1:
@@ -208,10 +208,16 @@ class Delivery:
             await in_thread(lambda: self._outbox.note_sent(entry, digest, ids))
         return Delivered(digest, tuple(ids))
 
-    async def _obsolete(self, ids: Iterable[int], reason: str, by: int | None) -> None:
+    async def _obsolete(
+        self, entry: Entry, ids: Iterable[int], reason: str, by: int | None
+    ) -> None:
         for memory_id in ids:
             await self._service.obsolete(
-                memory_id, reason=reason, superseded_by=by, within_seconds=CALL_SECONDS
+                memory_id,
+                of=(entry.store, entry.name),
+                reason=reason,
+                superseded_by=by,
+                within_seconds=CALL_SECONDS,
             )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from router.errors import InvalidRequest, MemoryServiceError, StoreError, UnknownMemory
 from router.flight import in_thread
-from router.memory.files.names import parse_name
+from router.memory.files.names import GLOBAL, parse_name
 from router.memory.files.store import FileStore
 from router.memory.model import MAX_CONTENT_CHARACTERS, LayerStatus, MemoryItem
 from router.memory.services.delivery import Delivery, SyncReport, store_id
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from router.retrieval.encoders import Encoder
     from router.settings import MemorySettings
 
+_log: Final = logging.getLogger(__name__)
+
 NO_SERVICE: Final = "no memory service is set (setting memory.service.url)"
 MAX_QUERY: Final = 500
 MAX_LIMIT: Final = 100
@@ -53,6 +56,7 @@ PATIENCE_SECONDS: Final = PROBE_SECONDS
 ALONE_SECONDS: Final = 10.0
 """How long the service may take when only it was asked."""
 SAVE_SECONDS: Final = 10.0
+RETRY_SECONDS: Final = 5.0
 SYNC_SECONDS: Final = 600.0
 _STATUS: Final = {ServiceLate: LayerStatus.TIMEOUT, ServiceResting: LayerStatus.SKIPPED}
 
@@ -114,14 +118,35 @@ class ServiceFate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SaveReport:
-    """What became of a save or a deletion: the file's part is done, or an error was raised."""
+    """What became of a save or a deletion: what belongs here is done, or an error was raised.
+
+    Attributes:
+        name: of the file, or the item's id.
+        service: whether the memory service has been told; it is told of files only.
+        reason: why it has not been told.
+        layer: that the item was saved to; None for a file.
+        item: as it was saved; None for a file.
+        supersedes: earlier memories that this one may replace. ``save`` with ``supersede`` marks
+            them; nothing is marked without.
+    """
 
     name: str
     service: ServiceFate
     reason: str = ""
+    layer: str | None = None
+    item: MemoryItem | None = None
+    supersedes: tuple[MemoryItem, ...] = ()
 
-    def to_dict(self) -> dict[str, str]:
-        return {"name": self.name, "service": self.service.value, "reason": self.reason}
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain JSON types."""
+        return {
+            "name": self.name,
+            "layer": self.layer,
+            "service": self.service.value,
+            "reason": self.reason,
+            "item": None if self.item is None else self.item.to_dict(),
+            "supersedes": [item.to_dict() for item in self.supersedes],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +193,7 @@ class UnifiedMemory:
         files: the canonical store.
         side: the service and its outbox, closed by ``aclose``; None when there is none.
         patience_seconds: how long an answer from the files waits for the service.
+        retry_seconds: pause of the delivery in the background between two attempts.
     """
 
     def __init__(
@@ -176,11 +202,14 @@ class UnifiedMemory:
         side: ServiceSide | None = None,
         *,
         patience_seconds: float = PATIENCE_SECONDS,
+        retry_seconds: float = RETRY_SECONDS,
     ) -> None:
         self._files = files
         self._patience = patience_seconds
         self._side = side
         self._roots = {store_id(root): root for root in files.roots}
+        self._retry_seconds = retry_seconds
+        self._delivering: asyncio.Task[None] | None = None
         self._delivery = None if side is None else Delivery(files, side.service, side.outbox)
 
     @property
@@ -208,7 +237,8 @@ class UnifiedMemory:
         service = connect_service(given.url, protocol=given.protocol, token=given.token)
         key = hashlib.sha256(given.url.rstrip("/").encode()).hexdigest()[:16]
         outbox = Outbox(settings.directory / f"outbox-{key}.sqlite3", clock=time.time)
-        return cls(files, ServiceSide(Forgetful(service, encoder=encoder), outbox))
+        forgetful = Forgetful(service, encoder=encoder, probe_seconds=given.probe_seconds)
+        return cls(files, ServiceSide(forgetful, outbox))
 
     async def search(
         self,
@@ -297,6 +327,22 @@ class UnifiedMemory:
         await in_thread(lambda: self._files.delete(name))
         return await self._tell(name, Intent.DELETE)
 
+    async def forget_files(self) -> int:
+        """Delete every file of the project, not the global ones, and tell the service; how many.
+
+        Raises:
+            ReadOnlyMemory: one is protected; then none is deleted.
+            StoreError: one cannot be deleted.
+        """
+        names = [
+            name for name in await in_thread(self._files.names) if not name.startswith(f"{GLOBAL}/")
+        ]
+        for name in names:
+            self._files.check_writable(name)
+        for name in names:
+            await self.delete(name)
+        return len(names)
+
     async def sync(self, *, dry_run: bool = False, seconds: float = SYNC_SECONDS) -> SyncReport:
         """Bring the service to the state of the files, never the other way round: changed files
         are sent again, deleted ones marked obsolete.
@@ -312,6 +358,16 @@ class UnifiedMemory:
             return SyncReport(fault=NO_SERVICE)
         return await self._delivery.sync(dry_run=dry_run, seconds=seconds)
 
+    async def delivered(self) -> None:
+        """Wait until the delivery in the background has ended, if one is under way."""
+        if self._delivering is not None:
+            await self._delivering
+
+    async def resume(self) -> None:
+        """Go on, in the background, with what an earlier process could not tell the service."""
+        if self._delivery is not None and await self._delivery.waiting():
+            self._deliver_later()
+
     async def status(self) -> UnifiedStatus:
         """How both sides are; takes half a second at most when the service is dead."""
         names, problems = await in_thread(lambda: (self._files.names(), self._files.problems()))
@@ -326,8 +382,31 @@ class UnifiedMemory:
             waiting=await self._delivery.waiting(),
         )
 
+    def _deliver_later(self) -> None:
+        """Tell the service in the background what it has yet to be told, until it has been."""
+        if self._delivering is None or self._delivering.done():
+            self._delivering = asyncio.ensure_future(self._deliver())
+
+    async def _deliver(self) -> None:
+        assert self._delivery is not None  # noqa: S101 - whoever starts this has one
+        try:
+            while await self._delivery.waiting():
+                await asyncio.sleep(self._retry_seconds)
+                await self._delivery.run(seconds=SAVE_SECONDS)
+        except StoreError as error:
+            _log.warning("the memory service is told later: %s", error)
+
+    async def beside(self, query: str, *, k: int) -> tuple[list[MemoryItem], SourceReport] | None:
+        """What the service adds to a recall, and how that went; None when there is no service."""
+        if self._side is None:
+            return None
+        return await self._search_service(query[:MAX_QUERY], k, self._patience)
+
     async def aclose(self) -> None:
         """Close connections and files. What is queued stays queued."""
+        if self._delivering is not None:
+            self._delivering.cancel()
+            await asyncio.wait([self._delivering])
         if self._side is not None:
             await self._side.service.aclose()
             await in_thread(self._side.outbox.close)
@@ -388,6 +467,7 @@ class UnifiedMemory:
             await self._delivery.queue(name, intent)
             report = await self._delivery.run(seconds=SAVE_SECONDS, join=False)
             if await self._delivery.is_waiting(name):
+                self._deliver_later()
                 return SaveReport(name, ServiceFate.QUEUED, report.fault)
         except StoreError as error:
             return SaveReport(name, ServiceFate.FAILED, str(error))

@@ -19,6 +19,7 @@ import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -30,7 +31,16 @@ from router.memory.stores.graph import entities_in, walk
 from router.memory.stores.item_vectors import EXACT_ROWS, ItemVectors
 from router.memory.stores.items_db import ItemsDb, next_generation
 from router.memory.stores.lexical import find_by_words, query_terms
-from router.memory.stores.rows import Changes, Draft, find_space, load, make_space, read_item
+from router.memory.stores.ownership import Place, expired, ids_in, owned_spaces, page_of
+from router.memory.stores.rows import (
+    Changes,
+    Draft,
+    find_space,
+    load,
+    make_space,
+    read_item,
+    read_rows,
+)
 from router.memory.stores.spaces import (
     EVERYTHING,
     Filter,
@@ -177,11 +187,78 @@ class MemoryStore:
                     return item
         raise UnknownMemory(id)
 
+    def get_stored(self, layer: str, id: str, scope: Scope) -> MemoryItem:  # noqa: A002
+        """The item of that id that is stored in exactly this scope.
+
+        Raises:
+            UnknownMemory: there is none.
+        """
+        item = self.get(layer, id, scope)
+        if item.scope != scope:
+            raise UnknownMemory(id)
+        return item
+
     def ids(self, layer: str, scope: Scope) -> set[str]:
         """The ids of all items of a layer that are stored in exactly this scope."""
         with self._db.reading() as db:
             space = find_space(db, layer, scope_key(scope))
             return {id for (id,) in db.execute("SELECT id FROM items WHERE space = ?", (space,))}  # noqa: A001
+
+    def page(
+        self, spaces_of: Scope, *, layers: Sequence[str] | None, after: Place, limit: int
+    ) -> tuple[list[MemoryItem], Place | None]:
+        """What a scope sees, newest first, without scores; and where the next page begins."""
+        with self._db.reading() as db:
+            spaces = visible_spaces(db, spaces_of, layers)
+            return self._page(db, spaces, after, limit)
+
+    def owned(
+        self, owner: Scope, *, after: Place, limit: int
+    ) -> tuple[list[MemoryItem], Place | None]:
+        """What belongs to an owner (see ``ownership``), as ``page``."""
+        with self._db.reading() as db:
+            return self._page(db, owned_spaces(db, owner), after, limit)
+
+    def _page(
+        self, db: sqlite3.Connection, spaces: Sequence[Space], after: Place, limit: int
+    ) -> tuple[list[MemoryItem], Place | None]:
+        rows = page_of(db, spaces, after, limit)
+        found = read_rows(db, spaces, [row for row, _ in rows])
+        return found, rows[-1][1] if len(rows) == limit else None
+
+    def forget(self, owner: Scope) -> int:
+        """Remove all that belongs to an owner, and write the database anew, so that its text is
+        gone from the disk; how many items there were.
+
+        Raises:
+            InvalidRequest: the owner is everybody.
+            StoreError: the database cannot be written.
+        """
+        if owner == Scope():
+            raise InvalidRequest("forget: name a user, a project or a session")
+        changes = Changes()
+        with self._db.writing() as db:
+            for space, item_id in ids_in(db, owned_spaces(db, owner)):
+                changes.remove(db, space, [item_id])
+            if changes.removed:
+                changes.write(db, next_generation(db))
+        self._after(changes)
+        self._db.vacuum()
+        return sum(len(rows) for rows in changes.removed.values())
+
+    def expire(self) -> int:
+        """Remove every item whose time is over (attribute ``expires_at``); how many there were."""
+        now = datetime.fromtimestamp(self._clock(), UTC).isoformat()
+        with self._db.reading() as db:
+            if not expired(db, now):
+                return 0
+        changes = Changes()
+        with self._db.writing() as db:
+            for space, item_id in expired(db, now):
+                changes.remove(db, space, [item_id])
+            changes.write(db, next_generation(db))
+        self._after(changes)
+        return sum(len(rows) for rows in changes.removed.values())
 
     def touch(self, items: Iterable[MemoryItem], *, usefulness: float | None = None) -> None:
         """Note that items have just been given as an answer, and how useful that proved.

@@ -147,6 +147,19 @@ class ItemsDb:
                 db.rollback()
                 raise
 
+    def vacuum(self) -> None:
+        """Write the file anew, so that nothing deleted is left in it or in its log.
+
+        Raises:
+            StoreError: there is no room for a copy, or another process is reading for too long.
+        """
+        with self._write_lock, self._connection() as db:
+            db.execute("INSERT INTO postings (postings) VALUES ('optimize')")
+            db.execute("VACUUM")
+            busy, _, _ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if busy:
+                raise StoreError(self._path, "another process reads it, so its log still stands")
+
     def close(self) -> None:
         """Close every connection; one that is in use is closed when it comes back."""
         with self._pool_lock:

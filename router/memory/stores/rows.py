@@ -70,6 +70,10 @@ class Draft:
             if "status" in item.attributes:
                 item = replace(item, attributes={**item.attributes, "status": given.value})
             status = TaskStatus.OPEN.value if given.is_open else given.value
+        if "expires_at" in item.attributes:
+            moment = _seconds(_moment("expires_at", item.attributes["expires_at"]))
+            expiry = datetime.fromtimestamp(moment, UTC).isoformat()
+            item = replace(item, attributes={**item.attributes, "expires_at": expiry})
         due = item.attributes.get("due")
         named = [item.attributes.get(name) for name in NAMED_ATTRIBUTES]
         texts = [item.content, *item.tags]
@@ -206,6 +210,22 @@ def read_item(db: sqlite3.Connection, space: Space, item_id: str) -> MemoryItem 
     return None if found is None else _item(found, space)
 
 
+def read_rows(
+    db: sqlite3.Connection, spaces: Sequence[Space], rows: Sequence[int]
+) -> list[MemoryItem]:
+    """The items of some rows of these spaces, in that order, without scores."""
+    by_id = {space.id: space for space in spaces}
+    found = {
+        record[0]: record
+        for record in db.execute(
+            f"SELECT {_COLUMNS} FROM items "  # noqa: S608
+            "WHERE row IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(rows)),),
+        )
+    }
+    return [_item(found[row], by_id[found[row][1]]) for row in rows if row in found]
+
+
 def load(
     db: sqlite3.Connection,
     spaces: Sequence[Space],
@@ -288,17 +308,22 @@ def _seconds(moment: datetime) -> float:
 
 
 def _due(value: AttributeValue) -> float:
+    moment = _moment("due", value)
+    if isinstance(value, str) and len(value) <= len("2024-05-02"):
+        moment += timedelta(days=1, seconds=-1)
+    return _seconds(moment)
+
+
+def _moment(name: str, value: AttributeValue) -> datetime:
     try:
         if not isinstance(value, str):
             raise ValueError
         moment = datetime.fromisoformat(value)
     except ValueError:
         raise InvalidRequest(
-            f"attributes.due: {value!r} is not an ISO date, such as 2026-12-01"
+            f"attributes.{name}: {value!r} is not an ISO date, such as 2026-12-01"
         ) from None
-    if len(value) <= len("2024-05-02"):
-        moment += timedelta(days=1, seconds=-1)
-    return _seconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _dumped(attributes: Mapping[str, AttributeValue]) -> str:

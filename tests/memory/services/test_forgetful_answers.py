@@ -196,5 +196,18 @@ async def test_a_late_answer_is_an_error_of_its_own(
 
 
 async def test_what_is_gone_over_there_is_as_good_as_deleted(forgetful: Forgetful) -> None:
-    await forgetful.obsolete(99, reason="deleted", superseded_by=None, within_seconds=5)
+    of = ("0a", "auth")
+    gone = await forgetful.obsolete(
+        99, of=of, reason="deleted", superseded_by=None, within_seconds=5
+    )
+    assert not gone
     assert await forgetful.probe() is None
+
+
+async def test_what_is_not_made_from_our_file_is_never_changed(
+    server: ForgetfulServer, forgetful: Forgetful
+) -> None:
+    foreign = server.add("Written by somebody else")
+    of = ("0a", "auth")
+    await forgetful.obsolete(foreign, of=of, reason="deleted", superseded_by=None, within_seconds=5)
+    assert server.held() == ["Written by somebody else"]

@@ -155,7 +155,7 @@ async def test_a_service_that_is_down_is_told_when_it_is_up(
     assert server.held() == ["Two."]
 
 
-async def test_the_first_failure_ends_a_delivery_and_nothing_is_lost(
+async def test_what_the_service_fails_at_waits_and_nothing_is_lost(
     memory: UnifiedMemory,
     server: ForgetfulServer,
     files: FileStore,
@@ -165,12 +165,50 @@ async def test_the_first_failure_ends_a_delivery_and_nothing_is_lost(
         files.save(f"n{number}", f"text {number}")
     server.fault, server.fault_on = "broken", "create_memory"
     report = await memory.sync()
-    assert (report.sent, report.failed, report.waiting) == (0, 1, 5)
+    assert (report.sent, report.failed, report.waiting) == (0, 5, 5)  # it answers searches
     assert "500" in report.fault
     server.fault = None
     later()
     assert (await memory.sync()).sent == 5
     assert server.held() == [f"text {number}" for number in (0, 1, 2, 3, 4)]
+
+
+async def test_a_dead_service_ends_a_delivery_at_its_first_failure(
+    memory: UnifiedMemory, server: ForgetfulServer, files: FileStore
+) -> None:
+    for number in range(5):
+        files.save(f"n{number}", f"text {number}")
+    server.fault = "broken"
+    report = await memory.sync()
+    assert (report.sent, report.waiting) == (0, 5)
+    assert len(server.calls) <= 2
+
+
+async def test_what_was_queued_is_delivered_in_the_background(
+    server: ForgetfulServer, files: FileStore, tmp_path: Path, clock: Clock
+) -> None:
+    outbox = Outbox(tmp_path / "queue.sqlite3", clock=clock)
+    service = Forgetful(connect_service(server.url), clock=clock)
+    memory = UnifiedMemory(files, ServiceSide(service, outbox), retry_seconds=0.001)
+    server.fault = "starting"
+    assert (await memory.save("One.", name="a")).service is ServiceFate.QUEUED
+    server.fault = None
+    clock.now += 2 * max(FRESH_SECONDS, HOLD_SECONDS)
+    async with asyncio.timeout(60):
+        await memory.delivered()
+    assert server.held() == ["One."]
+    await memory.aclose()
+
+
+async def test_foreign_memories_are_left_alone_when_the_service_was_wiped(
+    memory: UnifiedMemory, server: ForgetfulServer
+) -> None:
+    await memory.save("Ours.", name="a")
+    server.memories.clear()
+    foreign = server.add("Somebody else's.")
+    assert foreign == 1  # the numbers begin anew
+    await memory.delete("a")
+    assert server.held() == ["Somebody else's."]
 
 
 async def test_a_file_that_the_service_refuses_does_not_hold_up_the_others(

@@ -15,13 +15,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from pydantic import SecretStr
 
 from router.errors import EncoderError, MemoryServiceError
 from router.flight import in_thread
-from router.llm.breaker import BreakerState, CircuitBreaker
+from router.llm.breaker import BreakerState, CircuitBreaker, GuardedCall
 from router.memory.model import MemoryItem, ScoreKind
 from router.memory.services.forgetful.http import HttpMemoryService
 from router.memory.services.forgetful.mcp import McpMemoryService
@@ -100,6 +101,7 @@ class Forgetful:
         self._breaker = CircuitBreaker(failures=1, reset_seconds=FRESH_SECONDS, clock=clock)
         self._heard: float | None = None
         self._fault = ""
+        self._asking: asyncio.Task[None] | None = None
 
     async def probe(self) -> str | None:
         """Why the service cannot be used now; None when it can. Waits ``probe_seconds`` at most;
@@ -136,34 +138,68 @@ class Forgetful:
 
     async def create(self, memory: NewMemory, *, within_seconds: float) -> int:
         """Store one part of a file; its id. Raises as ``search``."""
-        return await self._call(lambda: self._service.create(memory), within_seconds)
+        return await self._call(
+            lambda: self._service.create(memory), within_seconds, may_be_its_fault=True
+        )
 
     async def find(self, memory: NewMemory, *, within_seconds: float) -> int | None:
         """The id of a memory made from the same part of the same file, if the service finds one;
         raises as ``search``."""
         found = await self._call(
-            lambda: self._service.search(memory.content[:500], k=MAX_K), within_seconds
+            lambda: self._service.search(memory.content[:500], k=MAX_K),
+            within_seconds,
+            may_be_its_fault=True,
         )
         return next((each.id for each in found if each.origin == memory.origin), None)
 
     async def obsolete(
-        self, memory_id: int, *, reason: str, superseded_by: int | None, within_seconds: float
-    ) -> None:
-        """Delete a memory, as far as the service does; one that is gone is deleted. Raises as
-        ``search``."""
+        self,
+        memory_id: int,
+        *,
+        of: tuple[str, str],
+        reason: str,
+        superseded_by: int | None,
+        within_seconds: float,
+    ) -> bool:
+        """Delete a memory, as far as the service does; whether it was there, and ours.
 
-        async def work() -> None:
+        The service's numbers begin anew when it is wiped, so before anything is changed its
+        ``source_url`` must say that it was made from this file. One that is gone, or somebody
+        else's, is left alone. Raises as ``search``.
+
+        Args:
+            of: store and name of the file that it was made from.
+        """
+
+        async def work() -> bool:
+            found = await self._service.get(memory_id)
+            origin = found.origin
+            if found.is_obsolete or origin is None or (origin.store, origin.name) != of:
+                return False
             await self._service.obsolete(memory_id, reason=reason, superseded_by=superseded_by)
+            return True
 
         try:
-            await self._call(work, within_seconds)
+            return await self._call(work, within_seconds, may_be_its_fault=True)
         except RequestRefused:
-            return
+            return False
 
     async def aclose(self) -> None:
+        """End what is under way and close the connection."""
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.wait([self._asking])
         await self._service.aclose()
 
-    async def _call(self, work: Callable[[], Awaitable[T]], seconds: float) -> T:
+    async def _call(
+        self,
+        work: Callable[[], Awaitable[T]],
+        seconds: float,
+        *,
+        may_be_its_fault: bool = False,
+    ) -> T:
+        """What a call gives. After a failure the service is left alone for a while, unless the
+        failure may be that of this one memory, and a probe is answered."""
         call = self._breaker.try_call()
         if call is None:
             raise ServiceResting(
@@ -178,16 +214,42 @@ class Forgetful:
                 call.succeeded()
                 raise
             except TimeoutError:
-                call.failed()
                 self._fault = f"the memory service gave no answer within {seconds:g} s"
+                if seconds < self._probe_seconds:
+                    self._ask_whether_it_lives()  # the caller was in a hurry, which proves nothing
+                else:
+                    await self._settle(call, may_be_its_fault)
                 raise ServiceLate(self._fault) from None
             except MemoryServiceError as error:
-                call.failed()
                 self._fault = str(error)
+                await self._settle(call, may_be_its_fault)
                 raise
             call.succeeded()
             self._heard = self._clock()
             return result
+
+    async def _settle(self, call: GuardedCall, may_be_its_fault: bool) -> None:
+        """Count a failed call, unless the service answers something else just now."""
+        if may_be_its_fault and await self._answers():
+            call.succeeded()
+        else:
+            call.failed()
+
+    def _ask_whether_it_lives(self) -> None:
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.ensure_future(self._ask())
+
+    async def _ask(self) -> None:
+        with suppress(MemoryServiceError):  # the breaker has noted it
+            await self._call(self._service.probe, self._probe_seconds)
+
+    async def _answers(self) -> bool:
+        try:
+            async with asyncio.timeout(self._probe_seconds):
+                await self._service.probe()
+        except (TimeoutError, MemoryServiceError):
+            return False
+        return True
 
     async def _scores(
         self, query: str, found: Sequence[RemoteMemory]

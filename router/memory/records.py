@@ -1,0 +1,242 @@
+"""What people do with their memories: look through them, change, take along, and forget them.
+
+Everything names a scope. ``page`` and ``profile`` show what the scope sees; ``export``, ``forget``
+and ``import_lines`` are about what an owner has (``stores/ownership.py``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from router.errors import InvalidRequest
+from router.memory.contexts.usage_patterns import QueryPatternTracker
+from router.memory.model import MAX_QUERY_CHARACTERS, AttributeValue, MemoryItem, Scope
+from router.memory.recall.updates import (
+    LASTING_LAYERS,
+    SUPERSEDED_AT,
+    SUPERSEDED_BY,
+    replaces,
+    updates_among,
+)
+from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.ownership import Place
+
+MAX_PAGE: Final = 1_000
+_NEAR: Final = 20
+"""Items that are compared with a new one."""
+_IMPORT_BATCH: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some memories, newest first.
+
+    Attributes:
+        items: without scores.
+        next: give it to ``page`` for those that follow; None when there are no more.
+    """
+
+    items: tuple[MemoryItem, ...]
+    next: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The page as plain JSON types."""
+        return {"items": [item.to_dict() for item in self.items], "next": self.next}
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetReport:
+    """What was forgotten.
+
+    Attributes:
+        items: items of layers that are gone, with their vectors.
+        files: memory files that are gone.
+        counts: counts of retrievals that are gone.
+        left: items of the owner that a look afterwards still finds: 0.
+        vacuumed: whether the database was written anew, so that no text is left on the disk.
+    """
+
+    items: int
+    files: int
+    counts: int
+    left: int
+    vacuumed: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain JSON types."""
+        return asdict(self)
+
+
+class Records:
+    """Looks through, changes, exports and forgets the items of the layers. Blocks."""
+
+    def __init__(self, store: MemoryStore, tracker: QueryPatternTracker) -> None:
+        self._store = store
+        self._tracker = tracker
+
+    def save(self, item: MemoryItem, *, supersede: Sequence[str]) -> tuple[MemoryItem, ...]:
+        """Store an item, and mark what it replaces; what else it may replace.
+
+        Raises:
+            UnknownMemory: there is no such item in this layer and scope.
+        """
+        marked = [
+            replace(
+                old,
+                attributes={
+                    **old.attributes,
+                    SUPERSEDED_BY: item.id,
+                    SUPERSEDED_AT: item.created.isoformat(),
+                },
+            )
+            for name in supersede
+            for old in [self._store.get_stored(item.layer, name, item.scope)]
+        ]
+        self._store.save([*marked, item])
+        if item.layer not in LASTING_LAYERS:
+            return ()
+        near = self._store.search(
+            item.layer, item.content[:MAX_QUERY_CHARACTERS], scope=item.scope, k=_NEAR
+        )
+        return tuple(
+            old for old in near if SUPERSEDED_BY not in old.attributes and replaces(item, old)
+        )
+
+    def page(
+        self, scope: Scope, *, layers: Sequence[str] | None, limit: int, after: str | None
+    ) -> Page:
+        """What a scope sees, newest first.
+
+        Raises:
+            InvalidRequest: ``limit`` is not in 1 to 1,000, or ``after`` is of no page.
+        """
+        if not 1 <= limit <= MAX_PAGE:
+            raise InvalidRequest(f"limit: {limit} is not in 1 to {MAX_PAGE}")
+        items, place = self._store.page(scope, layers=layers, after=_place(after), limit=limit)
+        following = None if place is None else f"{place.created!r}:{place.row}"
+        return Page(tuple(items), following)
+
+    def edit(
+        self,
+        layer: str,
+        name: str,
+        scope: Scope,
+        *,
+        content: str | None,
+        tags: Sequence[str] | None,
+        attributes: Mapping[str, AttributeValue | None] | None,
+    ) -> MemoryItem:
+        """Change an item that is stored in exactly this scope. An attribute of None is removed.
+
+        Raises:
+            UnknownMemory: there is none.
+            InvalidRequest: a value cannot be stored.
+        """
+        item = self._store.get_stored(layer, name, scope)
+        given = dict(item.attributes)
+        for key, value in (attributes or {}).items():
+            if value is None:
+                given.pop(key, None)
+            else:
+                given[key] = value
+        changed = replace(
+            item,
+            content=item.content if content is None else content,
+            tags=item.tags if tags is None else tuple(tags),
+            attributes=given,
+        )
+        self._store.save([changed])
+        return changed
+
+    def profile(self, scope: Scope, *, limit: int) -> tuple[MemoryItem, ...]:
+        """What is known of a user and holds now, newest first.
+
+        Raises:
+            InvalidRequest: the scope names no user.
+        """
+        if scope.user is None:
+            raise InvalidRequest("profile: name a user, or the setting memory.user")
+        items = [
+            item
+            for item in self.page(scope, layers=["user"], limit=MAX_PAGE, after=None).items
+            if SUPERSEDED_BY not in item.attributes
+        ]
+        replaced = {update.older.id for update in updates_among(items)}
+        return tuple(item for item in items if item.id not in replaced)[:limit]
+
+    def export(self, owner: Scope) -> Iterator[str]:
+        """Every item of an owner as one line of JSON, newest first."""
+        place: Place | None = Place()
+        while place is not None:
+            items, place = self._store.owned(owner, after=place, limit=MAX_PAGE)
+            for item in items:
+                row = item.to_dict()
+                del row["score"], row["score_kind"]
+                yield json.dumps(row, ensure_ascii=False)
+
+    def import_lines(self, lines: Iterable[str], owner: Scope) -> int:
+        """Store exported items, in place of those of the same id; how many there were.
+
+        Nothing is stored until all lines have been read.
+
+        Raises:
+            InvalidRequest: a line is no exported item, or is not the owner's; it names the line.
+        """
+        items = [_item(line, number, owner) for number, line in enumerate(lines, 1) if line.strip()]
+        for start in range(0, len(items), _IMPORT_BATCH):
+            self._store.save(items[start : start + _IMPORT_BATCH])
+        return len(items)
+
+    def forget(self, owner: Scope, *, files: int = 0) -> ForgetReport:
+        """Remove all that an owner has, and prove it.
+
+        Args:
+            files: memory files that were removed already, for the report.
+
+        Raises:
+            InvalidRequest: the owner is everybody.
+        """
+        removed = self._store.forget(owner)
+        counts = self._tracker.forget(owner)
+        left, _ = self._store.owned(owner, after=Place(), limit=MAX_PAGE)
+        return ForgetReport(removed, files, counts, len(left), vacuumed=True)
+
+
+def _place(after: str | None) -> Place:
+    if after is None:
+        return Place()
+    created, _, row = after.partition(":")
+    try:
+        return Place(float(created), int(row))
+    except ValueError:
+        raise InvalidRequest(f"after: {after!r} is the end of no page") from None
+
+
+def _item(line: str, number: int, owner: Scope) -> MemoryItem:
+    try:
+        row = json.loads(line)
+        item = MemoryItem(
+            id=row["id"],
+            layer=row["layer"],
+            content=row["content"],
+            created=datetime.fromisoformat(row["created"]),
+            type=row.get("type", "note"),
+            tags=tuple(row.get("tags", ())),
+            accessed=datetime.fromisoformat(row["accessed"]) if row.get("accessed") else None,
+            usefulness=row.get("usefulness", 0.5),
+            scope=Scope.parse(row.get("scope")),
+            provenance=tuple(row.get("provenance", ())),
+            attributes={
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in row.get("attributes", {}).items()
+            },
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, InvalidRequest) as error:
+        raise InvalidRequest(f"line {number}: no exported memory: {error}") from None
+    if not owner.sees(item.scope):
+        raise InvalidRequest(f"line {number}: {item.id!r} belongs to somebody else")
+    return item

@@ -1,0 +1,166 @@
+"""Looking through memories, changing, exporting and forgetting them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from kept_memory import settings_in
+
+from router.errors import InvalidRequest, UnknownMemory
+from router.memory.memory import Memory
+from router.retrieval.encoders import WordLlamaEncoder
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+ADA = {"user": "ada", "project": "shop"}
+BEN = {"user": "ben", "project": "shop"}
+
+
+@pytest.fixture
+def now() -> list[datetime]:
+    """What time it is; a test may set it."""
+    return [NOW]
+
+
+@pytest.fixture
+async def memory(
+    tmp_path: Path, encoder: WordLlamaEncoder, now: list[datetime]
+) -> AsyncIterator[Memory]:
+    settings = settings_in(tmp_path, layer_ttl_days={"session": 7})
+    async with Memory(settings, encoder=encoder, clock=lambda: now[0].timestamp()) as opened:
+        yield opened
+
+
+async def test_what_a_scope_sees_is_listed_newest_first_in_pages(memory: Memory) -> None:
+    for number in range(5):
+        created = NOW - timedelta(days=number)
+        text = f"Fact {number}"
+        await memory.save(text, layer="semantic", name=f"f{number}", scope=ADA, created=created)
+    await memory.save("Of Ben", layer="semantic", scope=BEN)
+    first = await memory.list(scope=ADA, limit=3)
+    second = await memory.list(scope=ADA, limit=3, after=first.next)
+    assert [item.id for item in (*first.items, *second.items)] == ["f0", "f1", "f2", "f3", "f4"]
+    assert second.next is None
+
+
+async def test_the_same_text_saved_twice_is_one_item(memory: Memory) -> None:
+    for _ in range(2):
+        await memory.save("JWT is a signed token", layer="semantic", scope=ADA)
+    assert len((await memory.list(scope=ADA)).items) == 1
+
+
+async def test_saving_offers_what_it_may_replace_and_marks_it_when_told(memory: Memory) -> None:
+    early = NOW - timedelta(days=90)
+    await memory.save(
+        "Our database is Postgres 14", layer="project", name="old", scope=ADA, created=early
+    )
+    text = "We moved from Postgres to MySQL 8"
+    offered = await memory.save(text, layer="project", name="new", scope=ADA)
+    assert [item.id for item in offered.supersedes] == ["old"]
+    done = await memory.save(text, layer="project", name="new", scope=ADA, supersede=["old"])
+    assert done.supersedes == ()
+    answer = await memory.recall("Which database do we use?", ADA)
+    assert [one.item.id for one in answer.items] == ["new"]
+    history = await memory.recall("Which database did we use two months ago?", ADA)
+    assert history.items[0].item.id == "old"
+    assert (await memory.get("old", layer="project", scope=ADA)).attributes[
+        "superseded_by"
+    ] == "new"
+
+
+async def test_what_is_not_there_cannot_be_superseded(memory: Memory) -> None:
+    with pytest.raises(UnknownMemory):
+        await memory.save("MySQL", layer="project", scope=ADA, supersede=["nothing"])
+    assert (await memory.list(scope=ADA)).items == ()
+
+
+async def test_an_item_is_changed_in_its_own_scope_only(memory: Memory) -> None:
+    attributes = {"due": "2026-03-06", "status": "open"}
+    await memory.save("Pay", layer="prospective", name="t", scope=ADA, attributes=attributes)
+    with pytest.raises(UnknownMemory):
+        await memory.edit("t", layer="prospective", scope=BEN, content="Mine")
+    changed = {"status": "complete", "due": None}
+    await memory.edit("t", layer="prospective", scope=ADA, content="Pay rent", attributes=changed)
+    item = await memory.get("t", layer="prospective", scope=ADA)
+    assert (item.content, dict(item.attributes)) == ("Pay rent", {"status": "done"})
+
+
+async def test_an_item_goes_when_its_time_is_over(memory: Memory, now: list[datetime]) -> None:
+    until = (NOW + timedelta(days=1)).isoformat()
+    await memory.save("Short", layer="semantic", scope=ADA, attributes={"expires_at": until})
+    await memory.save("We talk about tea", layer="session", scope=ADA)
+    await memory.save("Long", layer="semantic", scope=ADA)
+    assert len((await memory.list(scope=ADA)).items) == 3
+    now[0] += timedelta(days=2)
+    memory._looked_at_files = -1e9  # the next call looks again
+    assert {one.content for one in (await memory.list(scope=ADA)).items} == {
+        "Long",
+        "We talk about tea",
+    }
+    now[0] += timedelta(days=6)
+    memory._looked_at_files = -1e9
+    assert [one.content for one in (await memory.list(scope=ADA)).items] == ["Long"]
+
+
+async def test_a_profile_is_what_is_known_of_a_user_and_holds_now(memory: Memory) -> None:
+    early = NOW - timedelta(days=90)
+    mine = {"user": "ada"}
+    await memory.save("I live in Leipzig", layer="user", scope=mine, created=early)
+    await memory.save("I moved to Copenhagen", layer="user", scope=mine)
+    await memory.save("I am allergic to peanuts", layer="user", scope=mine, created=early)
+    profile = await memory.profile(scope=ADA)
+    assert [item.content for item in profile] == [
+        "I moved to Copenhagen",
+        "I am allergic to peanuts",
+    ]
+    with pytest.raises(InvalidRequest, match="name a user"):
+        await memory.profile(scope={})
+
+
+async def test_an_export_comes_back_by_an_import(memory: Memory) -> None:
+    await memory.save("Fact of Ada", layer="semantic", name="a", scope=ADA, tags=["x"])
+    await memory.save("Fact of Ben", layer="semantic", name="b", scope=BEN)
+    before = await memory.get("a", layer="semantic", scope=ADA)
+    lines = await memory.export(owner={"user": "ada"})
+    assert [json.loads(line)["id"] for line in lines] == ["a"]
+    await memory.forget({"user": "ada"})
+    assert await memory.import_lines(lines, owner=ADA) == 1
+    assert await memory.get("a", layer="semantic", scope=ADA) == before
+
+
+async def test_an_import_takes_nothing_of_somebody_else_and_names_the_line(memory: Memory) -> None:
+    await memory.save("Fact of Ada", layer="semantic", name="a", scope=ADA)
+    lines = await memory.export(owner={"user": "ada"})
+    with pytest.raises(InvalidRequest, match="line 1: 'a' belongs to somebody else"):
+        await memory.import_lines(lines, owner=BEN)
+    with pytest.raises(InvalidRequest, match="line 2: no exported memory"):
+        await memory.import_lines([*lines, "{}"], owner=ADA)
+
+
+async def test_what_is_forgotten_is_gone_from_the_disk_and_others_keep_theirs(
+    memory: Memory, tmp_path: Path
+) -> None:
+    await memory.save("The zanzibar code is quokka", layer="semantic", scope=ADA)
+    await memory.save("Ben likes tapirs", layer="semantic", scope=BEN)
+    assert (await memory.recall("zanzibar", ADA)).items
+    report = await memory.forget({"user": "ada"})
+    assert (report.items, report.left, report.vacuumed) == (1, 0, True)
+    kept = b"".join(file.read_bytes() for file in (tmp_path / "kept").rglob("*") if file.is_file())
+    assert b"quokka" not in kept
+    assert b"tapir" in kept
+    assert (await memory.recall("zanzibar", ADA)).items == ()
+    assert (await memory.recall("tapirs", BEN)).items
+
+
+async def test_everybody_cannot_be_forgotten_at_once(memory: Memory) -> None:
+    with pytest.raises(InvalidRequest, match="name a user"):
+        await memory.forget({})
+
+
+async def test_the_cache_can_be_cleared(memory: Memory) -> None:
+    await memory.recall("What is JWT?", ADA)
+    assert await memory.clear_cache() > 0
+    assert (await memory.status())["cache"]["entries"] == 0
