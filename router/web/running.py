@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 from collections.abc import Callable
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 MAX_HEADER_BYTES: Final = 32 * 1024
 """Of a request's first line and headers together."""
+BACKLOG: Final = 2_048
+"""Connections that wait to be taken."""
 IDLE_SECONDS: Final = 5
 """An idle connection is closed after so long."""
 
@@ -25,9 +28,19 @@ def listen(host: str, port: int) -> socket.socket:
         ConfigurationError: the address cannot be listened on.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio sends without delay only where the protocol is named, as create_server does not: each
+    # answer on a connection that stays open would wait 40 ms for the client's acknowledgement.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        return socket.create_server((host, port), family=family)
+        if os.name == "posix":  # elsewhere it would let others take the port
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listening.bind((host, port))
+        listening.listen(BACKLOG)
+        return listening
     except OSError as error:
+        listening.close()
         raise ConfigurationError(
             f"cannot listen on {host}, port {port}: {error.strerror or error}"
         ) from error

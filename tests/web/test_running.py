@@ -1,0 +1,35 @@
+"""Listening: on what, and so that answers are sent at once."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from router.errors import ConfigurationError
+from router.web.running import address_of, listen
+
+
+async def test_answers_are_sent_without_delay() -> None:
+    """Without it each answer on an open connection waits 40 ms for an acknowledgement."""
+    accepted: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def take(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = writer.get_extra_info("socket")
+        accepted.set_result(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    with listen("127.0.0.1", 0) as listening:
+        async with await asyncio.start_server(take, sock=listening):
+            _, writer = await asyncio.open_connection(*listening.getsockname())
+            assert await accepted == 1
+            writer.close()
+
+
+def test_the_address_stands_as_in_a_url() -> None:
+    with listen("127.0.0.1", 0) as listening:
+        port = listening.getsockname()[1]
+        assert address_of(listening) == f"http://127.0.0.1:{port}"
+        with pytest.raises(ConfigurationError, match=f"cannot listen on 127.0.0.1, port {port}"):
+            listen("127.0.0.1", port)
