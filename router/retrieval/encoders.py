@@ -7,11 +7,10 @@ by setting; each imports what it needs when it is built.
 
 from __future__ import annotations
 
-import logging
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
@@ -88,15 +87,25 @@ class WordLlamaEncoder:
     static: Final = True
 
     def __init__(self) -> None:
-        with _root_logger_kept():
-            import wordllama
+        from safetensors.numpy import load_file
+        from tokenizers import Tokenizer
 
-            # Its loader looks for the packaged tokenizer in the user's cache folder, and would
-            # download it; naming the package's own folder as the cache keeps it offline.
-            self._model = wordllama.WordLlama.load(
-                cache_dir=Path(wordllama.__file__).parent, disable_download=True
+        # The files are read where the package lies. Importing the package costs 0.1 s, for the
+        # libraries with which it would download, and configures the application's logging.
+        package = find_spec("wordllama")
+        if package is None or package.origin is None:
+            raise EncoderError("wordllama: its package is not installed")
+        folder = Path(package.origin).parent
+        try:
+            weights = load_file(folder / "weights" / "l2_supercat_256.safetensors")
+            self._table = weights["embedding.weight"]  # float16; what is used is widened
+            self._tokenizer: Tokenizer = Tokenizer.from_file(
+                str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json")
             )
-        self._model.tokenizer.no_padding()
+        except (OSError, KeyError, ValueError) as error:
+            raise EncoderError(f"wordllama: its package is not whole: {error}") from error
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return unit(self._pooled(texts, damped=False))
@@ -109,15 +118,15 @@ class WordLlamaEncoder:
     def _pooled(self, texts: Sequence[str], *, damped: bool) -> NDArray[np.float32]:
         """Sums of token vectors; damped: a token that occurs n times counts as sqrt(n), so that a
         long text is not drowned by the few words that it repeats most."""
-        table = self._model.embedding
+        table = self._table
         rows = np.zeros((len(texts), table.shape[1]), dtype=np.float32)
         for row, encoding in zip(rows, self._encodings(texts), strict=True):
             tokens, counts = np.unique(np.asarray(encoding.ids, dtype=np.int64), return_counts=True)
-            row[:] = (np.sqrt(counts) if damped else counts) @ table[tokens]
+            row[:] = (np.sqrt(counts) if damped else counts) @ table[tokens].astype(np.float32)
         return rows
 
     def _encodings(self, texts: Sequence[str]) -> Sequence[Any]:
-        tokenizer = self._model.tokenizer
+        tokenizer = self._tokenizer
         if len(texts) > FEW_TEXTS:
             return list(tokenizer.encode_batch(list(texts), add_special_tokens=False))
         # A batch is spread over threads, which a busy machine takes long to wake.
@@ -284,17 +293,6 @@ def build_encoder(settings: Settings) -> Encoder:
             api_key=key.get_secret_value() if key else None,
         )
     return OllamaEncoder(chosen.model, host=settings.llm.ollama.host)
-
-
-@contextmanager
-def _root_logger_kept() -> Iterator[None]:
-    """wordllama configures the root logger when it is imported. That is the application's."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    try:
-        yield
-    finally:
-        root.handlers[:], root.level = handlers, level
 
 
 def _checked(rows: Sequence[Sequence[float]], wanted: int, provider: str) -> NDArray[np.float32]:
