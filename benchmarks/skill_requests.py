@@ -154,7 +154,7 @@ async def measure(arguments: argparse.Namespace, state: Path) -> tuple[list[Line
             lines += some
         judged = await route_all(router, rows, "router")
         lines += table_of("router", kinds, judged)
-        for source in ("lexical", "latent", "dense") if arguments.ablate else ():
+        for source in ("lexical", "dense", "examples") if arguments.ablate else ():
             method = f"router without {source}"
             with without(source):
                 lines += table_of(method, kinds, await route_all(router, rows, method))

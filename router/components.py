@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -51,8 +50,6 @@ class Snapshot:
             this machine, such as paths; and not the catalog, over which each kept answer is checked
             when it is read.
         marks: of the catalog; see ``validation``.
-        space: which latent space the index ranks with, where it is another than the one made from
-            nothing; else empty. Decisions over another space are not the same.
     """
 
     catalog: Catalog
@@ -60,7 +57,6 @@ class Snapshot:
     encoder: str
     base: str
     marks: bytes
-    space: str = ""
 
     def updated(self, catalog: Catalog) -> Snapshot:
         """The same over a later catalog; only skills that changed are encoded."""
@@ -68,12 +64,7 @@ class Snapshot:
         if same:
             return replace(self, catalog=catalog)
         index = self.index.updated(catalog)
-        space = secrets.token_hex(4) if index.folded else ""
-        return replace(self, catalog=catalog, index=index, marks=marks(catalog), space=space)
-
-    def settled(self) -> Snapshot:
-        """The same with the index that is made from nothing."""
-        return replace(self, index=self.index.settled(), space="")
+        return replace(self, catalog=catalog, index=index, marks=marks(catalog))
 
 
 @dataclass(frozen=True, slots=True)

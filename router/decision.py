@@ -129,7 +129,7 @@ async def decide(
     weak = None if answer.choice is None else weakness(answer.choice, skills, settings.vector)
     if answer.choice is not None and weak is None:
         return Decided(of_llm(answer.choice), llm, _NOT_WEAK, strong=True, source=Stage.LLM.value)
-    local = await _retrieved(asked, snapshot.index, among=asked.available)
+    local = await _retrieved(asked, snapshot.index, among=asked.available, settings=settings)
     if answer.choice is not None and weak is not None:
         verdict, vector = weigh(answer.choice, weak, local, settings.vector)
         return Decided(verdict, llm, vector, strong=False, source=Stage.LLM.value)
@@ -173,12 +173,14 @@ async def _ask(
 
 
 async def _retrieved(
-    asked: Request, index: SkillIndex, *, among: Sequence[str] | None
+    asked: Request, index: SkillIndex, *, among: Sequence[str] | None, settings: Settings
 ) -> LocalDecision:
     """What retrieval would answer; a request that cannot stand alone is read with the user's latest
     turn, and the evidence says which text was read."""
     reading = read(asked)
-    local = await decide_by_retrieval(reading.text, index, among=among)
+    local = await decide_by_retrieval(
+        reading.text, index, among=among, caution=settings.vector.least_right
+    )
     if not asked.history:
         return local
     evidence = {**local.evidence, **reading.evidence}
@@ -244,7 +246,7 @@ async def _without_llm(
     """Evidence speaks for the skills that it covers, retrieval for the others."""
     learner, index = parts.learner, snapshot.index
     llm = (await parts.llm.choose(asked, [])).trace()
-    retrieved = await _retrieved(asked, index, among=asked.available)
+    retrieved = await _retrieved(asked, index, among=asked.available, settings=settings)
     if learner is None or retrieved.fits is None:
         return _of_vector(asked, snapshot, retrieved, settings, llm)
     scores = {candidate.name: candidate.score for candidate in retrieved.candidates}
@@ -254,7 +256,7 @@ async def _without_llm(
     rest = 1 - learnt.coverage
     if learnt.confidence >= max(rest, EVEN):
         return _of_examples(asked, learnt, settings, llm, retrieved.microseconds)
-    other = await _retrieved(asked, index, among=learner.others())
+    other = await _retrieved(asked, index, among=learner.others(), settings=settings)
     other = replace(other, confidence=rest * other.confidence)
     routes = other.decision is Decision.ROUTE
     if routes and other.selected == learnt.skills:  # two ways to the same answer
@@ -313,7 +315,7 @@ def _of_neither(
     verdict = Verdict(
         decision=Decision.ABSTAIN if refused else Decision.CLARIFY,
         selected_skills=(),
-        suggested_skills=() if refused else _besides((), offered, settings),
+        suggested_skills=_besides((), offered, settings),
         memory_layers=(),
         mission_brief=brief(asked.text, ()),
         reasoning=vector.reason + (f"; of the others, {other.reason}" if other.ranked else ""),

@@ -17,7 +17,7 @@ from router.retrieval.index import Match, SkillIndex
 from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
 from router.stages.followup import read
-from router.stages.vector import MAX_CANDIDATES, judge
+from router.stages.vector import BALANCED, MAX_CANDIDATES, judge
 
 MAX_LIMIT = 1_000
 MAX_SHOWN_TERMS = 5
@@ -81,6 +81,7 @@ async def rank(
     index: SkillIndex,
     limit: int = 10,
     always_include: Iterable[str] = (),
+    caution: float = BALANCED,
 ) -> RankedSkills:
     """Rank the skills for a request.
 
@@ -92,6 +93,7 @@ async def rank(
             that, all of those are given.
         always_include: names to give in any case, as far as they are there and available. The
             last of the ranked ones make room for those that did not make it by rank.
+        caution: least probability that a selected skill is right, see ``decide``.
 
     Raises:
         InvalidRequest: the limit is out of range, or ``always_include`` is no list of names.
@@ -122,7 +124,7 @@ async def rank(
             if place < room or match.name in kept  # what is always included stays where it is
         ]
         matches = tuple(matches[place] for place in places)
-    decided = judge(reading.text, ranking)
+    decided = await judge(reading.text, ranking, index, among=asked.available, caution=caution)
     skills = [ranked(match, catalog.skills[match.name]) for match in matches]
     skills += [
         RankedSkill(

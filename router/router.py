@@ -499,6 +499,7 @@ class SemanticRouter:
             index=snapshot.index,
             limit=limit,
             always_include=always_include,
+            caution=self.settings.vector.least_right,
         )
 
     def payload(self, name: str) -> object:

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from router.stages.answers import AnswerCache
 
 SETTLE_SECONDS: Final = 5.0
-"""Without a change, before what changes left for later is done: their vectors written, and the
-latent space fitted to them. Writing stops every thread for some 10 ms, so one write serves all the
-saves of somebody who edits; a crash costs no more than encoding them again."""
+"""Without a change, before the vectors of the changes are written. Writing stops every thread for
+some 10 ms, so one write serves all the saves of somebody who edits; a crash costs no more than
+encoding them again."""
 
 T = TypeVar("T")
 
@@ -103,13 +103,12 @@ class Runtime:
 
     @property
     def evidence(self) -> str:
-        """What decides beside the catalog where no LLM is asked: the latent space and what has been
-        learnt. Empty where an LLM decides."""
+        """What has been learnt, which decides beside the catalog where no LLM is asked. Empty where
+        an LLM decides."""
         parts = self.parts
         if parts.llm.has_models:
             return ""
-        learnt = "" if parts.learner is None else parts.learner.evidence
-        return self.current.space + learnt
+        return "" if parts.learner is None else parts.learner.evidence
 
     @property
     def manager(self) -> SkillManager:
@@ -191,7 +190,7 @@ class Runtime:
             self._settling = asyncio.create_task(self._settle(), name="index-settler")
 
     async def _settle(self) -> None:
-        """Do once it is quiet what changes have left for later."""
+        """Write the vectors of changed skills to the store's files once it is quiet."""
         while self._unsettled:
             self._unsettled = False
             await asyncio.sleep(SETTLE_SECONDS)
@@ -199,18 +198,11 @@ class Runtime:
                 continue
             try:
                 async with self._exchanging:
-                    await self._fit()
                     await in_thread(self.current.index.save, executor=self._builder)
             except Exception as error:  # noqa: BLE001 - Chroma has no error type for a full disk.
                 # Routing goes on with what there is; the next change tries again.
-                _log.error("the index is not settled: %s: %s", type(error).__name__, error)
+                _log.error("the vectors are not saved: %s: %s", type(error).__name__, error)
                 self._events.emit(Degraded("index", f"{type(error).__name__}: {error}"))
-
-    async def _fit(self) -> None:
-        """Put in place the index that is made from nothing, unless it is there."""
-        before = self.current
-        if before.index.folded:
-            self.snapshot = await in_thread(before.settled, executor=self._builder)
 
     async def aclose(self, *, after: Callable[[], Awaitable[None]]) -> None:
         """Refuse to open from now on, wait for ``after``, and close everything; again is fine.

@@ -60,6 +60,8 @@ ProviderNames = Annotated[
     tuple[Literal["openai", "ollama"], ...], NoDecode, BeforeValidator(_split)
 ]
 
+Caution = Literal["bold", "balanced", "careful"] | Annotated[float, Field(ge=0, le=1)]
+CAUTIONS = {"bold": 0.25, "balanced": 0.4, "careful": 0.6}
 EncoderKind = Literal["wordllama", "onnx", "minilm", "sentence-transformers", "openai", "ollama"]
 
 
@@ -132,6 +134,10 @@ class LLMSettings(_Section):
 class VectorSettings(_Section):
     """Stage 4, the vector fallback."""
 
+    caution: Annotated[Caution, Trust.ANYONE] = "balanced"
+    """How sure retrieval must be before it loads a skill without an LLM: ``bold``, ``balanced``,
+    ``careful``, or the least probability, in [0, 1], that the skill is right. More caution routes
+    fewer requests, and of those fewer wrongly."""
     confidence_threshold: Annotated[float, Trust.ANYONE] = Field(0.5, ge=0, le=1)
     """An LLM answer below it is weak, and stage 4 runs."""
     confidence_boost: Annotated[float, Trust.ANYONE] = Field(0.15, ge=0, le=1)
@@ -141,6 +147,11 @@ class VectorSettings(_Section):
     generic_skills: Annotated[Names, Trust.ANYONE] = ("writer", "knowledge")
     """Fall-back skills: being the only choice, one of them makes a weak answer."""
     max_suggestions: Annotated[int, Trust.ANYONE] = Field(3, ge=0, le=20)
+
+    @property
+    def least_right(self) -> float:
+        """The caution as the least probability, in [0, 1], that a loaded skill is right."""
+        return CAUTIONS[self.caution] if isinstance(self.caution, str) else self.caution
 
 
 class EncoderSettings(_Section):

@@ -338,29 +338,6 @@ async def test_no_snapshot_is_kept_beside_the_current_one(skills: Path, tmp_path
         assert [index() for index in indexes] == [None, None]
 
 
-async def test_once_it_is_quiet_the_index_is_the_one_made_from_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("router.runtime.SETTLE_SECONDS", 0)
-    skills = tmp_path / "skills"
-    for number in range(30):
-        write_skill(skills, f"topic{number}", f"Knows t{number % 7} and t{number % 11}.")
-    async with router_over(skills, tmp_path / "state") as router:
-        await router.route("who knows t3 and t4")
-        write_quilting(skills)
-        change = await router.reload()
-        folded = router._runtime.current
-        assert folded.index.folded == {"quilting"}
-        assert router._runtime._settling is not None
-        await router._runtime._settling
-        settled = router._runtime.current
-        assert settled.index.folded == frozenset()
-        assert settled.catalog is folded.catalog is change.after
-        assert (await router.route(QUILTS)).selected_skills == ("quilting",)
-        for stage in (Stage.VECTOR, Stage.EXACT):  # over other skills it is decided again, once
-            assert (await router.route("who knows t3 and t4")).stage is stage
-
-
 async def test_the_file_of_enrichments_is_followed(skills: Path, tmp_path: Path) -> None:
     request = "fold my laundry"
     async with router_over(skills, tmp_path / "state") as router:

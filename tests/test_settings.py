@@ -37,6 +37,7 @@ def test_the_documents_defaults_are_the_defaults() -> None:
     }
     assert settings.exact.model_dump() == {"ttl_seconds": 7 * 24 * 3600, "max_entries": 1000}
     assert settings.vector.model_dump() == {
+        "caution": "balanced",
         "confidence_threshold": 0.5,
         "confidence_boost": 0.15,
         "confidence_cap": 0.95,
@@ -260,3 +261,18 @@ def test_a_key_is_not_shown_by_errors_nor_their_tracebacks(
     with pytest.raises(ConfigurationError) as caught:
         Settings()
     assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("caution", "least"),
+    [("bold", 0.25), ("balanced", 0.4), ("careful", 0.6), ("0.7", 0.7), (1, 1)],
+)
+def test_caution_is_a_word_or_the_least_probability(caution: object, least: float) -> None:
+    settings = Settings(vector={"caution": caution})
+    assert settings.vector.least_right == least
+
+
+@pytest.mark.parametrize("caution", ["reckless", -0.1, 1.1])
+def test_another_caution_is_refused(caution: object) -> None:
+    with pytest.raises(ConfigurationError, match=r"vector\.caution"):
+        Settings(vector={"caution": caution})

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -22,33 +22,49 @@ if TYPE_CHECKING:
 MAX_ANSWERS_BYTES = 1 << 28
 
 
+Names: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="NAME", help="Those to ask about; all that need it if none."),
+]
+DryRun: TypeAlias = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would be asked and what it takes.")
+]
+Prices: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--price", metavar="IN/OUT", help="Dollars for a million tokens, such as 0.40/1.60."
+    ),
+]
+MaxCost: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--max-cost", metavar="DOLLARS", min=0, help="Stop before it costs more; needs --price."
+    ),
+]
+Concurrency: TypeAlias = Annotated[
+    int,
+    typer.Option("--concurrency", min=1, max=64, help="Questions under way at the same time."),
+]
+Export: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--export", metavar="FILE", help="Write the questions as JSON Lines instead of asking."
+    ),
+]
+Answers: TypeAlias = Annotated[
+    Path | None, typer.Option("--import", metavar="FILE", help="Read answers, one a line.")
+]
+
+
 def enrich_skills(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="NAME", help="Skills to ask about; all that need it if none."),
-    ] = None,
+    names: Names = None,
     folders: SkillFolders = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be asked and what it takes.")
-    ] = False,
-    price: Annotated[
-        str | None,
-        typer.Option(metavar="IN/OUT", help="Dollars for a million tokens, such as 0.40/1.60."),
-    ] = None,
-    max_cost: Annotated[
-        float | None,
-        typer.Option(metavar="DOLLARS", min=0, help="Stop before it costs more; needs --price."),
-    ] = None,
-    concurrency: Annotated[
-        int, typer.Option(min=1, max=64, help="Questions under way at the same time.")
-    ] = 4,
-    export: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the questions as JSON Lines instead of asking."),
-    ] = None,
-    answers: Annotated[
-        Path | None, typer.Option("--import", metavar="FILE", help="Read answers, one a line.")
-    ] = None,
+    dry_run: DryRun = False,
+    price: Prices = None,
+    max_cost: MaxCost = None,
+    concurrency: Concurrency = 4,
+    export: Export = None,
+    answers: Answers = None,
     as_json: AsJson = False,
 ) -> None:
     """Have the configured LLM write requests for skills that have none, or have changed since.
@@ -57,10 +73,47 @@ def enrich_skills(
     names. Stopped with Ctrl-C, it goes on with the next run. Exit code 1 when skills are left.
     """
     settings = read_settings()
+    enrich_catalog(
+        lambda: _catalog(folders, settings),
+        settings,
+        names=names,
+        dry_run=dry_run,
+        price=price,
+        max_cost=max_cost,
+        concurrency=concurrency,
+        export=export,
+        answers=answers,
+        as_json=as_json,
+    )
+
+
+def enrich_catalog(
+    load: Callable[[], Catalog],
+    settings: Settings,
+    *,
+    names: Sequence[str] | None,
+    dry_run: bool,
+    price: str | None,
+    max_cost: float | None,
+    concurrency: int,
+    export: Path | None,
+    answers: Path | None,
+    as_json: bool,
+) -> None:
+    """What both commands do once the options are known: for skills, and for tools.
+
+    Args:
+        load: reads the skills or tools, once the other options are found to be right.
+        settings: their ``enrichment`` is the file to write to.
+        names, dry_run, price, max_cost, concurrency, export, answers, as_json: the options.
+
+    Raises:
+        ConfigurationError: the options contradict each other, or there is no LLM to ask.
+    """
     paid = _price(price)
     if max_cost is not None and paid is None:
         raise ConfigurationError("--max-cost needs --price IN/OUT: dollars for a million tokens")
-    catalog = _catalog(folders, settings)
+    catalog = load()
     if dry_run:
         _show_plan(catalog, names, paid, as_json=as_json)
     elif export is not None:

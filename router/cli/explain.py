@@ -16,7 +16,7 @@ from rich.text import Text
 
 from router.cli import output
 from router.result import Decision
-from router.retrieval.fusion import DENSE_WEIGHT, LATENT_WEIGHT, LEXICAL_WEIGHT
+from router.retrieval.fusion import DENSE_WEIGHT, EXAMPLES_WEIGHT, LEXICAL_WEIGHT
 
 if TYPE_CHECKING:
     from router.result import RoutingResult
@@ -101,14 +101,14 @@ def _terms(match: Match, other: Match) -> str:
     return output.plain(", ".join((own + shared)[:SHOWN_TERMS])) or "none"
 
 
-_PARTS = ("wording (BM25)", "related words", "meaning (encoder)")
+_PARTS = ("wording (BM25)", "meaning (encoder)", "examples")
 
 
 def _weighted(match: Match) -> tuple[float, float, float]:
     return (
         LEXICAL_WEIGHT * match.lexical,
-        LATENT_WEIGHT * match.latent,
         DENSE_WEIGHT * match.cosine,
+        EXAMPLES_WEIGHT * (match.examples or 0.0),
     )
 
 

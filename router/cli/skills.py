@@ -122,17 +122,17 @@ def search_skills(
     if as_json:
         output.print_json([_found(skill) for skill in found])
         return
-    table = output.table("skill", "score", "BM25", "related", "cosine", "words in common")
+    table = output.table("skill", "score", "BM25", "cosine", "examples", "words in common")
     for column in table.columns[1:5]:
         column.justify = "right"
     if everywhere:
         table.add_column("not installed; from", overflow="fold")
     for skill in found:
         match = skill.match
-        numbers = (match.score, match.lexical, match.latent, match.cosine)
+        numbers = (match.score, match.lexical, match.cosine, match.examples)
         cells = [
             output.plain(skill.name),
-            *(f"{number:.3f}" for number in numbers),
+            *("" if number is None else f"{number:.3f}" for number in numbers),
             output.plain(", ".join(match.terms)),
         ]
         if everywhere:

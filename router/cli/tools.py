@@ -12,6 +12,16 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from router.cli import output
+from router.cli.enrich import (
+    Answers,
+    Concurrency,
+    DryRun,
+    Export,
+    MaxCost,
+    Names,
+    Prices,
+    enrich_catalog,
+)
 from router.cli.options import EXIT_CODES, AsJson, left_out_in_words, read_settings
 from router.errors import ConfigurationError
 from router.request import MAX_REQUEST_CHARACTERS, check_text
@@ -134,6 +144,43 @@ def check_tools(
         raise typer.Exit(1)
 
 
+@app.command("enrich", epilog=EXIT_CODES)
+def enrich_tools(
+    to: Annotated[
+        Path,
+        typer.Option("--to", metavar="FILE", help="Where the requests are kept: enrichment.jsonl."),
+    ],
+    names: Names = None,
+    file: FromFile = None,
+    openapi: FromOpenApi = None,
+    servers: FromServers = None,
+    dry_run: DryRun = False,
+    price: Prices = None,
+    max_cost: MaxCost = None,
+    concurrency: Concurrency = 4,
+    export: Export = None,
+    answers: Answers = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have the configured LLM write requests for tools that have none, or have changed since.
+
+    A router reads them with SemanticRouter.from_tools(tools, enrichment=FILE), or by the setting
+    enrichment. Stopped with Ctrl-C, it goes on with the next run. Exit code 1 when tools are left.
+    """
+    enrich_catalog(
+        lambda: _catalog(file, openapi, servers, enrichment=to),
+        read_settings(enrichment=to.absolute()),
+        names=names,
+        dry_run=dry_run,
+        price=price,
+        max_cost=max_cost,
+        concurrency=concurrency,
+        export=export,
+        answers=answers,
+        as_json=as_json,
+    )
+
+
 def _changes_since(pin: Path, catalog: Catalog) -> list[str]:
     """What differs from the pinned digests. Without a file, everything is approved and pinned."""
     now = {name: tool.digest for name, tool in catalog.skills.items()}
@@ -167,11 +214,21 @@ async def _rank(sources: list[SkillSource], query: str, limit: int) -> RankedSki
         return await router.rank(query, limit=limit)
 
 
-def _catalog(file: Path | None, openapi: Path | None, servers: Path | None) -> Catalog:
-    from router.skills.catalog import merge_sources
+def _catalog(
+    file: Path | None,
+    openapi: Path | None,
+    servers: Path | None,
+    *,
+    enrichment: Path | None = None,
+) -> Catalog:
+    from router.skills.catalog import merge_sources, read_own_enrichments
 
+    known = enrichment if enrichment is not None and enrichment.exists() else None
     with _sources(file, openapi, servers) as sources:
-        return merge_sources([(source, source.read()) for source in sources])
+        return merge_sources(
+            [(source, source.read()) for source in sources],
+            enrichments=read_own_enrichments(known),
+        )
 
 
 @contextmanager

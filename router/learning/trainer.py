@@ -240,7 +240,8 @@ class Trainer:
         texts = [example.text for example in examples]
         missing = list(dict.fromkeys(text for text in texts if text not in self._vectors))
         if missing:
-            self._vectors.update(zip(missing, encode_requests(self._encoder, missing), strict=True))
+            encoded = encode_requests(self._encoder, missing)
+            self._vectors.update((t, e.vector) for t, e in zip(missing, encoded, strict=True))
         self._vectors = {text: self._vectors[text] for text in dict.fromkeys(texts)}
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)

@@ -2,8 +2,9 @@
 
 A few thousand skills are all scored. Beyond that the time of a request would go into skills that
 cannot win, so the best by words and the nearest by vectors are found cheaply, and only they are
-scored in full. The nearest are looked for roughly, in the few directions in which the vectors
-differ most (their principal axes); the full score then sets right what that got wrong among them.
+scored. The nearest are looked for roughly, in the few directions in which the vectors differ most
+(their principal axes); the score then sets right what that got wrong among them. With many
+examples, a skill's examples are compared one by one only when its score without them is high.
 ``benchmarks/catalog_size.py`` measures what it saves, and how often it misses the best skill.
 """
 
@@ -26,12 +27,16 @@ BY_VECTORS: Final = 1_000
 ROUGH_DIMENSIONS: Final = 64
 SAMPLE: Final = 5_000
 """Vectors that the axes are computed from."""
+ALL_EXAMPLES: Final = 16_000
+"""Up to this many examples, all are compared with a request."""
+BY_SCORE: Final = 256
+"""Skills whose examples are compared one by one, where there are more."""
 STEP: Final = 32
 """Every so many-th score is looked at to guess where the best ones begin."""
 
 
 class RoughVectors:
-    """Unit vectors in few dimensions. Immutable."""
+    """Vectors in few dimensions. Immutable."""
 
     def __init__(self, vectors: NDArray[np.float32]) -> None:
         sample = vectors[:: max(1, len(vectors) // SAMPLE)]
@@ -40,7 +45,7 @@ class RoughVectors:
         self._rough: NDArray[np.float32] = vectors @ self._axes
 
     def nearest(self, vector: NDArray[np.float32]) -> NDArray[np.intp]:
-        """Positions of about the ``BY_VECTORS`` nearest vectors."""
+        """Positions of about the ``BY_VECTORS`` vectors with the largest product."""
         return highest(self._rough @ (vector @ self._axes), BY_VECTORS)
 
 

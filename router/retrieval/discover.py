@@ -2,7 +2,7 @@
 
 Ranks and decides nothing. Skills that are not installed have an index of their own, so they can
 neither be routed to nor change how the installed ones rank. A score means something within one
-index only, because rarity of words, latent space and nearest neighbours are the index's own. So
+index only, because the rarity of words is the index's own. So
 the two rankings are never compared by score: they are interleaved by rank, the installed skill
 first of each pair.
 """

@@ -54,6 +54,8 @@ class SkillDocument:
         name: the skill's name.
         fields: for each of ``FIELDS`` the stems with their counts.
         words: every different word, unstemmed, for the spelling index.
+        examples: requests that the skill should serve, of its author and of its enrichment; each
+            once.
         head: one text that says what the skill is for, for the encoder.
         body: the instructions, cut, for the encoder.
         digest: of ``head`` and ``body``: an equal digest means an equal vector.
@@ -62,6 +64,7 @@ class SkillDocument:
     name: str
     fields: tuple[Mapping[str, int], ...]
     words: frozenset[str]
+    examples: tuple[str, ...]
     head: str
     body: str
     digest: str
@@ -71,7 +74,8 @@ class SkillDocument:
         """The document of a skill."""
         title = skill.name.replace("-", " ").replace("_", " ")
         written = () if skill.enrichment is None else skill.enrichment.requests
-        hints = ". ".join((*skill.routing_keywords, *skill.intents, *skill.examples, *written))
+        examples = tuple(dict.fromkeys((*skill.examples, *written)))
+        hints = ". ".join((*skill.routing_keywords, *skill.intents, *examples))
         body = skill.body[:MAX_BODY_CHARACTERS]
         prose = _FENCE.sub("\n", body)
         code = "\n".join(match.group() for match in _FENCE.finditer(body))
@@ -85,6 +89,7 @@ class SkillDocument:
             name=skill.name,
             fields=tuple(Counter(map(stem, bag)) for bag in bags),
             words=frozenset().union(*bags),
+            examples=examples,
             head=head,
             body=body,
             digest=digest,

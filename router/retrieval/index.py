@@ -1,18 +1,18 @@
-"""The index over one catalog snapshot: the documents, three ways to find them, and their fusion.
+"""The index over one catalog snapshot: the documents, the ways to find them, and their fusion.
 
 All of it is immutable and belongs to the snapshot. The lexical and spelling parts are computed from
-the documents whenever the catalog changes, and the latent part when enough of it has changed or
-``settled`` asks for it; the vectors come out of Chroma, where only what changed is encoded again.
+the documents whenever the catalog changes; the vectors of the skills' own texts and of their
+examples come out of the store, where only what changed is encoded again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
-from copy import copy
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 from cachetools import LRUCache
@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 from router.flight import give_way
 from router.retrieval.candidates import (
+    ALL_EXAMPLES,
+    BY_SCORE,
     BY_WORDS,
     EVERYTHING,
     EXHAUSTIVE,
@@ -31,25 +33,16 @@ from router.retrieval.clauses import clauses
 from router.retrieval.copies import Copies
 from router.retrieval.documents import SkillDocument, words
 from router.retrieval.encoders import Encoder
-from router.retrieval.fusion import fuse
-from router.retrieval.latent import LatentIndex
-from router.retrieval.lexical import IDF_POWER, LexicalIndex
-from router.retrieval.partner import likeliest_partner
+from router.retrieval.examples import ExampleIndex
+from router.retrieval.fusion import DENSE_WEIGHT, fuse
+from router.retrieval.lexical import LexicalIndex
+from router.retrieval.names import SkillNames
 from router.retrieval.spelling import SpellingIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
 from router.text import stem, tokens
 
-NEAREST: Final = 100
-"""Skills that the vectors tell apart; the others are taken to be as near as the last of these. The
-weights of the fusion were fitted so."""
-PARTNERS: Final = 20
-"""Best skills that a second one is looked for among."""
-FIFTH: Final = 4
-PROMOTED: Final = -3.5
-"""From these log-odds on, the likeliest second skill is put in fifth place, where a list of
-suggestions still shows it."""
 REMEMBERED_VECTORS: Final = 1_024
 SCORED_AT_ONCE: Final = 8
 """Requests, in ``scores``, between two looks at what else there is to do."""
@@ -64,16 +57,16 @@ class Match:
         score: the fused score; comparable between the skills of one ranking only.
         lexical: BM25F over the root of what the request's terms weigh together: at least 0, and
             below the root of their number.
-        latent: cosine in the catalog's latent space.
-        cosine: cosine of the encoder's vectors.
+        cosine: of the encoder's vectors of the request and of the skill's own text.
+        examples: how near its examples are, see ``ExampleIndex``; None when it has none.
         terms: words of the request found in the skill, strongest contribution first.
     """
 
     name: str
     score: float
     lexical: float
-    latent: float
     cosine: float
+    examples: float | None
     terms: tuple[str, ...]
 
 
@@ -85,29 +78,59 @@ class Ranking:
         matches: best first; empty when there is no skill to rank.
         size: number of skills that were ranked.
         evidence: sum of the best skill's term contributions; grows with what was matched.
-        latent_mass: latent cosine of the best skill, times the share of the request that the
-            latent space can express.
-        second: the likeliest second skill, at its place among the matches.
-        second_log_odds: of the request needing it beside the best match.
+        lead: how far the best score is ahead of the second; the score itself when it is alone.
+        named: the skills that the request names outright, in its order.
     """
 
     matches: tuple[Match, ...]
     size: int = 0
     evidence: float = 0.0
-    latent_mass: float = 0.0
-    second: Match | None = None
-    second_log_odds: float = -math.inf
+    lead: float = 0.0
+    named: tuple[str, ...] = ()
 
 
-def encode_requests(encoder: Encoder, requests: Sequence[str]) -> NDArray[np.float32]:
-    """The vectors of requests, unit length, one row each: the mean over the clauses of each, so
-    that a long clause does not drown a short one."""
+class EncodedRequest(NamedTuple):
+    """A request as the encoder sees it.
+
+    Attributes:
+        vector: the mean over its clauses, so that a long one does not drown a short one; unit
+            length.
+        clauses: the vectors of the clauses, one row each.
+    """
+
+    vector: NDArray[np.float32]
+    clauses: NDArray[np.float32]
+
+
+def encode_requests(encoder: Encoder, requests: Sequence[str]) -> list[EncodedRequest]:
+    """The vectors of requests and of their clauses, encoded in one call."""
     parts = [clauses(request) for request in requests]
     encoded = encoder.encode([clause for clause_list in parts for clause in clause_list])
     ends = np.cumsum([len(clause_list) for clause_list in parts])
-    means = np.stack([part.mean(axis=0) for part in np.split(encoded, ends[:-1])])
-    norms = np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-9)
-    return np.asarray(means / norms, dtype=np.float32)
+    found = []
+    for rows in np.split(encoded, ends[:-1]):
+        mean = rows.mean(axis=0)
+        found.append(EncodedRequest(mean / max(float(np.linalg.norm(mean)), 1e-9), rows))
+    return found
+
+
+class _Terms(NamedTuple):
+    """The words of a request that some skill knows, one for each different stem, their term
+    numbers, and how many other stems there are."""
+
+    words: list[str]
+    numbers: list[int]
+    unknown: int
+
+
+class _Scored(NamedTuple):
+    """The scores of some skills for one request, all of shape (skills,)."""
+
+    positions: NDArray[np.intp]
+    score: NDArray[np.float64]
+    lexical: NDArray[np.float64]
+    cosine: NDArray[np.float64]
+    examples: NDArray[np.float64]
 
 
 def _vectors(
@@ -156,6 +179,7 @@ class SkillIndex:
         encoder: Encoder,
         store: VectorStore,
         vectors: NDArray[np.float32],
+        examples: ExampleIndex,
         encoded: int,
         previous: SkillIndex | None,
     ) -> None:
@@ -172,18 +196,23 @@ class SkillIndex:
         )
         self._positions = np.arange(len(self._names))
         self._vectors = vectors
-        self._rough = RoughVectors(self._vectors) if len(self._names) > EXHAUSTIVE else None
+        self._mean = vectors.mean(axis=0) if len(vectors) else vectors.sum(axis=0)
+        self._examples = examples
+        self._rough = (
+            # What of a score is linear in the request: a nearest row is a skill of a high score.
+            RoughVectors(DENSE_WEIGHT * self._vectors + 2 * self._examples.means)
+            if len(self._names) > EXHAUSTIVE
+            else None
+        )
         self._lexical: LexicalIndex = LexicalIndex(
             ordered, previous=None if previous is None else previous._lexical
-        )
-        self._latent: LatentIndex = LatentIndex(
-            self._lexical, space=None if previous is None else previous._latent.space
         )
         self._spelling: SpellingIndex = SpellingIndex(
             ordered, previous=None if previous is None else previous._spelling
         )
+        self._spellings = SkillNames(self._names)
         # A request's vector is the encoder's work alone, so it outlives the catalog.
-        self._remembered: LRUCache[str, NDArray[np.float32]] = (
+        self._remembered: LRUCache[str, EncodedRequest] = (
             LRUCache(REMEMBERED_VECTORS) if previous is None else previous._remembered
         )
 
@@ -197,7 +226,7 @@ class SkillIndex:
         progress: Callable[[int, int], None] | None = None,
         previous: Self | None = None,
     ) -> Self:
-        """Index a catalog; skills that the store already holds unchanged are not encoded again.
+        """Index a catalog; texts that the store already holds unchanged are not encoded again.
 
         Raises:
             EncoderError: a skill cannot be encoded.
@@ -210,26 +239,26 @@ class SkillIndex:
             else SkillDocument.of(skill)
             for skill in catalog.routable
         }
-
         ordered = [documents[skill.name] for skill in catalog.routable]
         vectors, encoded = _vectors(ordered, encoder, store, progress, previous)
-        return cls(catalog, documents, encoder, store, vectors, encoded, previous)
+
+        def of_examples(texts: Sequence[str]) -> NDArray[np.float32]:
+            return store.vectors(
+                [_example_key(text) for text in texts],
+                lambda places: encoder.encode([texts[place] for place in places]),
+            )[0]
+
+        examples = ExampleIndex(
+            ordered,
+            of_examples,
+            dimensions=vectors.shape[1],
+            previous=None if previous is None else previous._examples,
+        )
+        return cls(catalog, documents, encoder, store, vectors, examples, encoded, previous)
 
     def updated(self, catalog: Catalog) -> Self:
         """The index of a later catalog, sharing this one's store and unchanged documents."""
         return self.build(catalog, encoder=self._encoder, store=self._store, previous=self)
-
-    @property
-    def folded(self) -> frozenset[str]:
-        """Names of the skills that the latent space was not computed from, or still knows. When
-        there is none, the index is the one made from nothing."""
-        return self._latent.folded
-
-    def settled(self) -> Self:
-        """The same index with a latent space of its own."""
-        index = copy(self)
-        index._latent = LatentIndex(self._lexical)
-        return index
 
     def save(self) -> None:
         """Share new vectors, where there is a shared cache.
@@ -252,14 +281,14 @@ class SkillIndex:
         await self._encoded(requests)
 
     async def vector(self, request: str) -> NDArray[np.float32]:
-        """The vector of a request; see ``encode_requests``.
+        """The vector of a request; see ``EncodedRequest``.
 
         Raises:
             EncoderError: the encoder cannot be reached.
         """
-        return (await self._encoded([request]))[request]
+        return (await self._encoded([request]))[request].vector
 
-    async def _encoded(self, requests: Iterable[str]) -> dict[str, NDArray[np.float32]]:
+    async def _encoded(self, requests: Iterable[str]) -> dict[str, EncodedRequest]:
         """The vectors of requests. Not looked up in ``_remembered`` afterwards, which may have
         dropped some of them meanwhile."""
         texts = dict.fromkeys(requests)
@@ -279,7 +308,7 @@ class SkillIndex:
     async def rank(
         self, request: str, *, among: Sequence[str] | None = None, limit: int = 10
     ) -> Ranking:
-        """Rank the skills for a request.
+        """Rank the skills for a request. Those that it names outright come first.
 
         Args:
             request: the text.
@@ -291,53 +320,25 @@ class SkillIndex:
         """
         among = self._copies.without(among)
         allowed = EVERYTHING if among is None else self._positions_of(among)
-        size = len(self._positions[allowed])
-        if size == 0:
+        if not len(self._positions[allowed]):
             return Ranking(())
-        vector = (await self._encoded([request]))[request]
-        found_words, terms, unknown = self._terms(request)
+        vector = (await self._encoded([request]))[request].vector
+        return self._ranking(request, vector, allowed, limit)
 
-        reach = float(self._lexical.idf[terms].sum()) + unknown
-        scores = self._lexical.scores(terms)
-        pool = self._candidates(scores, vector) if among is None else allowed
-        lexical = scores[pool] / math.sqrt(reach + 1e-9)
-        query = self._latent.query(terms)
-        latent = self._latent.similarities(query, pool)
-        dense = self._dense(vector, pool)
-        fused = fuse(lexical, latent, dense)
-
-        # Places in the pool; equal scores by position.
-        order = np.argsort(-fused, kind="stable")[: max(limit, PARTNERS)]
-        best = self._positions[pool][order]
-        contributions = self._lexical.contributions(terms, best)
-        found = [
-            Match(
-                name=self._names[position],
-                score=float(fused[place]),
-                lexical=float(lexical[place]),
-                latent=float(latent[place]),
-                cosine=float(dense[place]),
-                terms=_strongest(found_words, contributions[:, column]),
-            )
-            for column, (place, position) in enumerate(zip(order, best, strict=True))
+    async def rank_clauses(
+        self, request: str, *, among: Sequence[str] | None = None, limit: int = 2
+    ) -> list[Ranking]:
+        """Rank the skills for each clause of a request by itself; arguments and errors as for
+        ``rank``. A request of one clause gives an empty list."""
+        parts = clauses(request)
+        allowed = EVERYTHING if among is None else self._positions_of(among)
+        if len(parts) < 2 or not len(self._positions[allowed]):
+            return []
+        vectors = (await self._encoded([request]))[request].clauses
+        return [
+            self._ranking(part, vector, allowed, limit)
+            for part, vector in zip(parts, vectors, strict=True)
         ]
-        partner = likeliest_partner(
-            contributions[:, :PARTNERS], self._latent.documents[best[:PARTNERS]]
-        )
-        second = None if partner is None else found[partner.place]
-        if partner is not None and partner.place > FIFTH and partner.log_odds >= PROMOTED:
-            found.insert(FIFTH, found.pop(partner.place))
-        expressible = math.sqrt(
-            float((self._lexical.idf[terms] ** (2 * IDF_POWER)).sum()) + unknown + 1e-9
-        )
-        return Ranking(
-            tuple(found[:limit]),
-            size=size,
-            evidence=float(contributions[:, 0].sum()),
-            latent_mass=found[0].latent * float(np.linalg.norm(query)) / expressible,
-            second=second,
-            second_log_odds=-math.inf if partner is None else partner.log_odds,
-        )
 
     async def scores(self, requests: Sequence[str], names: Sequence[str]) -> NDArray[np.float64]:
         """Fused scores of some skills for many requests, shape (requests, names). A name that is
@@ -351,26 +352,98 @@ class SkillIndex:
         if not requests or not known:
             return table
         positions = np.array([self._position[names[column]] for column in known], dtype=np.intp)
-        vectors = self._vectors[positions]
         for start in range(0, len(requests), SCORED_AT_ONCE):
             batch = requests[start : start + SCORED_AT_ONCE]
             encoded = await self._encoded(batch)
-            dense = np.stack([encoded[request] for request in batch]) @ vectors.T
-            table[start : start + len(batch), known] = self._fused(batch, positions, dense)
+            for row, request in enumerate(batch, start):
+                terms = self._terms(request)
+                lexical = self._lexical.scores(terms.numbers)
+                vector = encoded[request].vector
+                table[row, known] = self._scored(terms, lexical, vector, positions).score
             await give_way()
         return table
 
-    def _fused(
-        self, requests: Sequence[str], positions: NDArray[np.intp], dense: NDArray[np.float32]
-    ) -> NDArray[np.float64]:
-        lexical, queries = [], []
-        for request in requests:
-            _, terms, unknown = self._terms(request)
-            reach = float(self._lexical.idf[terms].sum()) + unknown
-            lexical.append(self._lexical.scores(terms)[positions] / math.sqrt(reach + 1e-9))
-            queries.append(self._latent.query(terms))
-        latent = self._latent.similarities(np.stack(queries), positions)
-        return fuse(np.stack(lexical), latent, dense.astype(np.float64))
+    def _ranking(
+        self, request: str, vector: NDArray[np.float32], allowed: Positions, limit: int
+    ) -> Ranking:
+        terms = self._terms(request)
+        matched = self._lexical.scores(terms.numbers)
+        named = self._named(request, allowed)
+        first = [self._position[name] for name in named]
+        pool = allowed
+        if isinstance(allowed, slice):
+            pool = self._candidates(matched, vector, first)
+        scored = self._scored(terms, matched, vector, pool, keep=max(limit, BY_SCORE), wanted=first)
+        # Equal scores by position.
+        order = np.argsort(-scored.score, kind="stable")[: max(limit, 2)]
+        top = scored.score[order]
+        lead = float(top[0] - top[1]) if len(top) > 1 else float(top[0])
+        if first:
+            order = _first(order, first, scored.positions)
+        order = order[:limit]
+        best = scored.positions[order]
+        contributions = self._lexical.contributions(terms.numbers, best)
+        counts = self._examples.count
+        matches = tuple(
+            Match(
+                name=self._names[position],
+                score=score,
+                lexical=lexical,
+                cosine=cosine,
+                examples=near if counts[position] else None,
+                terms=_strongest(terms.words, contributions[:, column]),
+            )
+            for column, (position, score, lexical, cosine, near) in enumerate(
+                zip(
+                    best.tolist(),
+                    scored.score[order].tolist(),
+                    scored.lexical[order].tolist(),
+                    scored.cosine[order].tolist(),
+                    scored.examples[order].tolist(),
+                    strict=True,
+                )
+            )
+        )
+        return Ranking(
+            matches,
+            size=len(self._positions[allowed]),
+            evidence=float(contributions[:, 0].sum()),
+            lead=lead,
+            named=named,
+        )
+
+    def _scored(
+        self,
+        terms: _Terms,
+        matched: NDArray[np.float64],
+        vector: NDArray[np.float32],
+        pool: Positions,
+        *,
+        keep: int | None = None,
+        wanted: Sequence[int] = (),
+    ) -> _Scored:
+        """The scores of some skills; where comparing the examples of all would take long, of the
+        best ``keep`` of them and of those at the positions ``wanted``."""
+        reach = float(self._lexical.idf[terms.numbers].sum()) + terms.unknown
+        lexical = matched[pool] / math.sqrt(reach + 1e-9)
+        cosine = (self._vectors[pool] @ vector).astype(np.float64)
+        positions = self._positions[pool]
+        if keep is not None and self._examples.total > ALL_EXAMPLES and len(positions) > keep:
+            nearness = (2 * (self._examples.means[pool] @ vector)).astype(np.float64)
+            about = fuse(lexical, cosine, nearness)
+            about[np.isin(positions, wanted)] = np.inf
+            kept = np.sort(np.argpartition(-about, keep)[:keep])
+            lexical, cosine, positions = lexical[kept], cosine[kept], positions[kept]
+            pool = positions
+        near = self._examples.near(vector, float(self._mean @ vector), pool)
+        return _Scored(positions, fuse(lexical, cosine, near), lexical, cosine, near)
+
+    def _named(self, request: str, allowed: Positions) -> tuple[str, ...]:
+        named = self._spellings.named_in(request)
+        if not named or isinstance(allowed, slice):
+            return named
+        offered = set(allowed.tolist())
+        return tuple(name for name in named if self._position[name] in offered)
 
     def _positions_of(self, names: Sequence[str]) -> NDArray[np.intp]:
         return np.array(
@@ -378,21 +451,26 @@ class SkillIndex:
             dtype=np.intp,
         )
 
-    def _candidates(self, lexical: NDArray[np.float64], vector: NDArray[np.float32]) -> Positions:
-        """The skills to score for a request: all, or the best by words and by vectors of many."""
+    def _candidates(
+        self,
+        matched: NDArray[np.float64],
+        vector: NDArray[np.float32],
+        wanted: Sequence[int],
+    ) -> Positions:
+        """The skills to score for a request: all, or of many the best by words and by vectors, and
+        those at the positions ``wanted``."""
         if self._rough is None:
             return EVERYTHING
-        wanted = np.zeros(len(self._names), dtype=bool)
-        wanted[highest(lexical, BY_WORDS)] = True
-        wanted[self._rough.nearest(vector)] = True
-        found = np.flatnonzero(wanted)
+        chosen = np.zeros(len(self._names), dtype=bool)
+        chosen[highest(matched, BY_WORDS)] = True
+        chosen[self._rough.nearest(vector)] = True
+        chosen[list(wanted)] = True
+        found = np.flatnonzero(chosen)
         # A request that is like nothing at all still gets a ranking.
-        return found if len(found) >= PARTNERS else self._positions[:EXHAUSTIVE]
+        return found if len(found) >= BY_SCORE else np.union1d(found, self._positions[:EXHAUSTIVE])
 
-    def _terms(self, request: str) -> tuple[list[str], list[int], int]:
-        """The words of a request that some skill knows, one for each different stem, their term
-        numbers, and how many other stems there are. A request of function words alone is taken by
-        those."""
+    def _terms(self, request: str) -> _Terms:
+        """A request of function words alone is taken by those."""
         known: dict[int, str] = {}
         unknown: set[str] = set()
         for word in words(request) or tokens(request):
@@ -404,14 +482,19 @@ class SkillIndex:
                 unknown.add(root)
             else:
                 known.setdefault(number, word)
-        return list(known.values()), list(known), len(unknown)
+        return _Terms(list(known.values()), list(known), len(unknown))
 
-    def _dense(self, vector: NDArray[np.float32], pool: Positions) -> NDArray[np.float64]:
-        """Cosine of some skills; those beyond the nearest are taken to be as near as the last."""
-        cosines = (self._vectors[pool] @ vector).astype(np.float64)
-        if len(cosines) > NEAREST:
-            cosines = np.maximum(cosines, np.partition(cosines, -NEAREST)[-NEAREST])
-        return cosines
+
+def _example_key(text: str) -> str:
+    return f"example/{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()}"
+
+
+def _first(
+    order: NDArray[np.intp], wanted: Sequence[int], positions: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """Places in order of score, with those of some positions before all others."""
+    front = [int(np.flatnonzero(positions == position)[0]) for position in wanted]
+    return np.array([*front, *(place for place in order.tolist() if place not in front)])
 
 
 def _same(one: SkillManifest, other: SkillManifest) -> bool:

@@ -13,11 +13,12 @@ from typing import Final
 from rapidfuzz.distance import OSA
 
 from router.retrieval.documents import SkillDocument
-from router.retrieval.latent import SMALL_CATALOG
 
 UNKNOWN_LENGTHS: Final = range(5, 22)
 """A shorter unknown word is more often another word than a misspelt one."""
 KNOWN_LENGTHS: Final = range(4, 21)
+SMALL_CATALOG: Final = 20
+"""Up to this many skills, a word of one skill alone may be meant: most words are such words."""
 
 
 class SpellingIndex:

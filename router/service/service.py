@@ -114,8 +114,8 @@ class Service:
                     why=Why(
                         terms=list(skill.match.terms),
                         lexical=skill.match.lexical,
-                        latent=skill.match.latent,
                         cosine=skill.match.cosine,
+                        examples=skill.match.examples,
                     ),
                 )
                 for skill in found

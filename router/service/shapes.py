@@ -140,8 +140,8 @@ class Why(BaseModel):
 
     terms: list[str] = Field(description="Words of the query found in the skill, strongest first.")
     lexical: float = Field(description="Match of words, BM25F, in [0, 1].")
-    latent: float = Field(description="Cosine by the words that skills share.")
     cosine: float = Field(description="Cosine of the encoder's vectors.")
+    examples: float | None = Field(description="Nearness of its examples; null without any.")
 
 
 class FoundSkill(BaseModel):

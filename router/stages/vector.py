@@ -1,46 +1,47 @@
 """Stage 4: decide from retrieval alone, or weigh a weak LLM answer against it.
 
-Whether anything in the catalog fits is a logistic function of four scale-free signals of the best
-match. Its few coefficients were fitted once, by cross-validation over skills, on labelled requests
-over large and small catalogs, and rounded (``benchmarks/skill_requests.py`` measures them); nothing
-has a floor, so any request can be refused. Until a deployment has labels of its own the outcome is
-an estimate, and results say ``calibrated: false``.
+A skill that the request names outright is loaded. Otherwise the best match is loaded when it is
+likely enough that something fits and that it is right (``router/stages/likelihood.py``); how likely
+that must be is the setting ``vector.caution``. Nothing has a floor, so any request can be refused.
+A request of several clauses may need several skills: each clause is then ranked by itself, and what
+it asks for beside the best match has to be as likely in its own right.
 """
 
 from __future__ import annotations
 
-import math
 import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from router.result import Candidate, Decision, Evidence, Outcome, Stage, StageTrace
+from router.result import (
+    Candidate,
+    Decision,
+    Evidence,
+    EvidenceValue,
+    Outcome,
+    Stage,
+    StageTrace,
+)
 from router.retrieval.index import Match, Ranking, SkillIndex
+from router.settings import CAUTIONS
+from router.stages.likelihood import Likelihood
 
-ROUTE: Final = 0.58
-"""Least probability at which the best match is loaded."""
-SURE: Final = 0.7
-"""Below it the best match must also lead ..."""
-LEAD: Final = 0.02
-"""... by this much, in fused score."""
+BALANCED: Final = CAUTIONS["balanced"]
+"""Caution where nobody sets it."""
+CLARIFY: Final = 0.5
+"""Share of the least probability of routing at which the best matches are still offered by asking;
+below it nothing fits."""
 TWINS: Final = 0.002
-"""A smaller lead is none, however sure it is that something fits."""
-CLARIFY: Final = 0.3
-"""Least probability at which the best matches are offered; below it nothing fits."""
-
-FIT: Final = {"score": 1.0, "evidence": 2.0, "latent_mass": 15.0, "asks_a_fact": -1.0}
-FIT_SIZE: Final = -0.13
-"""For each unit of ln(number of skills): the best of many is good by chance."""
-FIT_BIAS: Final = -2.57
-"""Log-odds that something fits: the bias, the size term, and each signal times its weight."""
-
-RIGHT_LEAD: Final = 0.8
-RIGHT_FIT: Final = 0.4
-RIGHT_BIAS: Final = 1.5
-"""Log-odds that the selection is right, once it is made: the logarithm of the lead and the log-odds
-that something fits, each times its weight, plus the bias. Fitted like the rest."""
+"""A smaller lead is none: two skills that are alike are offered, and not guessed."""
+OTHERS_FROM: Final = 5
+"""A clause adds a skill only when it is among so many best matches of the whole request."""
+SURER: Final = 0.15
+"""A skill for one clause must be so much likelier to be right: most second clauses only explain."""
+MAX_SELECTED: Final = 3
+NAMED: Final = 0.98
+"""Confidence in a skill that the request names outright."""
 
 MAX_CANDIDATES: Final = 10
 MAX_SHOWN_TERMS: Final = 8
@@ -58,11 +59,6 @@ _SPEAKS_TO_THE_ROUTER: Final = re.compile(
 what its author wants. Developers quote logs, markup and prompts, so few forms count."""
 NOT_SPOKEN_TO: Final = 0.9
 """Confidence of abstaining from such a request."""
-
-_ASKS_A_FACT: Final = re.compile(
-    r"\s*(?:who|what|when|where|which|why|how (?:much|many|long|old|far|tall|do i|do you))\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +109,25 @@ async def decide(
     index: SkillIndex,
     *,
     among: Sequence[str] | None = None,
+    caution: float = BALANCED,
     clock: Callable[[], float] = time.perf_counter,
 ) -> LocalDecision:
     """Rank the skills for a request and decide what to do about the best ones.
+
+    Args:
+        request: the text.
+        index: of the skills.
+        among: names that may be chosen; None means all.
+        caution: least probability, in [0, 1], that a loaded skill is right. That something fits
+            must be likely as well: half way from there to certainty.
+        clock: seconds, for the time spent.
 
     Raises:
         EncoderError: the request cannot be encoded.
     """
     began = clock()
     ranking = await index.rank(request, among=among, limit=MAX_CANDIDATES)
-    decided = judge(request, ranking)
+    decided = await judge(request, ranking, index, among=among, caution=caution)
     evidence = decided.evidence
     if among is not None:
         allowed = frozenset(among)
@@ -131,81 +136,118 @@ async def decide(
     return replace(decided, evidence=evidence, microseconds=(clock() - began) * 1e6)
 
 
-def judge(request: str, ranking: Ranking) -> LocalDecision:
-    """Decide what to do about the best of a ranking."""
-    decision, selected, confidence, reason, evidence = _judge(request, ranking)
-    matches = ranking.matches[:MAX_CANDIDATES]
+async def judge(
+    request: str,
+    ranking: Ranking,
+    index: SkillIndex,
+    *,
+    among: Sequence[str] | None = None,
+    caution: float = BALANCED,
+) -> LocalDecision:
+    """Decide what to do about the best of a ranking; arguments and errors as for ``decide``."""
+    instructs = _SPEAKS_TO_THE_ROUTER.search(request) is not None
+    if not ranking.matches:
+        verdict = _Verdict(Decision.ABSTAIN, (), 1.0, "there is no skill to choose from", {})
+    elif instructs:
+        reason = "the request tries to instruct the router"
+        verdict = _Verdict(Decision.ABSTAIN, (), NOT_SPOKEN_TO, reason, {})
+    elif ranking.named:
+        verdict = _of_named(ranking)
+    else:
+        verdict = _of_best(ranking, caution)
+        if verdict.decision is Decision.ROUTE:
+            parts = await index.rank_clauses(request, among=among)
+            verdict = _with_others(verdict, ranking, parts, caution)
+    matches = ranking.matches[:MAX_CANDIDATES] if not instructs else ()  # it is offered nothing
     return LocalDecision(
-        decision=decision,
-        selected=selected,
+        decision=verdict.decision,
+        selected=verdict.selected,
         ranked=tuple(match.name for match in matches),
-        confidence=confidence,
-        reason=reason,
-        evidence=evidence,
+        confidence=verdict.confidence,
+        reason=verdict.reason,
+        evidence=verdict.evidence,
         candidates=tuple(_candidate(match) for match in matches),
         microseconds=0.0,
     )
 
 
-def _judge(
-    request: str, ranking: Ranking
-) -> tuple[Decision, tuple[str, ...], float, str, Evidence]:
-    if not ranking.matches:
-        return Decision.ABSTAIN, (), 1.0, "there is no skill to choose from", {}
-    if _SPEAKS_TO_THE_ROUTER.search(request):
-        return Decision.ABSTAIN, (), NOT_SPOKEN_TO, "the request tries to instruct the router", {}
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """The deciding part of a ``LocalDecision``; same meanings."""
+
+    decision: Decision
+    selected: tuple[str, ...]
+    confidence: float
+    reason: str
+    evidence: Evidence
+
+
+def _of_named(ranking: Ranking) -> _Verdict:
+    selected = ranking.named[:MAX_SELECTED]
+    likelihood = Likelihood.of(ranking)
+    reason = f"the request names {' and '.join(selected)}"
+    evidence = {"fits": max(likelihood.fits, NAMED), "named": True, **likelihood.signals}
+    return _Verdict(Decision.ROUTE, selected, NAMED, reason, evidence)
+
+
+def _of_best(ranking: Ranking, caution: float) -> _Verdict:
     best = ranking.matches[0]
-    second = ranking.second if ranking.second_log_odds > 0 else None
-    lead = _lead(ranking.matches, second)
-    signals = {
-        "score": best.score,
-        "evidence": ranking.evidence,
-        "latent_mass": ranking.latent_mass,
-        "asks_a_fact": float(bool(_ASKS_A_FACT.match(request))),
-    }
-    log_odds = FIT_BIAS + FIT_SIZE * math.log(ranking.size)
-    log_odds += sum(FIT[name] * value for name, value in signals.items())
-    fits = _probability(log_odds)
-    evidence = {"fits": fits, "lead": lead, **signals}
+    likelihood = Likelihood.of(ranking)
+    fits, right = likelihood.fits, likelihood.right
+    evidence: Evidence = {"fits": fits, "right": right, **likelihood.signals}
     shown = ", ".join(best.terms[:MAX_SHOWN_TERMS]) or "meaning alone"
-    if fits < CLARIFY:
+    least = _least_fit(caution)
+    if fits < CLARIFY * least:
         reason = f"no skill fits; the nearest, {best.name}, matches only on {shown}"
-        return Decision.ABSTAIN, (), 1 - fits, reason, evidence
-    if fits < ROUTE:
-        reason = f"{best.name} may fit ({shown}), but not surely enough to load it"
-        return Decision.CLARIFY, (), 1 - fits, reason, evidence
-    rivals = len(ranking.matches) > 1 and second is None
-    if rivals and lead < (LEAD if fits < SURE else TWINS):
+        return _Verdict(Decision.ABSTAIN, (), 1 - fits, reason, evidence)
+    if len(ranking.matches) > 1 and ranking.lead < TWINS:
         reason = f"{best.name} and {ranking.matches[1].name} fit equally well"
-        return Decision.CLARIFY, (), 1 - fits / 2, reason, evidence  # either is right half the time
-    selected = (best.name,) if second is None else (best.name, second.name)
+        return _Verdict(Decision.CLARIFY, (), 1 - fits / 2, reason, evidence)
+    if fits < least or right < caution:
+        reason = f"{best.name} may fit ({shown}), but not surely enough to load it"
+        return _Verdict(Decision.CLARIFY, (), 1 - right, reason, evidence)
     reason = f"{best.name} matches on {shown}"
-    if second is not None:
-        evidence["second_log_odds"] = ranking.second_log_odds
-        reason += f"; {second.name} serves the part that it leaves open"
-    right = RIGHT_LEAD * math.log(lead + LEAD) + RIGHT_FIT * log_odds + RIGHT_BIAS
-    return Decision.ROUTE, selected, _probability(right), reason, evidence
+    return _Verdict(Decision.ROUTE, (best.name,), right, reason, evidence)
 
 
-def _lead(matches: Sequence[Match], second: Match | None) -> float:
-    """How far the best match is ahead of the best one that is not selected."""
-    rivals = (match.score for match in matches[1:] if match is not second)
-    # A lone skill may have a score below zero, with a logarithm to follow.
-    return max(0.0, matches[0].score - max(rivals, default=0.0))
+def _with_others(
+    verdict: _Verdict, whole: Ranking, parts: Sequence[Ranking], caution: float
+) -> _Verdict:
+    """The verdict with the skills that single clauses ask for beside the best match."""
+    near = {match.name for match in whole.matches[:OTHERS_FROM]} - set(verdict.selected)
+    sure: dict[str, float] = {}
+    for part in parts:
+        name, likelihood = part.matches[0].name, Likelihood.of(part)
+        if (
+            name in near
+            and likelihood.right >= min(caution + SURER, 1.0)
+            and likelihood.fits >= CLARIFY * _least_fit(caution)
+        ):
+            sure[name] = max(likelihood.right, sure.get(name, 0.0))
+    others = sorted(sure, key=lambda name: -sure[name])[: MAX_SELECTED - 1]
+    if not others:
+        return verdict
+    return _Verdict(
+        Decision.ROUTE,
+        (*verdict.selected, *others),
+        min(verdict.confidence, *(sure[name] for name in others)),
+        f"{verdict.reason}; one clause asks for {' and '.join(others)}"
+        if len(others) == 1
+        else f"{verdict.reason}; other clauses ask for {' and '.join(others)}",
+        {**verdict.evidence, "others": tuple(others)},
+    )
 
 
-def _probability(log_odds: float) -> float:
-    return 1 / (1 + math.exp(-log_odds))
+def _least_fit(caution: float) -> float:
+    return (1 + caution) / 2
 
 
 def _candidate(match: Match) -> Candidate:
-    return Candidate(
-        match.name,
-        match.score,
-        {
-            "lexical": match.lexical,
-            "latent": match.latent,
-            "cosine": match.cosine,
-            "terms": match.terms[:MAX_SHOWN_TERMS],
-        },
-    )
+    evidence: dict[str, EvidenceValue] = {
+        "lexical": match.lexical,
+        "cosine": match.cosine,
+        "terms": match.terms[:MAX_SHOWN_TERMS],
+    }
+    if match.examples is not None:
+        evidence["examples"] = match.examples
+    return Candidate(match.name, match.score, evidence)

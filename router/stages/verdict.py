@@ -91,7 +91,7 @@ def of_llm(choice: LLMChoice) -> Verdict:
 
 def of_retrieval(asked: Request, local: LocalDecision, settings: VectorSettings) -> Verdict:
     """The verdict when there is no LLM answer."""
-    others = () if local.decision is Decision.ABSTAIN else _others(local, local.selected)
+    others = _others(local, local.selected)
     return Verdict(
         decision=local.decision,
         selected_skills=local.selected,
@@ -109,8 +109,7 @@ def weigh(
 ) -> tuple[Verdict, StageTrace]:
     """The verdict on a weak LLM answer in the light of retrieval, and stage 4's trace entry."""
     chosen = choice.selection.skills
-    suggested = () if local.decision is Decision.ABSTAIN else _others(local, chosen)
-    suggested = suggested[: settings.max_suggestions]
+    suggested = _others(local, chosen)[: settings.max_suggestions]
     if not chosen:
         # The model read the request and declined: retrieval may offer, but not overrule it.
         verdict = _llm_verdict(choice, Decision.ABSTAIN, (), suggested, choice.confidence)

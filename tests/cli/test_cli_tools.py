@@ -71,6 +71,34 @@ def test_check_fails_for_tools_that_are_not_what_was_pinned(run: Run, file: Path
     ]
 
 
+def test_requests_that_an_llm_has_written_for_tools_are_imported_and_used(
+    run: Run, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    to = file.parent / "enrichment.jsonl"
+    questions, answers = file.parent / "questions.jsonl", file.parent / "answers.jsonl"
+    enrich = ("tools", "enrich", "--from", file, "--to", to)
+    plan = json.loads(run(*enrich, "--dry-run", "--json").stdout)
+    assert plan["skills"] == ["get_weather", "send_email"]
+    assert run(*enrich, "--export", questions).exit_code == 0
+    asked = [json.loads(line) for line in questions.read_text().splitlines()]
+    assert [question["skill"] for question in asked] == ["get_weather", "send_email"]
+    written = [
+        {
+            "skill": "get_weather",
+            "digest": asked[0]["digest"],
+            "requests": ["should I take an umbrella along today?"],
+        }
+    ]
+    answers.write_text("".join(json.dumps(line) + "\n" for line in written))
+    run(*enrich, "--import", answers)
+    assert "umbrella" in to.read_text()
+    plan = json.loads(run(*enrich, "--dry-run", "--json").stdout)
+    assert plan["skills"] == ["send_email"]
+    monkeypatch.setenv("ROUTER_ENRICHMENT", str(to))
+    found = run("tools", "search", "is an umbrella needed today", "--from", file, "--json")
+    assert json.loads(found.stdout)["tools"][0]["name"] == "get_weather"
+
+
 def test_without_a_source_the_way_out_is_named(run: Run) -> None:
     result = run("tools", "list")
     assert (result.exit_code, result.stderr) == (

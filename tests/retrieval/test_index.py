@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from router.errors import EncoderError
 from router.retrieval.encoders import WordLlamaEncoder
-from router.retrieval.fusion import DENSE_WEIGHT, LATENT_WEIGHT, LEXICAL_WEIGHT
-from router.retrieval.index import FIFTH, PROMOTED, SkillIndex
+from router.retrieval.fusion import DENSE_WEIGHT, EXAMPLES_WEIGHT, LEXICAL_WEIGHT
+from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog, load_catalog
 from router.skills.discovery import shipped_skills_root
+from router.skills.enrichment import Enrichment
 from router.skills.manifest import SkillManifest
 
 REQUEST = "resolve the merge conflict in config.yaml"
@@ -131,23 +132,41 @@ async def test_every_match_is_the_sum_of_its_parts_and_they_keep_their_ranges(
     for match in ranking.matches:
         parts = (
             LEXICAL_WEIGHT * match.lexical
-            + LATENT_WEIGHT * match.latent
             + DENSE_WEIGHT * match.cosine
+            + EXAMPLES_WEIGHT * (match.examples or 0.0)
         )
         assert match.score == pytest.approx(parts, abs=1e-6)
         assert 0 <= match.lexical <= np.sqrt(max(len(match.terms), 0))
-        assert abs(match.latent) <= 1 + 1e-6
+        assert match.examples is not None
+        assert abs(match.examples) <= 4 + 1e-6
         assert abs(match.cosine) <= 1 + 1e-6
         assert bool(match.terms) == (match.lexical > 0)
     assert len(ranking.matches) == ranking.size == 16
     assert ranking.evidence >= 0
-    assert abs(ranking.latent_mass) <= 1 + 1e-6
+    assert ranking.lead >= 0
 
 
-async def test_only_the_partner_leaves_the_order_of_the_scores(shipped: SkillIndex) -> None:
+async def test_matches_are_ordered_by_score(shipped: SkillIndex) -> None:
     ranking = await shipped.rank("debug the crash and write a report about the data", limit=16)
-    scores = [match.score for match in ranking.matches if match is not ranking.second]
+    scores = [match.score for match in ranking.matches]
     assert scores == sorted(scores, reverse=True)
+    assert ranking.lead == pytest.approx(scores[0] - scores[1])
+
+
+async def test_the_clauses_of_a_request_are_ranked_by_themselves(shipped: SkillIndex) -> None:
+    request = "squash the last four commits and write unit tests for the invoice calculator"
+    parts = await shipped.rank_clauses(request)
+    assert [part.matches[0].name for part in parts] == ["git", "testing"]
+    assert await shipped.rank_clauses("squash the last four commits") == []
+    assert await shipped.rank_clauses(request, among=["unknown"]) == []
+
+
+async def test_a_skill_that_is_named_comes_first(shipped: SkillIndex) -> None:
+    ranking = await shipped.rank("resolve the merge conflict with /terminal and the writer skill")
+    assert ranking.named == ("terminal", "writer")
+    assert [match.name for match in ranking.matches[:3]] == ["terminal", "writer", "git"]
+    only = await shipped.rank("use /terminal", among=["git"])
+    assert (only.named, [match.name for match in only.matches]) == ((), ["git"])
 
 
 async def test_the_limit_bounds_the_matches(shipped: SkillIndex) -> None:
@@ -192,7 +211,6 @@ async def test_catalogs_of_any_size_can_be_ranked(
     ranking = await index.rank("resolve a merge conflict", limit=size)
     assert len(ranking.matches) == size
     assert ranking.matches[0].name == "git"
-    assert (ranking.second is None) == (size == 1)
 
 
 async def test_a_skill_that_models_may_not_invoke_is_never_ranked(
@@ -206,22 +224,45 @@ async def test_a_skill_that_models_may_not_invoke_is_never_ranked(
     assert encoder.documents == ["cake"]
 
 
-async def test_a_likely_partner_is_promoted_to_fifth_place(
+# --- examples
+
+
+async def test_a_request_is_near_a_skill_when_it_is_near_its_examples(
     encoder: CountingEncoder, store: VectorStore
 ) -> None:
-    # Six skills know all about one half of the request, one alone about the other half.
-    flowers = "orchid tulip daisy violet peony lily"
-    near = [skill(f"near-{number}", f"{flowers}.") for number in range(6)]
-    partner = skill("partner", "Copper bronze marble.")
-    others = [skill(f"other-{number}", f"Word{number}.") for number in range(30)]
-    index = SkillIndex.build(catalog_of(*near, partner, *others), encoder=encoder, store=store)
-    ranking = await index.rank(f"{flowers} copper bronze marble")
-    assert ranking.second is ranking.matches[FIFTH]
-    assert ranking.second.name == "partner"
-    assert ranking.second_log_odds >= PROMOTED
-    # By its score it would stand behind all six.
-    assert {match.name for match in ranking.matches[:7]} == {"partner", *(s.name for s in near)}
-    assert ranking.second.score < min(match.score for match in ranking.matches[:7][FIFTH + 1 :])
+    request = "is my dough too big?"
+    plain = SkillIndex.build(catalog_of(GIT, CAKE, TAX), encoder=encoder, store=store)
+    assert (await plain.rank(request)).matches[0].examples is None
+    examples = ("the dough is too much for my tin", "where did my dough go?")
+    told = replace(TAX, examples=examples, digest="1" * 64)
+    index = plain.updated(catalog_of(GIT, CAKE, told))
+    best = (await index.rank(request)).matches[0]
+    assert best.name == "tax"
+    assert best.examples is not None
+    assert best.examples > 0
+
+
+async def test_requests_that_an_llm_has_written_count_as_examples(
+    encoder: CountingEncoder, store: VectorStore
+) -> None:
+    text = "the dough is too much for my tin"
+    written = replace(TAX, enrichment=Enrichment(skill="tax", requests=(text, text)))
+    index = SkillIndex.build(catalog_of(GIT, written), encoder=encoder, store=store)
+    by_author = SkillIndex.build(
+        catalog_of(GIT, replace(TAX, examples=(text,))), encoder=encoder, store=store
+    )
+    assert await index.rank(text) == await by_author.rank(text)
+
+
+async def test_only_new_examples_are_encoded(encoder: CountingEncoder, store: VectorStore) -> None:
+    told = replace(TAX, examples=("count my receipts",))
+    index = SkillIndex.build(catalog_of(GIT, told), encoder=encoder, store=store)
+    encoder.requests.clear()
+    more = replace(TAX, examples=("count my receipts", "what do I owe?"), digest="1" * 64)
+    later = index.updated(catalog_of(GIT, more))
+    assert encoder.requests == [["what do I owe?"]]
+    anew = SkillIndex.build(later.catalog, encoder=encoder, store=store)
+    assert await later.rank("what is owed?") == await anew.rank("what is owed?")
 
 
 # --- encoding requests
@@ -288,19 +329,15 @@ def test_a_change_that_retrieval_does_not_read_encodes_nothing(
     assert encoder.documents == []
 
 
-async def test_an_index_is_settled_to_the_one_made_from_nothing(
+async def test_an_index_that_was_updated_ranks_like_one_made_from_nothing(
     encoder: CountingEncoder, store: VectorStore
 ) -> None:
     topics = [skill(f"s{n}", f"Knows t{n % 7} and t{n % 11} and t{n % 5}.") for n in range(60)]
     index = SkillIndex.build(catalog_of(*topics), encoder=encoder, store=store)
     later = index.updated(catalog_of(*topics[1:], TAX))
-    assert later.folded == {"s0", "tax"}
-    settled = later.settled()
     anew = SkillIndex.build(later.catalog, encoder=encoder, store=store)
-    assert settled.folded == anew.folded == frozenset()
     for request in ("who knows t3 and t4", "the tax return", "t1"):
-        assert await settled.rank(request) == await anew.rank(request)
-    assert later.folded == {"s0", "tax"}  # requests under way go on with what they began with
+        assert await later.rank(request) == await anew.rank(request)
 
 
 async def test_a_request_under_way_is_answered_from_its_own_catalog(

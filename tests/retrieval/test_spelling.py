@@ -9,14 +9,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from router.retrieval.documents import SkillDocument
-from router.retrieval.latent import SMALL_CATALOG
-from router.retrieval.spelling import SpellingIndex
+from router.retrieval.spelling import SMALL_CATALOG, SpellingIndex
 
 
 def index_of(*documents: str) -> SpellingIndex:
     """An index of documents with these words."""
     return SpellingIndex(
-        [SkillDocument("", (), frozenset(text.split()), "", "", "") for text in documents]
+        [SkillDocument("", (), frozenset(text.split()), (), "", "", "") for text in documents]
     )
 
 
@@ -107,7 +106,7 @@ def test_an_index_that_follows_others_corrects_like_one_made_from_nothing(
     for catalog in history:
         # One object for equal words: a document that did not change.
         documents = [
-            made.setdefault(words, SkillDocument("", (), words, "", "", ""))
+            made.setdefault(words, SkillDocument("", (), words, (), "", "", ""))
             for words in dict.fromkeys(catalog)
         ]
         index = SpellingIndex(documents, previous=index)

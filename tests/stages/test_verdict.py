@@ -187,10 +187,11 @@ def test_what_the_llm_declined_is_offered_and_not_loaded() -> None:
     )
 
 
-def test_what_both_decline_is_refused_without_an_offer() -> None:
+def test_what_both_decline_is_refused_and_the_nearest_are_offered() -> None:
     verdict, entry = weigh(choice(confidence=0.8), "none", REFUSED, SETTINGS)
-    assert (verdict.decision, verdict.suggested_skills) == (Decision.ABSTAIN, ())
-    assert entry.reason == "none; offered: nothing"
+    offered = ("git", "testing", "writer")
+    assert (verdict.decision, verdict.suggested_skills) == (Decision.ABSTAIN, offered)
+    assert entry.reason == "none; offered: git, testing, writer"
 
 
 CONFIDENCES = st.floats(0, 1)
@@ -220,7 +221,7 @@ def test_a_request_that_retrieval_refuses_is_never_lifted(
     verdict, entry = weigh(choice(*names, confidence=stated), "weak", REFUSED, SETTINGS)
     assert entry.outcome is Outcome.DECLINED
     assert verdict.confidence in (stated, 1 - stated)
-    assert verdict.suggested_skills in ((), names)
+    assert verdict.selected_skills == (names if verdict.decision is Decision.ROUTE else ())
 
 
 @given(st.integers(0, 20), LOCAL, st.sampled_from([(), ("git",), ("helper", "git")]), CONFIDENCES)
@@ -261,10 +262,10 @@ def test_a_long_request_is_cut_in_the_brief() -> None:
     assert text.endswith("…")
 
 
-def test_a_question_offers_the_best_and_a_refusal_nothing() -> None:
+def test_a_question_and_a_refusal_offer_the_best() -> None:
     asked = Request.parse("commit it")
     settings = VectorSettings(max_suggestions=2)
     unsure, refused = (of_retrieval(asked, found, settings) for found in (UNSURE, REFUSED))
     assert (unsure.selected_skills, unsure.suggested_skills) == ((), ("git", "testing"))
-    assert (refused.selected_skills, refused.suggested_skills) == ((), ())
+    assert (refused.selected_skills, refused.suggested_skills) == ((), ("git", "testing"))
     assert (unsure.mission_brief, refused.mission_brief) == ("", "")

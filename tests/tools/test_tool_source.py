@@ -80,7 +80,8 @@ async def test_a_ranking_never_refuses_and_says_what_would_be_decided(
 ) -> None:
     found = await router.rank("colourless green ideas sleep furiously qwzx", limit=3)
     assert len(found.skills) == 3
-    assert (found.decision, found.selected) == (Decision.ABSTAIN, ())
+    assert found.decision is not Decision.ROUTE
+    assert found.selected == ()
     scores = [skill.score for skill in found.skills if skill.score is not None]
     assert scores == sorted(scores, reverse=True)
 

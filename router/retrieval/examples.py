@@ -1,0 +1,131 @@
+"""The examples of the skills: requests that each should serve, as evidence of meaning.
+
+A skill's own text says what it does, in its author's words; an example says it in a user's. So each
+example has a vector of its own, and a request is near a skill when it is near some of its examples.
+For a request vector q, a skill's examples e, their mean m scaled to unit length, and b, the mean
+cosine of q to the own texts of all skills,
+
+    near = mean of the three largest cosine(q, e)  +  cosine(q, m)  -  2 b
+
+and 0 for a skill without examples: next to others that have some it counts as a skill whose
+examples are no nearer than any text is. The three nearest remember, the mean generalises; each
+alone is worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from router.retrieval.candidates import Positions
+from router.retrieval.documents import SkillDocument
+
+NEAREST: Final = 3
+QUANTISED_FROM: Final = 50_000
+"""From so many examples on, vectors are kept as 8-bit integers, a quarter of the memory."""
+_TAKEN: Final = -2.0
+"""Below any cosine."""
+
+
+class ExampleIndex:
+    """The examples of all skills, by skill. Immutable.
+
+    Attributes:
+        means: for each skill the mean of its examples, unit length; zeros where there are none.
+        count: number of examples of each skill, shape (skills,).
+        total: number of all examples.
+    """
+
+    def __init__(
+        self,
+        documents: Sequence[SkillDocument],
+        vectors: Callable[[Sequence[str]], NDArray[np.float32]],
+        *,
+        dimensions: int,
+        previous: ExampleIndex | None = None,
+    ) -> None:
+        """Index the examples of documents.
+
+        Args:
+            documents: the skills, in their order.
+            vectors: from texts to their unit vectors, one row each.
+            dimensions: of the vectors.
+            previous: vectors of the documents that it holds are taken from there.
+        """
+        known: Mapping[str, int] = {} if previous is None else previous._position
+        self._documents = tuple(documents)
+        self._position: dict[str, int] = {
+            document.name: place for place, document in enumerate(documents)
+        }
+        self.count = np.array([len(d.examples) for d in documents], dtype=np.intp)
+        self._start = np.concatenate(([0], np.cumsum(self.count)))
+        self.total = int(self._start[-1])
+        quantised = self.total >= QUANTISED_FROM
+        self._scale = 127.0 if quantised else 1.0
+        self._rows: NDArray[Any] = np.zeros(
+            (self.total, dimensions), np.int8 if quantised else np.float32
+        )
+        self.means = np.zeros((len(documents), dimensions), dtype=np.float32)
+        new: list[int] = []
+        for place, document in enumerate(documents):
+            before = known.get(document.name)
+            if (
+                previous is not None
+                and before is not None
+                and previous._documents[before] is document
+                and previous._scale == self._scale
+            ):
+                self._rows[self._of(place)] = previous._rows[previous._of(before)]
+                self.means[place] = previous.means[before]
+            elif document.examples:
+                new.append(place)
+        texts = [text for place in new for text in documents[place].examples]
+        found = vectors(texts) if texts else np.zeros((0, dimensions), np.float32)
+        at = 0
+        for place in new:
+            rows = found[at : at + len(documents[place].examples)]
+            at += len(rows)
+            self._rows[self._of(place)] = np.rint(rows * self._scale) if quantised else rows
+            mean = rows.mean(axis=0)
+            self.means[place] = mean / max(float(np.linalg.norm(mean)), 1e-9)
+
+    def near(
+        self, vector: NDArray[np.float32], background: float, among: Positions
+    ) -> NDArray[np.float64]:
+        """How near some skills' examples are to a request; see the module's formula.
+
+        Args:
+            vector: of the request, unit length.
+            background: b, the mean cosine of the request to the own texts of all skills.
+            among: the skills.
+        """
+        count = self.count[among]
+        near = np.zeros(len(count))
+        holders = np.flatnonzero(count)
+        if not len(holders):
+            return near
+        held = count[holders]
+        end = np.cumsum(held)
+        start = end - held
+        if self._scale == 1 and end[-1] == self.total:
+            products = self._rows @ vector
+        else:
+            first = self._start[:-1][among][holders]
+            places = np.repeat(first - start, held) + np.arange(end[-1])
+            products = self._rows[places].astype(np.float32) @ vector
+        cosines = products.astype(np.float64) / self._scale
+        owner = np.repeat(np.arange(len(held)), held)
+        total = np.zeros(len(held))
+        for _ in range(NEAREST):
+            best = np.maximum.reduceat(cosines, start)
+            total += np.where(best > _TAKEN, best, 0.0)
+            cosines[cosines == best[owner]] = _TAKEN
+        means = (self.means[among][holders] @ vector).astype(np.float64)
+        near[holders] = total / np.minimum(held, NEAREST) + means - 2 * background
+        return near
+
+    def _of(self, place: int) -> slice:
+        return slice(self._start[place], self._start[place + 1])

@@ -1,0 +1,56 @@
+"""Which skills a request names outright.
+
+A name that was written as a name always wins: a compound one wherever it stands ("run
+test-driven-development on this"), a simple one, which is most often an everyday word, only where it
+is the whole request or marked as a name ("/git", "`git`", "the git skill").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+_TOKEN: Final = re.compile(r"[^\s,;!?()\[\]{}<>|]+")
+_MARKS: Final = "/$@#`'\"*"
+_EDGES: Final = _MARKS + ".:"
+_COMPOUND: Final = re.compile(r"\w[-_.:/]\w")
+_NOUNS: Final = frozenset(("skill", "skills", "tool", "tools"))
+_REFUSALS: Final = frozenset(
+    ("not", "don't", "dont", "never", "without", "except", "instead", "no")
+)
+_REFUSED_WITHIN: Final = 3
+"""Words between a refusal and the name that it is about: "do not use the git skill"."""
+MAX_READ_CHARACTERS: Final = 2_000
+
+
+class SkillNames:
+    """The names of a catalog's skills, as requests spell them. Immutable."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._by_spelling = {name.casefold(): name for name in names}
+        self._by_words = {_words(name): name for name in self._by_spelling.values()}
+
+    def named_in(self, request: str) -> tuple[str, ...]:
+        """Names of the skills that a request names, in its order; each once."""
+        text = request[:MAX_READ_CHARACTERS].casefold()
+        whole = self._by_words.get(_words(text.strip(_EDGES + " \n\t")))
+        if whole is not None:
+            return (whole,)
+        found: dict[str, None] = {}
+        spoken = _TOKEN.findall(text)
+        for place, token in enumerate(spoken):
+            bare = token.strip(_EDGES)
+            name = self._by_spelling.get(bare)
+            if name is None:
+                continue
+            follower = spoken[place + 1].strip(_EDGES) if place + 1 < len(spoken) else ""
+            marked = token[0] in _MARKS or follower in _NOUNS
+            before = spoken[max(0, place - _REFUSED_WITHIN) : place]
+            if (marked or _COMPOUND.search(bare)) and _REFUSALS.isdisjoint(before):
+                found.setdefault(name)
+        return tuple(found)
+
+
+def _words(text: str) -> str:
+    return " ".join(re.split(r"[\W_]+", text.casefold())).strip()

@@ -1,0 +1,46 @@
+"""How likely a ranking's best match is to fit, and to be right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from router.retrieval.index import Match, Ranking
+from router.stages.likelihood import Likelihood
+
+MATCH = Match("git", score=1.2, lexical=0.6, cosine=0.4, examples=None, terms=("commit",))
+RANKING = Ranking((MATCH,), size=50, evidence=0.8, lead=0.3)
+
+
+def test_it_is_a_probability_at_the_ends_of_what_signals_can_be() -> None:
+    for score in (-5.0, 0.0, 50.0):
+        for size in (1, 1_000_000):
+            ranking = replace(RANKING, matches=(replace(MATCH, score=score),), size=size)
+            likelihood = Likelihood.of(ranking)
+            assert 0 < likelihood.fits < 1
+            assert 0 < likelihood.right < 1
+
+
+@pytest.mark.parametrize(
+    ("less", "more"),
+    [
+        (RANKING, replace(RANKING, matches=(replace(MATCH, score=1.5),))),
+        (RANKING, replace(RANKING, evidence=1.2)),
+        (replace(RANKING, size=500), RANKING),
+    ],
+    ids=["score", "evidence", "size"],
+)
+def test_what_raises_both(less: Ranking, more: Ranking) -> None:
+    assert Likelihood.of(less).fits < Likelihood.of(more).fits
+    assert Likelihood.of(less).right < Likelihood.of(more).right
+
+
+def test_a_lead_says_which_one_and_not_whether() -> None:
+    tied, ahead = Likelihood.of(replace(RANKING, lead=0.0)), Likelihood.of(RANKING)
+    assert tied.fits == ahead.fits
+    assert tied.right < ahead.right
+
+
+def test_a_lone_skill_below_zero_has_no_lead() -> None:
+    assert Likelihood.of(replace(RANKING, lead=-0.4)).signals["lead"] == 0
