@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 _TOKEN: Final = re.compile(r"[^\s,;!?()\[\]{}<>|]+")
@@ -29,7 +30,7 @@ class SkillNames:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._by_spelling = {name.casefold(): name for name in names}
-        self._by_words = {_words(name): name for name in self._by_spelling.values()}
+        self._by_words = {_words_of_name(name): name for name in self._by_spelling.values()}
 
     def named_in(self, request: str) -> tuple[str, ...]:
         """Names of the skills that a request names, in its order; each once."""
@@ -50,6 +51,11 @@ class SkillNames:
             if (marked or _COMPOUND.search(bare)) and _REFUSALS.isdisjoint(before):
                 found.setdefault(name)
         return tuple(found)
+
+
+@lru_cache(maxsize=1 << 17)  # a change of one skill of many asks for all names again
+def _words_of_name(name: str) -> str:
+    return _words(name)
 
 
 def _words(text: str) -> str:

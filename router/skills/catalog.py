@@ -76,9 +76,9 @@ class Catalog:
 
     def __post_init__(self) -> None:
         skills = MappingProxyType(dict(sorted(self.skills.items())))
-        content = hashlib.sha256()
-        for name, manifest in skills.items():
-            content.update(f"{name}\n{manifest.routing_digest}\n".encode())  # a name is one line
+        # A name is one line.
+        lines = [f"{name}\n{manifest.routing_digest}\n" for name, manifest in skills.items()]
+        content = hashlib.sha256("".join(lines).encode())
         object.__setattr__(self, "skills", skills)
         object.__setattr__(self, "stale", MappingProxyType(dict(sorted(self.stale.items()))))
         object.__setattr__(self, "version", content.hexdigest()[:16])
@@ -141,7 +141,7 @@ def merge_sources(
         previous: a catalog whose manifests may be used again where they are the same.
     """
     snapshots = tuple(snapshots)
-    enrich = _Enricher(enrichments, previous)
+    enrich = _Enricher(enrichments, previous) if enrichments else None
     skills: dict[str, SkillManifest] = {}
     shadowed: list[ShadowedSkill] = []
     stale: dict[str, Diagnostic] = {}
@@ -151,7 +151,7 @@ def merge_sources(
                 continue
             winner = skills.get(manifest.name)
             if winner is None:
-                skills[manifest.name] = enrich(manifest)
+                skills[manifest.name] = manifest if enrich is None else enrich(manifest)
                 if manifest.path in snapshot.stale:
                     stale[manifest.name] = snapshot.stale[manifest.path]
             elif not _same_file(winner, manifest):  # the folders of two sources may overlap

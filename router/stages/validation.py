@@ -21,6 +21,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Self
 
 from router.request import Request
@@ -180,6 +181,7 @@ def newer_skills(catalog: Catalog, marks_then: bytes) -> list[str]:
     ]
 
 
+@lru_cache(maxsize=1 << 17)  # a change of one skill of many asks for all marks again
 def _mark(name: str, digest: str) -> bytes:
     return hashlib.blake2b(f"{name}\0{digest}".encode(), digest_size=MARK_BYTES).digest()
 
