@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
@@ -297,8 +296,11 @@ class SemanticRouter:
         if runtime.ready is None:
             await runtime.open()
         if self._turns.taken:
-            async with self._admitted():
+            self._admit()
+            try:
                 await self._turns.wait()
+            finally:
+                self._pending -= 1
         snapshot, evidence = runtime.current, runtime.evidence
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
         context = context_of(snapshot.base, asked)
@@ -315,13 +317,16 @@ class SemanticRouter:
             return self._given(asked, context, again, began)
         caches = found.trace(wanted_similar=use_semantic_cache, refused=refused)
 
-        async with self._admitted():
+        self._admit()
+        try:
             answer = await self._flights.do(
                 (normalise(asked.text), context, use_semantic_cache, snapshot.catalog.version),
                 lambda: self._decide(
                     asked, snapshot, context, evidence, caches, teach_fuzzy=use_semantic_cache
                 ),
             )
+        finally:
+            self._pending -= 1
         # Others may have been given the same answer.
         return self._given(asked, context, answer.copy_with(id=next(self._ids)), began)
 
@@ -401,9 +406,8 @@ class SemanticRouter:
             kept.holds_in = now
         return why
 
-    @asynccontextmanager
-    async def _admitted(self) -> AsyncIterator[None]:
-        """Counts a request that waits or is decided.
+    def _admit(self) -> None:
+        """Count a request that is going to wait or to be decided.
 
         Raises:
             Overloaded: there are ``max_pending`` of them already.
@@ -411,10 +415,6 @@ class SemanticRouter:
         if self._pending >= self.settings.max_pending:
             raise Overloaded(self._pending)
         self._pending += 1
-        try:
-            yield
-        finally:
-            self._pending -= 1
 
     async def route_many(
         self,
