@@ -21,6 +21,7 @@ from router.retrieval.embedding_cache import EmbeddingCache
 from router.retrieval.embedding_chroma import ChromaCache
 from router.retrieval.encoders import Encoder, build_encoder
 from router.retrieval.index import SkillIndex
+from router.retrieval.remembering import RememberingEncoder
 from router.retrieval.vectors import VectorStore
 from router.settings import Settings
 from router.skills.catalog import Catalog
@@ -116,6 +117,8 @@ def assemble(
         more = len(registry.catalog.left_out) - MAX_WARNINGS
         _log.warning("%d more skills or folders are left out: router skills check", more)
     encoder = build_encoder(settings) if encoder is None else encoder
+    if encoder.static:  # others work in threads of their own
+        encoder = RememberingEncoder(encoder)
     models = models_from_settings(settings.llm) if models is None else models
     store = VectorStore.open(
         embeddings_folder(settings),

@@ -1,0 +1,46 @@
+"""An encoder that remembers the latest texts: skills and memory layers are chosen for one request,
+and its text is encoded once for both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from cachetools import LRUCache
+from numpy.typing import NDArray
+
+from router.retrieval.encoders import Encoder
+
+REMEMBERED: Final = 256
+LONGEST: Final = 2_000
+"""Characters of a text that is remembered."""
+
+
+class RememberingEncoder:
+    """Another encoder's vectors. For one thread at a time."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        """``encoder`` is asked for what is not remembered."""
+        self._encoder = encoder
+        self._vectors: LRUCache[str, NDArray[np.float32]] = LRUCache(REMEMBERED)
+
+    @property
+    def identity(self) -> str:
+        return self._encoder.identity
+
+    @property
+    def static(self) -> bool:
+        return self._encoder.static
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if len(texts) != 1 or len(texts[0]) > LONGEST:
+            return self._encoder.encode(texts)
+        vector = self._vectors.get(texts[0])
+        if vector is None:
+            vector = self._encoder.encode(texts)[0]
+            self._vectors[texts[0]] = vector
+        return vector[None, :]
+
+    def encode_documents(self, documents: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        return self._encoder.encode_documents(documents)

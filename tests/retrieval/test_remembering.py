@@ -1,0 +1,43 @@
+"""The encoder that remembers: the same vectors, and each text is encoded once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from cascade import SHIPPED, CountingEncoder, router_over
+
+from router.retrieval.remembering import LONGEST, RememberingEncoder
+
+
+def test_a_text_that_comes_again_is_not_encoded_again() -> None:
+    counting = CountingEncoder()
+    encoder = RememberingEncoder(counting)
+    first = encoder.encode(["squash the last four commits"])
+    again = encoder.encode(["squash the last four commits"])
+    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(first, CountingEncoder().encode(["squash the last four commits"]))
+    assert counting.batches == [1]
+
+
+def test_batches_and_long_texts_are_passed_on() -> None:
+    counting = CountingEncoder()
+    encoder = RememberingEncoder(counting)
+    for texts in (["one", "two"], ["x" * (LONGEST + 1)]):
+        for _ in range(2):
+            assert len(encoder.encode(texts)) == len(texts)
+    assert counting.batches == [2, 2, 1, 1]
+    assert (encoder.identity, encoder.static) == (counting.identity, counting.static)
+
+
+async def test_a_request_is_encoded_once_for_skills_and_memory(tmp_path: Path) -> None:
+    class Bundled(CountingEncoder):
+        identity = "wordllama/l2_supercat-256"  # memory's classifier works with no other
+
+    encoder = Bundled()
+    async with router_over(SHIPPED, tmp_path, encoder=encoder) as router:
+        await router.route("warm up the kettle")
+        encoder.batches.clear()
+        result = await router.route("what did we decide about the database")
+        assert result.memory_layers
+    assert encoder.batches == [1]
