@@ -53,6 +53,8 @@ class SyncSemanticRouter(SyncFace[SemanticRouter]):
     feedback = waiting(SemanticRouter.feedback)
     learned = waiting(SemanticRouter.learned)
     enrich = waiting(SemanticRouter.enrich)
+    look_up = waiting(SemanticRouter.look_up)
+    forget = waiting(SemanticRouter.forget)
     reload = waiting(SemanticRouter.reload)
     open = waiting(SemanticRouter.open)
 
