@@ -6,9 +6,9 @@ import asyncio
 import time
 from collections.abc import Mapping
 
+from router.breaker import GuardedCall
 from router.errors import LLMAnswerError, LLMError, LLMUnavailable
 from router.events import Events, LLMCalled
-from router.llm.breaker import GuardedCall
 from router.llm.protocol import ChatModel, Completion, Prompt
 
 

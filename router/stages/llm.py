@@ -23,9 +23,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
+from router.breaker import CircuitBreaker
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
 from router.events import Degraded, Events
-from router.llm.breaker import CircuitBreaker
 from router.llm.guarded import guarded_call
 from router.llm.ollama import OllamaModel
 from router.llm.openai import OpenAIModel

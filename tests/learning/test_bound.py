@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
 
 from router.learning.bound import (
     AUDIT_FLOOR,
@@ -117,11 +116,13 @@ def local_share(served: list[tuple[Event, BoundDecision]]) -> float:
 def test_the_error_over_all_traffic_stays_within_the_bound(
     kind: Callable[[np.random.Generator], Iterator[Event]],
 ) -> None:
-    exceeded = 0
-    for seed in range(SEEDS):
-        served = serve(ErrorBound(MAX_ERROR, seed=seed), kind(np.random.default_rng(seed)))
-        exceeded += errors(served) > MAX_ERROR * LENGTH
-    assert binomtest(exceeded, SEEDS).proportion_ci(method="exact").low <= 0.05
+    """Each bound may fail by chance, but none of these streams comes near it; one that does shows
+    that something has become worse."""
+    wrong = [
+        errors(serve(ErrorBound(MAX_ERROR, seed=seed), kind(np.random.default_rng(seed))))
+        for seed in range(SEEDS)
+    ]
+    assert max(wrong) <= MAX_ERROR * LENGTH
 
 
 def test_an_easy_stream_is_mostly_answered_locally() -> None:

@@ -26,6 +26,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from router.learning.head import softmax
 from router.memory.query.classifier_model import (
     NOTHING,
     WEIGHTS_FILE,
@@ -188,12 +189,6 @@ def calibrated(model: Model, examples: Sequence[Example], vectors: Matrix) -> Mo
         right.append(layer == example.kinds[0].primary)
     curve = logistic(np.array(signals), np.array(right, dtype=np.float64))
     return replace(model, confidence=Curve(*curve))
-
-
-def softmax(scores: Matrix) -> Matrix:
-    """Probabilities of each row."""
-    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
 def logistic(signal: NDArray[np.float64], right: NDArray[np.float64]) -> tuple[float, float]:

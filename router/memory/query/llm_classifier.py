@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from router.breaker import CircuitBreaker
 from router.errors import LLMAnswerError, LLMError
-from router.llm.breaker import CircuitBreaker
 from router.llm.guarded import guarded_call
 from router.llm.protocol import ChatModel, Prompt
 from router.memory.model import LayerSpec, QueryType

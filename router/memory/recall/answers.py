@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from router.breaker import BreakerState
 from router.errors import LayerError
-from router.llm.breaker import BreakerState
 from router.memory.model import Classification, LayerStatus, MemoryItem
 from router.memory.recall.confidence import ItemConfidence
 from router.result import LayerChoice

@@ -36,8 +36,8 @@ from queue import SimpleQueue
 from types import MappingProxyType
 from typing import Final, TypeAlias, cast
 
+from router.breaker import CircuitBreaker, GuardedCall
 from router.errors import ConfigurationError
-from router.llm.breaker import CircuitBreaker, GuardedCall
 from router.memory.model import (
     AnyLayer,
     BlockingLayer,

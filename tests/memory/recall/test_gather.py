@@ -27,8 +27,8 @@ from scripted_layers import (
     remembered,
 )
 
+from router.breaker import BreakerState
 from router.errors import ConfigurationError, LayerError
-from router.llm.breaker import BreakerState
 from router.memory.model import NOBODY, AnyLayer, LayerStatus, MemoryItem, Scope, ScoreKind
 from router.memory.recall.answers import LayerReport, require_complete
 from router.memory.recall.gather import CALLS_AT_A_TIME, Gatherer

@@ -206,7 +206,7 @@ async def test_any_query_is_accepted(memory: UnifiedMemory, query: str) -> None:
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_query_breaks_the_files(files: FileStore, query: str) -> None:
     files.save("a", "Some words: a b c 1 2 3 é 日本.")
-    files.search(query, k=10)
+    assert len(files.search(query, k=10)) <= 1
 
 
 @pytest.mark.parametrize(

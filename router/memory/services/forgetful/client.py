@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from pydantic import SecretStr
 
+from router.breaker import BreakerState, CircuitBreaker, GuardedCall
 from router.errors import EncoderError, MemoryServiceError
 from router.flight import in_thread
-from router.llm.breaker import BreakerState, CircuitBreaker, GuardedCall
 from router.memory.model import MemoryItem, ScoreKind
 from router.memory.services.forgetful.http import HttpMemoryService
 from router.memory.services.forgetful.mcp import McpMemoryService

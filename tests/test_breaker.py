@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from router.llm.breaker import BreakerState, CircuitBreaker, GuardedCall
+from router.breaker import BreakerState, CircuitBreaker, GuardedCall
 
 
 class Clock:
