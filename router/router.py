@@ -80,6 +80,7 @@ class SemanticRouter:
         encoder: Encoder | None = None,
         models: Sequence[ChatModel] | None = None,
         cache: AnswerCache | None = None,
+        use_semantic_cache: bool = True,
         observers: Sequence[CatalogObserver] = (),
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
@@ -96,6 +97,7 @@ class SemanticRouter:
             models: LLMs to ask, in fall-back order, in place of the configured ones.
             cache: where answers are kept, in place of this machine's memory and ``state_dir``;
                 closed with the router.
+            use_semantic_cache: False leaves the fuzzy cache out of every request.
             observers: told of every change of the catalog, after it has become effective.
             progress: called with (done, total) while skills are encoded.
 
@@ -114,6 +116,7 @@ class SemanticRouter:
             settings = settings.model_copy(update={"enrichment": Path(enrichment).expanduser()})
         self.settings = settings
         self.events = Events()
+        self._use_semantic_cache = use_semantic_cache
         self.cache: AnswerCache = LocalAnswers.configured(settings) if cache is None else cache
         if settings.enrichment_on_save:
             from router.enrichment.on_save import EnrichOnSave
@@ -305,6 +308,7 @@ class SemanticRouter:
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
         context = context_of(snapshot.base, asked)
 
+        use_semantic_cache = use_semantic_cache and self._use_semantic_cache
         found = await self.cache.find(asked.text, context, similar=use_semantic_cache)
         refused = None
         if found.kept is not None:
@@ -362,6 +366,7 @@ class SemanticRouter:
         snapshot, evidence = self._runtime.current, self._runtime.evidence
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
         context = context_of(snapshot.base, asked)
+        use_semantic_cache = use_semantic_cache and self._use_semantic_cache
         found = await self.cache.find(asked.text, context, similar=use_semantic_cache)
         refused = None
         if found.kept is not None:

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 from cascade import (
     NONSENSE,
+    SHIPPED,
     SQUASH,
     SQUASH_PARAPHRASED,
     answer,
     router_over,
+    settings_for,
     shipped_router,
     some_skills,
     summary,
@@ -23,7 +25,7 @@ from servers.loopback import Reply
 from servers.openai_server import OpenAIServer, completion
 from servers.openai_server import error as openai_error
 
-from router import Decision, Outcome, Stage, Turn
+from router import Decision, Outcome, SemanticRouter, Stage, Turn
 
 
 async def test_an_identical_request_is_answered_by_its_own_entry_and_never_by_a_neighbours(
@@ -196,6 +198,8 @@ def _add(skills: Path) -> None:
         skills,
         "squash-commits",
         "Squashes the last commits on this branch into one. Use to squash commits.",
+        "metadata:",
+        f'  routing-keywords: "squash, {SQUASH}"',
     )
 
 
@@ -268,3 +272,13 @@ async def test_what_is_kept_of_an_answer_is_not_what_else_was_considered(tmp_pat
         for result in (first, again, close):
             assert len(result.trace) == 4
             await router.feedback(result.id, ["git"])
+
+
+async def test_a_router_can_leave_the_fuzzy_cache_out_of_every_request(tmp_path: Path) -> None:
+    settings = settings_for(tmp_path)
+    async with SemanticRouter(settings, roots=[SHIPPED], use_semantic_cache=False) as router:
+        first = await router.route(SQUASH)
+        assert first.trace[0].reason == "the caller left the fuzzy cache out"
+        assert (await router.route(SQUASH)).stage is Stage.EXACT
+        assert (await router.route(SQUASH_PARAPHRASED)).stage is Stage.VECTOR
+        assert len(router.fuzzy) == 0
