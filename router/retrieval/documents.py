@@ -8,10 +8,15 @@ counts again as a field of its own.
 from __future__ import annotations
 
 import hashlib
+import inspect
+import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
 from typing import Final
 
 from router.skills.manifest import SkillManifest
@@ -70,27 +75,73 @@ class SkillDocument:
     digest: str
 
     @classmethod
-    def of(cls, skill: SkillManifest) -> SkillDocument:
-        """The document of a skill."""
-        title = skill.name.replace("-", " ").replace("_", " ")
-        written = () if skill.enrichment is None else skill.enrichment.requests
-        examples = tuple(dict.fromkeys((*skill.examples, *written)))
-        hints = ". ".join((*skill.routing_keywords, *skill.intents, *examples))
-        body = skill.body[:MAX_BODY_CHARACTERS]
-        prose = _FENCE.sub("\n", body)
-        code = "\n".join(match.group() for match in _FENCE.finditer(body))
-        when = " ".join(match.group(1)[:MAX_SECTION_CHARACTERS] for match in _WHEN.finditer(prose))
-        bags = [
-            indexed_words(text) for text in (title, hints, skill.description, prose, code, when)
-        ]
+    def of(cls, skill: SkillManifest, *, kept: bytes | None = None) -> SkillDocument:
+        """The document of a skill.
+
+        Args:
+            skill: the skill.
+            kept: what ``analysis`` gave for the same texts, which saves reading them again.
+        """
+        title, hints, _, body = _texts(skill)
         head = f"{title}. {skill.description} {hints}".rstrip()
         digest = hashlib.sha256(f"{head}\0{body}".encode("utf-8", "replace")).hexdigest()
-        return cls(
-            name=skill.name,
-            fields=tuple(Counter(map(stem, bag)) for bag in bags),
-            words=frozenset().union(*bags),
-            examples=examples,
-            head=head,
-            body=body,
-            digest=digest,
-        )
+        fields, found_words = _analysed(skill) if kept is None else _read(kept)
+        return cls(skill.name, fields, found_words, _examples(skill), head, body, digest)
+
+    @property
+    def analysis(self) -> bytes:
+        """Fields and words in a form that can be kept."""
+        kept = {"fields": self.fields, "words": sorted(self.words)}
+        return json.dumps(kept, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+
+
+def analysis_key(skill: SkillManifest) -> str:
+    """Digest of all that the analysis of a skill depends on, this program's own rules included."""
+    texts = "\0".join(map(repr, (generation(), *_texts(skill))))
+    return "analysis/" + hashlib.sha256(texts.encode("utf-8", "replace")).hexdigest()
+
+
+@cache
+def generation() -> str:
+    """Digest of the code that reads texts, so that nothing is kept that other code has made."""
+    code = "".join(inspect.getsource(sys.modules[name]) for name in (stem.__module__, __name__))
+    return hashlib.sha256(f"{version('PyStemmer')}\0{code}".encode()).hexdigest()
+
+
+def _texts(skill: SkillManifest) -> tuple[str, str, str, str]:
+    """Title, hints, description and body."""
+    title = skill.name.replace("-", " ").replace("_", " ")
+    hints = ". ".join((*skill.routing_keywords, *skill.intents, *_examples(skill)))
+    return title, hints, skill.description, skill.body[:MAX_BODY_CHARACTERS]
+
+
+def _examples(skill: SkillManifest) -> tuple[str, ...]:
+    """Requests that the skill serves, its author's before those that an LLM has written."""
+    written = () if skill.enrichment is None else skill.enrichment.requests
+    return tuple(dict.fromkeys((*skill.examples, *written)))
+
+
+def _read(kept: bytes) -> tuple[tuple[Mapping[str, int], ...], frozenset[str]]:
+    """What ``analysis`` has written.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    try:
+        found = json.loads(kept)
+        fields = tuple(found["fields"])
+        if len(fields) != len(FIELDS) or not all(isinstance(field, dict) for field in fields):
+            raise ValueError("the fields are not whole")
+        return fields, frozenset(found["words"])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"a kept analysis is damaged: {error}") from error
+
+
+def _analysed(skill: SkillManifest) -> tuple[tuple[Mapping[str, int], ...], frozenset[str]]:
+    """The stems of each field with their counts, and every word."""
+    title, hints, description, body = _texts(skill)
+    prose = _FENCE.sub("\n", body)
+    code = "\n".join(match.group() for match in _FENCE.finditer(body))
+    when = " ".join(match.group(1)[:MAX_SECTION_CHARACTERS] for match in _WHEN.finditer(prose))
+    bags = [indexed_words(text) for text in (title, hints, description, prose, code, when)]
+    return tuple(Counter(map(stem, bag)) for bag in bags), frozenset().union(*bags)

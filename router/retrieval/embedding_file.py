@@ -11,7 +11,7 @@ import json
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -43,6 +43,14 @@ CREATE TABLE vectors (
     PRIMARY KEY (encoder, key)
 );
 CREATE INDEX vectors_by_use ON vectors (used);
+""",
+        """
+CREATE TABLE analyses (         -- of texts, which cost more to read than to keep
+    key TEXT PRIMARY KEY,
+    used INTEGER NOT NULL,
+    analysis BLOB NOT NULL
+);
+CREATE INDEX analyses_by_use ON analyses (used);
 """,
     )
 )
@@ -105,6 +113,33 @@ class EmbeddingFile:
                 [(number, key, day, _bytes(vector)) for key, vector in vectors.items()],
             )
             self._prune(db, day)
+
+    def analyses(self, keys: Sequence[str]) -> dict[str, bytes]:
+        """What is kept of the analyses of texts.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        with self._transaction("BEGIN") as db:
+            rows = db.execute(
+                "SELECT key, analysis FROM analyses WHERE key IN (SELECT value FROM json_each(?))",
+                (json.dumps(list(keys)),),
+            ).fetchall()
+        return {key: analysis for key, analysis in rows if isinstance(analysis, bytes)}
+
+    def keep_analyses(self, analyses: Mapping[str, bytes]) -> None:
+        """Keep analyses; those that nobody has made anew for long are deleted.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
+        day = self._clock()
+        with self._transaction("BEGIN IMMEDIATE") as db:
+            db.executemany(
+                "INSERT OR REPLACE INTO analyses VALUES (?, ?, ?)",
+                [(key, day, analysis) for key, analysis in analyses.items()],
+            )
+            db.execute("DELETE FROM analyses WHERE used < ?", (day - UNUSED_DAYS,))
 
     def unshared(self, encoder: str, shared: str) -> dict[str, NDArray[np.float32]]:
         """The vectors that a shared cache is not known to hold.

@@ -235,10 +235,12 @@ class SkillIndex:
         old = {} if previous is None else previous.catalog.skills
         documents = {
             skill.name: known[skill.name]
-            if skill.name in known and _same(old[skill.name], skill)
-            else SkillDocument.of(skill)
             for skill in catalog.routable
+            if skill.name in known and _same(old[skill.name], skill)
         }
+        new = [skill for skill in catalog.routable if skill.name not in documents]
+        documents |= {document.name: document for document in store.documents(new)}
+
         ordered = [documents[skill.name] for skill in catalog.routable]
         vectors, encoded = _vectors(ordered, encoder, store, progress, previous)
 

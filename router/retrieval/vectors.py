@@ -20,8 +20,10 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from router.errors import StoreError
+from router.retrieval.documents import SkillDocument, analysis_key
 from router.retrieval.embedding_cache import EmbeddingCache
 from router.retrieval.embedding_file import EmbeddingFile
+from router.skills.manifest import SkillManifest
 
 _log: Final = logging.getLogger(__name__)
 
@@ -30,6 +32,8 @@ ENCODING_BATCH: Final = 64
 """Texts encoded at a time. Progress is told for each batch."""
 MEMORY_BYTES: Final = 2**28
 """Of vectors in memory."""
+WORTH_KEEPING: Final = 8
+"""From so many skills on, their analyses are kept."""
 WORTH_SHARING: Final = 64
 """With fewer new vectors of a static encoder, a command that ends does not start a shared cache:
 encoding them again is quicker. They stay in the file until somebody shares them."""
@@ -133,6 +137,35 @@ class VectorStore:
         matrix = np.stack([found[key] for key in keys])
         norms = np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-9)
         return np.asarray(matrix / norms, dtype=np.float32), len(missing)
+
+    def documents(self, skills: Sequence[SkillManifest]) -> list[SkillDocument]:
+        """The documents of skills, in order. Those of many are read from the file, where they are
+        kept once they are made; reading few again costs less than looking them up."""
+        if len(skills) < WORTH_KEEPING:
+            return [SkillDocument.of(skill) for skill in skills]
+        keys = [analysis_key(skill) for skill in skills]
+        try:
+            kept = self._file.analyses(keys)
+        except StoreError as error:
+            _log.warning("skills are analysed again: %s", error)
+            kept = {}
+        made: dict[str, bytes] = {}
+        documents = []
+        for key, skill in zip(keys, skills, strict=True):
+            try:
+                document = SkillDocument.of(skill, kept=kept.get(key))
+            except ValueError:  # damaged
+                document = SkillDocument.of(skill)
+                kept.pop(key)
+            if key not in kept:
+                made[key] = document.analysis
+            documents.append(document)
+        try:
+            if made:
+                self._file.keep_analyses(made)
+        except StoreError as error:
+            _log.warning("skills are analysed anew at the next start: %s", error)
+        return documents
 
     def save(self) -> None:
         """Share what is not shared yet. What cannot be shared now is tried again next time.

@@ -14,9 +14,17 @@ import pytest
 from numpy.typing import NDArray
 
 from router.errors import EncoderError, StoreError
+from router.retrieval.documents import SkillDocument
 from router.retrieval.embedding_cache import Vectors
 from router.retrieval.embedding_chroma import ChromaCache
-from router.retrieval.vectors import ENCODING_BATCH, FILE, WORTH_SHARING, VectorStore
+from router.retrieval.vectors import (
+    ENCODING_BATCH,
+    FILE,
+    WORTH_KEEPING,
+    WORTH_SHARING,
+    VectorStore,
+)
+from router.skills.manifest import SkillManifest, parse_manifest
 
 DIMENSIONS = 16
 
@@ -221,6 +229,40 @@ def test_a_second_process_has_the_same_vectors(tmp_path: Path) -> None:
         assert encoded == 1
         store.close()
         process.communicate("")
+
+
+# --- documents
+
+
+def skill(number: int) -> SkillManifest:
+    text = f"---\nname: s{number}\ndescription: Bakes {number} cakes.\n---\nRun `oven {number}`.\n"
+    return parse_manifest(text.encode(), path=Path(f"/s{number}/SKILL.md"))
+
+
+def test_documents_are_the_same_when_they_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skills = [skill(number) for number in range(2 * WORTH_KEEPING)]
+    wanted = [SkillDocument.of(one) for one in skills]
+    store = VectorStore.open(tmp_path, identity="test")
+    assert store.documents(skills) == wanted
+    store.close()
+    db = sqlite3.connect(tmp_path / FILE)
+    db.execute("UPDATE analyses SET analysis = x'7b' WHERE rowid = 1")  # one is damaged
+    db.commit()
+    db.close()
+    read: list[str] = []
+
+    def watched(text: str) -> list[str]:
+        read.append(text)
+        return []
+
+    monkeypatch.setattr("router.retrieval.documents.indexed_words", watched)
+    store = VectorStore.open(tmp_path, identity="test")
+    found = store.documents(skills)
+    assert sum(one == other for one, other in zip(found, wanted, strict=True)) == len(skills) - 1
+    assert len(read) == 6  # the texts of the damaged one
+    store.close()
 
 
 # --- sharing
