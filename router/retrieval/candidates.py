@@ -27,9 +27,9 @@ BY_VECTORS: Final = 1_000
 ROUGH_DIMENSIONS: Final = 64
 SAMPLE: Final = 5_000
 """Vectors that the axes are computed from."""
-ALL_EXAMPLES: Final = 16_000
+ALL_EXAMPLES: Final = 2_000
 """Up to this many examples, all are compared with a request."""
-BY_SCORE: Final = 256
+BY_SCORE: Final = 128
 """Skills whose examples are compared one by one, where there are more."""
 STEP: Final = 32
 """Every so many-th score is looked at to guess where the best ones begin."""

@@ -115,14 +115,14 @@ class ExampleIndex:
         else:
             first = self._start[:-1][among][holders]
             places = np.repeat(first - start, held) + np.arange(end[-1])
-            products = self._rows[places].astype(np.float32) @ vector
-        cosines = products.astype(np.float64) / self._scale
+            products = self._rows[places].astype(np.float32, copy=False) @ vector
+        cosines = products / np.float32(self._scale)
         owner = np.repeat(np.arange(len(held)), held)
         total = np.zeros(len(held))
         for _ in range(NEAREST):
             best = np.maximum.reduceat(cosines, start)
             total += np.where(best > _TAKEN, best, 0.0)
-            cosines[cosines == best[owner]] = _TAKEN
+            np.putmask(cosines, cosines == best[owner], np.float32(_TAKEN))
         means = (self.means[among][holders] @ vector).astype(np.float64)
         near[holders] = total / np.minimum(held, NEAREST) + means - 2 * background
         return near

@@ -1,0 +1,76 @@
+"""How near the examples of skills are to a request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from router.retrieval import examples as module
+from router.retrieval.candidates import EVERYTHING
+from router.retrieval.documents import SkillDocument
+from router.retrieval.examples import ExampleIndex
+
+DIMENSIONS = 8
+COUNTS = (0, 1, 2, 3, 9)
+
+
+def document(name: str, count: int) -> SkillDocument:
+    texts = tuple(f"{name} {number}" for number in range(count))
+    return SkillDocument(name, (), frozenset(), texts, "", "", "")
+
+
+def vectors(texts: Sequence[str]) -> NDArray[np.float32]:
+    rows = [np.random.default_rng(list(text.encode())).normal(size=DIMENSIONS) for text in texts]
+    found = np.array(rows, dtype=np.float32)
+    return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True), dtype=np.float32)
+
+
+DOCUMENTS = [document(f"s{number}", count) for number, count in enumerate(COUNTS)]
+QUERY = vectors(["query"])[0]
+
+
+def by_the_formula(texts: Sequence[str], background: float) -> float:
+    if not texts:
+        return 0.0
+    rows = vectors(texts)
+    mean = rows.mean(axis=0)
+    nearest = np.sort(rows @ QUERY)[-3:].mean()
+    return float(nearest + mean @ QUERY / np.linalg.norm(mean) - 2 * background)
+
+
+@pytest.mark.parametrize("quantised_from", [50_000, 1])
+def test_nearness_is_that_of_the_formula(
+    monkeypatch: pytest.MonkeyPatch, quantised_from: int
+) -> None:
+    monkeypatch.setattr(module, "QUANTISED_FROM", quantised_from)
+    index = ExampleIndex(DOCUMENTS, vectors, dimensions=DIMENSIONS)
+    expected = [by_the_formula(document.examples, 0.1) for document in DOCUMENTS]
+    close = 0.02 if quantised_from == 1 else 1e-6
+    assert index.near(QUERY, 0.1, EVERYTHING) == pytest.approx(expected, abs=close)
+    some = np.array([4, 0, 2])
+    assert index.near(QUERY, 0.1, some) == pytest.approx([expected[i] for i in some], abs=close)
+    assert (index.total, index.count.tolist()) == (15, list(COUNTS))
+
+
+def test_what_was_there_before_is_not_encoded_again() -> None:
+    index = ExampleIndex(DOCUMENTS, vectors, dimensions=DIMENSIONS)
+    asked: list[str] = []
+
+    def watched(texts: Sequence[str]) -> NDArray[np.float32]:
+        asked.extend(texts)
+        return vectors(texts)
+
+    later = [DOCUMENTS[4], document("new", 2), DOCUMENTS[1]]
+    updated = ExampleIndex(later, watched, dimensions=DIMENSIONS, previous=index)
+    assert asked == ["new 0", "new 1"]
+    anew = ExampleIndex(later, vectors, dimensions=DIMENSIONS)
+    near = [found.near(QUERY, 0.0, EVERYTHING).tolist() for found in (updated, anew)]
+    assert near[0] == near[1]
+
+
+def test_skills_without_examples_are_near_nothing() -> None:
+    index = ExampleIndex([document("a", 0)], vectors, dimensions=DIMENSIONS)
+    assert index.near(QUERY, 0.3, EVERYTHING).tolist() == [0.0]
