@@ -71,6 +71,19 @@ TABLES: Final = (
         rows=True,
     ),
     Table(
+        "metatool_enrichment",
+        "Tools, plain and enriched",
+        "metatool_enrichment.py",
+        ("metatool",),
+    ),
+    Table(
+        "metatool_enrichment_minilm",
+        "Tools, plain and enriched, with MiniLM",
+        "metatool_enrichment.py",
+        ("metatool",),
+        MINILM,
+    ),
+    Table(
         "peers",
         "Beside semantic-router and FastMCP",
         "peers.py",

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from router.retrieval.encoders import Encoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
+from router.skills.enrichment import Enrichment
 from router.skills.manifest import SkillManifest
 from router.stages.vector import decide
 
@@ -44,8 +46,12 @@ class Refusals:
 
 
 @contextmanager
-def indexed(tools: Sequence[Tool], encoder: Encoder) -> Iterator[SkillIndex]:
-    """The product's index over tools as skills."""
+def indexed(
+    tools: Sequence[Tool],
+    encoder: Encoder,
+    enrichment: Mapping[str, Enrichment] = MappingProxyType({}),
+) -> Iterator[SkillIndex]:
+    """The product's index over tools as skills, with what an LLM wrote for them, by name."""
     skills = {
         tool.name: SkillManifest(
             name=tool.name,
@@ -53,6 +59,7 @@ def indexed(tools: Sequence[Tool], encoder: Encoder) -> Iterator[SkillIndex]:
             body=tool.parameters,
             path=Path(tool.name, "SKILL.md"),
             digest=hashlib.sha256("\n".join(tool).encode()).hexdigest(),
+            enrichment=enrichment.get(tool.name),
         )
         for tool in sorted(tools)
     }
