@@ -26,7 +26,7 @@ from servers.openai_server import error as openai_error
 
 from router import Decision, Outcome, SemanticRouter, Settings, Stage, Turn
 
-SHIPPED_NAMES = sorted(path.name for path in SHIPPED.iterdir())
+SHIPPED_NAMES = sorted(path.parent.name for path in SHIPPED.glob("*/SKILL.md"))
 
 
 @pytest.fixture(autouse=True)

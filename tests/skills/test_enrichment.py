@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from router.skills import enrichment as enrichment_module
 from router.skills.catalog import Catalog, load_catalog
 from router.skills.diagnostics import Severity
+from router.skills.discovery import shipped_skills_root
 from router.skills.enrichment import (
     ENRICHMENT_FILE,
     Enrichment,
@@ -254,3 +255,12 @@ def test_faults_of_the_file_are_told_with_those_of_the_catalog(tmp_path: Path) -
     path = written(tmp_path / ENRICHMENT_FILE, "nonsense")
     (fault,) = load_catalog([tmp_path]).diagnostics
     assert (fault.path, fault.line, fault.code) == (path, 1, "enrichment-line")
+
+
+def test_the_shipped_skills_ship_enriched_and_up_to_date() -> None:
+    catalog = load_catalog([shipped_skills_root()])
+    assert catalog.diagnostics == ()
+    for skill in catalog.routable:
+        assert skill.enrichment is not None, skill.name
+        assert not skill.enrichment_is_stale, f"{skill.name}: ask again: router skills enrich"
+        assert len(skill.enrichment.requests) >= 8, skill.name
