@@ -23,7 +23,7 @@ REQUESTS: Final = (
         "two skills at once",
         "Upgrade the vulnerable dependencies in the lock file and draft an announcement email",
     ),
-    ("ambiguous", "clean up"),
+    ("ambiguous", "tidy up"),
     ("nothing fits", "What should I cook for dinner tonight?"),
 )
 """What each request is meant to show, and the request. What it does show is up to the router."""
