@@ -43,7 +43,7 @@ from router import (
 )
 
 EMAIL = "write an email to my boss"
-VAGUE = "improve the docs"
+VAGUE = "improve the page"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
