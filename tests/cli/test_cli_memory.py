@@ -214,7 +214,7 @@ def test_an_item_carries_what_the_command_line_says(memory: Run) -> None:
             *("--attribute", "due=2026-12-01", "--attribute", "status=open"),
             *("--user", "bob", "--session", "s1", "--json"),
         )
-    )
+    )["item"]
     assert (saved["type"], saved["tags"]) == ("task", ["ops", "tls"])
     assert saved["created"] == "2026-03-01T00:00:00+00:00"
     assert saved["attributes"] == {"due": "2026-12-01", "status": "open"}
@@ -617,4 +617,4 @@ def test_a_damaged_file_is_named_with_what_can_be_done_about_it(
     damaged.write_bytes(b"no database, but long enough for one " * 100)
     result = run("memory", "recall", "What is JWT?")
     assert result.exit_code == 1
-    assert result.stderr.endswith(f"{damaged}: file is not a database{said}\n")
+    assert result.stderr.endswith(f"{damaged}: damaged: file is not a database{said}\n")

@@ -194,7 +194,8 @@ class LayerWeights:
     def _fault(self, error: StoreError | sqlite3.Error) -> StoreError:
         return StoreError(
             self._path or Path(":memory:"),
-            f"{error}; layer weights hold feedback only, and may be deleted",
+            f"{error.reason if isinstance(error, StoreError) else error}; "
+            "layer weights hold feedback only, and may be deleted",
         )
 
 
