@@ -17,7 +17,7 @@ test: $(VENV)/.developer
 # Each adapter with the framework that it is for, in environments of their own.
 test-adapters: .venv-adapters/.installed .venv-adk/.installed
 	.venv-adapters/bin/python -m pytest tests/adapters $(ARGS)
-	.venv-adk/bin/python -m pytest tests/adapters/test_adk.py tests/adapters/test_examples.py $(ARGS)
+	.venv-adk/bin/python -m pytest tests/adapters/test_adk.py tests/adapters/test_adapter_examples.py $(ARGS)
 
 .venv-adapters/.installed: tests/adapters/frameworks.txt pyproject.toml
 	$(PYTHON) -m venv .venv-adapters
