@@ -71,6 +71,19 @@ TABLES: Final = (
         rows=True,
     ),
     Table(
+        "enrichment",
+        "Catalogs plain and enriched",
+        "enrichment.py",
+        (*SKILLS, "small_catalogs", *INTENTS),
+    ),
+    Table(
+        "enrichment_minilm",
+        "Catalogs plain and enriched, with MiniLM",
+        "enrichment.py",
+        (*SKILLS, "small_catalogs", *INTENTS),
+        MINILM,
+    ),
+    Table(
         "metatool_enrichment",
         "Tools, plain and enriched",
         "metatool_enrichment.py",

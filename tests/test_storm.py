@@ -292,7 +292,8 @@ async def test_a_process_that_is_killed_in_the_storm_leaves_what_the_next_one_me
     branches: Branches, tmp_path: Path, moment: str
 ) -> None:
     state = tmp_path / "state"
-    for number in range(2):
+    # Going back to the first branch encodes nothing: its vectors are kept by their texts.
+    for number in range(1 if moment == "encoding" else 2):
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             __file__,

@@ -77,7 +77,10 @@ def mcp(
         served = _serve_stdio(greet(memory=True), folders, settings)
     else:
         raise ConfigurationError("--host, --port, --token-env and --allow-host go with --http")
-    asyncio.run(served)
+    try:
+        asyncio.run(served)
+    finally:
+        served.close()  # Ctrl-C may come before the loop has begun with it
 
 
 def read_token(variable: str) -> str:

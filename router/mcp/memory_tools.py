@@ -65,8 +65,8 @@ def memory_tools(service: MemoryService) -> tuple[Tool, ...]:
         Tool(
             "list_memories",
             "List memories",
-            "Lists what the memory layers hold, newest first, a page at a time. Call it to look "
-            "through memories; `recall` answers questions.",
+            "Lists what the memory layers hold, newest first, a page at a time. Call it when "
+            "you want to look through memories; `recall` answers questions.",
             ListArguments,
             Stock,
             service.list,
@@ -74,7 +74,8 @@ def memory_tools(service: MemoryService) -> tuple[Tool, ...]:
         Tool(
             "get_memory",
             "Get a memory",
-            "Gives one memory in full: a file by its name, or an item of a layer by its id.",
+            "Gives one memory in full: a file by its name, or an item of a layer by its id. Call "
+            "it when a list or a search has shown only a part of it.",
             NamedArguments,
             Stored,
             service.get,

@@ -238,7 +238,7 @@ def _collection(client: Client, encoder: str) -> Collection:
     digest = hashlib.blake2b(encoder.encode("utf-8", "replace"), digest_size=16).hexdigest()
     return client.get_or_create_collection(
         f"embeddings-{digest}",
-        configuration={"hnsw": {"space": "cosine"}},  # Chroma's default is squared L2
+        configuration={"hnsw": {"space": "l2"}},  # cosine would scale what is kept
         metadata={"encoder": encoder},
         embedding_function=None,
     )

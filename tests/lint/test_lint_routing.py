@@ -60,9 +60,9 @@ async def test_an_example_is_ranked_by_an_index_that_does_not_hold_it(
     tmp_path: Path, encoder: WordLlamaEncoder
 ) -> None:
     # Over the plain index each finds its own skill: the one finding is about all of them.
-    examples = ["prune the roses", "feed the roses", "cut back the roses in spring"]
+    examples = ["prune the roses", "mow the lawn", "water the tomatoes"]
     write(tmp_path, "minutes", MINUTES, examples)
-    write(tmp_path, "garden", f"{GARDEN} Also prunes, feeds and cuts back roses in spring.")
+    write(tmp_path, "garden", f"{GARDEN} Also prunes roses, mows the lawn and waters tomatoes.")
     [finding] = await lint(tmp_path, encoder)
     assert (finding.code, finding.path.parent.name, finding.line) == ("stray-example", "minutes", 6)
     assert finding.message.startswith("3 of 3 examples find other skills first")

