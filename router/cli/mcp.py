@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -77,10 +78,27 @@ def mcp(
         served = _serve_stdio(greet(memory=True), folders, settings)
     else:
         raise ConfigurationError("--host, --port, --token-env and --allow-host go with --http")
-    try:
+    _run(served)
+
+
+def _run(served: Coroutine[Any, Any, None]) -> None:
+    """Run the server. Ctrl-C waits until the loop can take it: a loop that is interrupted while it
+    is made complains about itself on the console."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
         asyncio.run(served)
+        return
+    interrupt = {signal.SIGINT}
+
+    async def begin() -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupt)
+        await served
+
+    signal.pthread_sigmask(signal.SIG_BLOCK, interrupt)
+    try:
+        asyncio.run(begin())
     finally:
-        served.close()  # Ctrl-C may come before the loop has begun with it
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupt)
+        served.close()  # nothing, unless the loop never came to it
 
 
 def read_token(variable: str) -> str:
