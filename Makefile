@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 # What the tests of adapters need beside their frameworks.
 TEST_TOOLS := hypothesis pytest pytest-asyncio pytest-timeout
 CASES := 1000
+# Processes that share the tests: one a core. `make test PROCESSES=0` runs them in pytest's own.
+PROCESSES := auto
+SHARED := --numprocesses $(PROCESSES) --dist worksteal
 
 .PHONY: demo test test-adapters test-random check format bench bench-peers clean
 
@@ -12,7 +15,7 @@ demo: $(VENV)/.installed
 	$(BIN)/router demo
 
 test: $(VENV)/.developer
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest $(SHARED) $(ARGS)
 
 # Each adapter with the framework that it is for, in environments of their own.
 test-adapters: .venv-adapters/.installed .venv-adk/.installed
