@@ -7,19 +7,18 @@ case. So this never refuses: it gives the ranking, and beside it what retrieval 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from router.errors import InvalidRequest
 from router.request import Request
 from router.result import Decision
+from router.retrieval.inclusion import always_included, check_limit, with_room
 from router.retrieval.index import Match, SkillIndex
 from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
 from router.stages.followup import read
 from router.stages.vector import BALANCED, MAX_CANDIDATES, judge
 
-MAX_LIMIT = 1_000
 MAX_SHOWN_TERMS = 5
 
 
@@ -101,29 +100,12 @@ async def rank(
     """
     began = time.perf_counter()
     check_limit(limit)
-    allowed = None if asked.available is None else frozenset(asked.available)
-    kept = [
-        name
-        for name in dict.fromkeys(names_in("always_include", always_include))
-        if (allowed is None or name in allowed) and _is_routable(catalog, name)
-    ]
-    left_out = 0
-    if allowed is not None:
-        left_out = sum(skill.name not in allowed for skill in catalog.routable)
+    included = always_included(always_include, catalog, asked.available)
     reading = read(asked)
     ranking = await index.rank(
         reading.text, among=asked.available, limit=max(limit, MAX_CANDIDATES)
     )
-    matches = ranking.matches[:limit]
-    missing = [name for name in kept if all(match.name != name for match in matches)]
-    if missing:
-        room = max(limit - len(missing), 0)
-        places = [
-            place
-            for place, match in enumerate(matches)
-            if place < room or match.name in kept  # what is always included stays where it is
-        ]
-        matches = tuple(matches[place] for place in places)
+    matches, missing = with_room(ranking.matches, included, limit)
     decided = await judge(reading.text, ranking, index, among=asked.available, caution=caution)
     skills = [ranked(match, catalog.skills[match.name]) for match in matches]
     skills += [
@@ -143,14 +125,10 @@ async def rank(
         decided.selected,
         decided.confidence,
         reading.explained(decided.reason),
-        left_out=left_out,
+        left_out=catalog.count_without(asked.available),
         catalog_version=catalog.version,
         microseconds=(time.perf_counter() - began) * 1e6,
     )
-
-
-def _is_routable(catalog: Catalog, name: str) -> bool:
-    return name in catalog.skills and not catalog.skills[name].disable_model_invocation
 
 
 def ranked(match: Match, manifest: SkillManifest) -> RankedSkill:
@@ -164,23 +142,3 @@ def ranked(match: Match, manifest: SkillManifest) -> RankedSkill:
         manifest.payload,
         match,
     )
-
-
-def check_limit(limit: int) -> None:
-    """Raises InvalidRequest when a number of skills to give is out of range."""
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
-        raise InvalidRequest(f"limit: {limit!r}; expected 1 to {MAX_LIMIT:,}")
-
-
-def names_in(part: str, given: Iterable[str]) -> Sequence[str]:
-    """A list of names as a caller gave it.
-
-    Raises:
-        InvalidRequest: it is one string, or something in it is no string.
-    """
-    if isinstance(given, str):
-        raise InvalidRequest(f"{part}: expected a list of names, not one string")
-    names = list(given)
-    if not all(isinstance(name, str) for name in names):
-        raise InvalidRequest(f"{part}: every name must be a string")
-    return names

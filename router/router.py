@@ -523,32 +523,46 @@ class SemanticRouter:
         limit: int = 10,
         installed_only: bool = True,
         available: Iterable[str] | None = None,
+        always_include: Iterable[str] = (),
+        history: Sequence[AnyTurn] = (),
+        scope: str | None = None,
     ) -> tuple[Discovered, ...]:
         """The best skills for a query, best first, with why. Decides nothing and caches nothing.
 
         Args:
             query: what is needed, at most 20,000 characters.
             limit: how many to give, in [1, 1000].
-            available: names of installed skills that may be given; None means all of them.
+            available: names of installed skills that may be given; None means all of them. The
+                others are left out before anything is ranked.
+            always_include: names of installed skills to give in any case, as far as they are there
+                and available.
+            history: earlier turns; a query that cannot stand alone is read with the user's latest
+                turn.
+            scope: whose query it is; checked as ``route`` checks it.
             installed_only: False also searches the setting ``catalogues`` for skills that are not
                 installed. They are suggestions, interleaved with the installed ones by rank, since
                 their scores do not compare; no request is ever routed to them.
 
         Raises:
-            InvalidRequest: the query or the limit cannot be used.
+            InvalidRequest: the query or one of its parts cannot be used.
             RouterError: skills cannot be read or indexed. A listing that cannot be read is no
                 error: it is logged and left out.
             RuntimeError: the router is closed.
         """
         from router.retrieval.discover import discover
+        from router.stages.followup import read
 
         snapshot = self._runtime.ready or await self.open()
-        asked = Request.parse(query, available=available)
+        asked = Request.parse(query, available=available, history=history, scope=scope)
+        text = read(asked).text
+        included = always_include if isinstance(always_include, str) else tuple(always_include)
+        version = snapshot.catalog.version
         return await self._searches.do(
-            (asked.text, asked.available, limit, installed_only, snapshot.catalog.version),
+            (text, asked.available, included, limit, installed_only, version),
             lambda: discover(
-                asked.text,
+                text,
                 available=asked.available,
+                always_include=included,
                 catalog=snapshot.catalog,
                 index=snapshot.index,
                 limit=limit,

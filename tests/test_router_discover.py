@@ -10,6 +10,8 @@ import pytest
 from cascade import CountingEncoder, happened, router_over, settings_for, some_skills, write_skill
 
 from router import Discovered, InvalidRequest, SyncSemanticRouter
+from router.service.service import Service
+from router.service.shapes import FindArguments
 
 QUERY = "translate the subtitles of a film"
 
@@ -105,3 +107,39 @@ def test_the_synchronous_face_discovers_too(tmp_path: Path, skills: Path, listin
     settings = settings_for(tmp_path / "state", catalogues=[listing])
     with SyncSemanticRouter.from_skills(skills, settings=settings) as router:
         assert seen(router.discover(QUERY, installed_only=False))[1] == ("subtitles", False)
+
+
+async def test_what_a_caller_may_not_use_cannot_be_found(tmp_path: Path, skills: Path) -> None:
+    async with router_over(skills, tmp_path / "state") as router:
+        found = await router.discover("commit my changes", available=["debugging"])
+        forced = await router.discover(
+            "commit my changes", available=["debugging"], always_include=["git"]
+        )
+        service = Service(router)
+        told = await service.find(FindArguments(query="commit", available_skills=["debugging"]))
+    assert seen(found) == seen(forced) == [("debugging", True)]
+    assert told.left_out == 1
+
+
+async def test_what_is_always_included_is_given_with_its_score(
+    tmp_path: Path, skills: Path, listing: Path
+) -> None:
+    async with router_over(skills, tmp_path / "state", catalogues=[listing]) as router:
+        every = await router.discover("commit my changes")
+        one = await router.discover("commit my changes", limit=1, always_include=["debugging"])
+        beside = await router.discover(
+            QUERY, limit=2, always_include=["git", "debugging"], installed_only=False
+        )
+    assert seen(one) == [("debugging", True)]
+    score = next(skill.match.score for skill in every if skill.name == "debugging")
+    assert one[0].match.score == pytest.approx(score)
+    assert {name for name, _ in seen(beside)} == {"git", "debugging"}
+
+
+async def test_a_query_that_cannot_stand_alone_is_read_with_what_was_said(
+    tmp_path: Path, skills: Path
+) -> None:
+    said = [{"role": "user", "content": "find the cause of this stack trace"}]
+    async with router_over(skills, tmp_path / "state") as router:
+        found = await router.discover("and again", history=said)
+    assert found[0].name == "debugging"

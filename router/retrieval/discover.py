@@ -12,15 +12,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
-from router.errors import InvalidRequest
 from router.flight import in_thread
 from router.retrieval.encoders import Encoder
+from router.retrieval.inclusion import always_included, check_limit, with_room
 from router.retrieval.index import Match, SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
@@ -28,7 +28,6 @@ from router.skills.diagnostics import Diagnostic
 from router.skills.listings import SkillListing, read_listing
 from router.skills.manifest import SkillManifest
 
-MAX_LIMIT: Final = 1_000
 MAX_SHOWN_TERMS: Final = 5
 
 _log: Final = logging.getLogger(__name__)
@@ -67,6 +66,7 @@ async def discover(
     index: SkillIndex,
     limit: int,
     available: Sequence[str] | None = None,
+    always_include: Iterable[str] = (),
     listings: ListingIndex | None = None,
 ) -> tuple[Discovered, ...]:
     """The best skills for a query, best first, with why.
@@ -77,18 +77,23 @@ async def discover(
         index: over the same skills.
         limit: how many to give, in [1, 1000].
         available: names of installed skills that may be given; None means all of them.
+        always_include: names of installed skills to give in any case, as far as they are there and
+            available.
         listings: where to look for skills that are not installed; None means nowhere. A skill
             that is installed under the same name, or was unloaded, is not suggested.
 
     Raises:
-        InvalidRequest: the limit is out of range.
+        InvalidRequest: the limit is out of range, or ``always_include`` is no list of names.
         EncoderError: the query, or a skill of a listing, cannot be encoded.
         StoreError: the index of the listings cannot be opened.
         RuntimeError: ``listings`` is closed.
     """
-    if not 1 <= limit <= MAX_LIMIT:
-        raise InvalidRequest(f"limit: {limit}; expected 1 to {MAX_LIMIT:,}")
+    check_limit(limit)
+    included = always_included(always_include, catalog, available)
     ranking = await index.rank(query, among=available, limit=limit)
+    matches, missing = with_room(ranking.matches, included, limit)
+    for name in missing:  # each alone: a copy of another skill is not ranked beside it
+        matches += (await index.rank(query, among=[name], limit=1)).matches
     shadows: dict[str, list[Path]] = {}
     for lost in catalog.shadowed:
         shadows.setdefault(lost.manifest.name, []).append(lost.manifest.path)
@@ -99,14 +104,18 @@ async def discover(
             installed=True,
             shadows=tuple(shadows.get(match.name, ())),
         )
-        for match in ranking.matches
+        for match in matches
     ]
     if listings is None:
         return tuple(installed)
     taken = catalog.skills.keys() | catalog.hidden
     suggested = await listings.suggest(query, limit=limit, taken=taken)
     pairs = zip_longest(installed, suggested)
-    return tuple(skill for pair in pairs for skill in pair if skill is not None)[:limit]
+    found = [skill for pair in pairs for skill in pair if skill is not None]
+    for place in range(len(found) - 1, -1, -1):  # from the last one, until they are few enough
+        if len(found) > limit and found[place].name not in included:
+            del found[place]
+    return tuple(found)
 
 
 class ListingIndex:

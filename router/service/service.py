@@ -19,12 +19,14 @@ from router.service.shapes import (
     CacheSays,
     CacheStatus,
     CacheTested,
+    Constraints,
     Failure,
     FeedbackArguments,
     FindArguments,
     Forgotten,
     FoundSkill,
     FoundSkills,
+    History,
     LoadArguments,
     LoadedSkill,
     Model,
@@ -99,10 +101,14 @@ class Service:
         """Rank skills for a query; decides nothing."""
         catalog = (await self.router.open()).catalog  # the one that is searched, see discover
         found = await self.router.discover(
-            asked.query, limit=asked.limit, installed_only=asked.installed_only
+            asked.query,
+            limit=asked.limit,
+            installed_only=asked.installed_only,
+            **_constraints(asked),
         )
         return FoundSkills(
             catalog_version=catalog.version,
+            left_out=catalog.count_without(asked.available_skills),
             skills=[
                 FoundSkill(
                     name=skill.name,
@@ -199,9 +205,7 @@ class Service:
         found = await self.router.rank(
             asked.request,
             limit=asked.limit,
-            available=asked.available_skills,
-            always_include=asked.always_include,
-            scope=asked.scope,
+            **_constraints(asked),
         )
         return Ranked(
             catalog_version=found.catalog_version,
@@ -231,11 +235,23 @@ def _filed_under(asked: RouteArguments) -> dict[str, Any]:
     """What an answer depends on beside the text, as the router takes it."""
     return {
         "available_skills": asked.available_skills,
-        "history": [
-            turn if isinstance(turn, str) else Turn(turn.role, turn.text) for turn in asked.history
-        ],
+        "history": _turns(asked.history),
         "scope": asked.scope,
     }
+
+
+def _constraints(asked: Constraints) -> dict[str, Any]:
+    """What limits a ranking, as the router takes it."""
+    return {
+        "available": asked.available_skills,
+        "always_include": asked.always_include,
+        "history": _turns(asked.history),
+        "scope": asked.scope,
+    }
+
+
+def _turns(history: History) -> list[str | Turn]:
+    return [turn if isinstance(turn, str) else Turn(turn.role, turn.text) for turn in history]
 
 
 def _encoder_name(identity: str) -> str:

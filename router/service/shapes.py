@@ -6,7 +6,7 @@ description of a field is written once and read by people and by models.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
@@ -46,6 +46,25 @@ class TurnArguments(Arguments):
     text: str
 
 
+History: TypeAlias = Annotated[
+    list[TurnArguments | str],
+    WithJsonSchema(
+        {
+            "type": "array",
+            "maxItems": MAX_HISTORY_TURNS,
+            "items": {
+                "type": "object",
+                "properties": {
+                    "role": {"type": "string", "enum": ["user", "assistant"]},
+                    "text": {"type": "string"},
+                },
+                "required": ["role", "text"],
+            },
+        }
+    ),
+]
+
+
 class RouteArguments(Arguments):
     request: str = Field(
         min_length=1, max_length=MAX_REQUEST_CHARACTERS, description="What the user asks, verbatim."
@@ -55,23 +74,7 @@ class RouteArguments(Arguments):
         max_length=MAX_NAMES,
         description="Names that may be chosen; leave out for every installed skill.",
     )
-    history: Annotated[
-        list[TurnArguments | str],
-        WithJsonSchema(
-            {
-                "type": "array",
-                "maxItems": MAX_HISTORY_TURNS,
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "role": {"type": "string", "enum": ["user", "assistant"]},
-                        "text": {"type": "string"},
-                    },
-                    "required": ["role", "text"],
-                },
-            }
-        ),
-    ] = Field([], description="Earlier turns of the conversation, oldest first.")
+    history: History = Field([], description="Earlier turns of the conversation, oldest first.")
     scope: str | None = Field(
         None,
         max_length=MAX_SCOPE_CHARACTERS,
@@ -85,7 +88,22 @@ class RouteArguments(Arguments):
     )
 
 
-class FindArguments(Arguments):
+class Constraints(Arguments):
+    """Which skills a ranking may give, and for whom."""
+
+    available_skills: list[str] | None = Field(
+        None, max_length=MAX_NAMES, description="Names that may be ranked; left out: all."
+    )
+    always_include: list[str] = Field(
+        [], max_length=MAX_NAMES, description="Names to return in any case."
+    )
+    history: History = Field([], description="Earlier turns of the conversation, oldest first.")
+    scope: str | None = Field(
+        None, max_length=MAX_SCOPE_CHARACTERS, description="Whose request it is."
+    )
+
+
+class FindArguments(Constraints):
     query: str = Field(
         min_length=1, max_length=MAX_REQUEST_CHARACTERS, description="What to look for."
     )
@@ -95,20 +113,11 @@ class FindArguments(Arguments):
     )
 
 
-class RankArguments(Arguments):
+class RankArguments(Constraints):
     request: str = Field(
         min_length=1, max_length=MAX_REQUEST_CHARACTERS, description="What the user asks, verbatim."
     )
     limit: int = Field(10, ge=1, le=MAX_RANKED, description="Skills to return at most.")
-    available_skills: list[str] | None = Field(
-        None, max_length=MAX_NAMES, description="Names that may be ranked; left out: all."
-    )
-    always_include: list[str] = Field(
-        [], max_length=MAX_NAMES, description="Names to return in any case."
-    )
-    scope: str | None = Field(
-        None, max_length=MAX_SCOPE_CHARACTERS, description="Whose request it is."
-    )
 
 
 class LoadArguments(Arguments):
@@ -156,6 +165,7 @@ class FoundSkill(BaseModel):
 
 class FoundSkills(BaseModel):
     catalog_version: str
+    left_out: int = Field(description="Skills that were not ranked because they may not be used.")
     skills: list[FoundSkill]
 
 

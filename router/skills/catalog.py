@@ -100,6 +100,18 @@ class Catalog:
             close = difflib.get_close_matches(name[:MAX_KEPT_NAME], self.skills)
             raise UnknownSkill(name, tuple(close)) from None
 
+    def offers(self, name: str) -> bool:
+        """Whether there is a skill of that name that may be offered for routing."""
+        skill = self.skills.get(name)
+        return skill is not None and not skill.disable_model_invocation
+
+    def count_without(self, available: Iterable[str] | None) -> int:
+        """How many of the routable skills a caller may not use who is limited to these names; None
+        limits nobody."""
+        if available is None:
+            return 0
+        return len(self.routable) - sum(self.offers(name) for name in frozenset(available))
+
     @property
     def left_out(self) -> tuple[Diagnostic, ...]:
         """Why skills may be missing: what could not be loaded, and what was not searched."""

@@ -130,9 +130,7 @@ async def decide(
     decided = await judge(request, ranking, index, among=among, caution=caution)
     evidence = decided.evidence
     if among is not None:
-        allowed = frozenset(among)
-        left_out = sum(skill.name not in allowed for skill in index.catalog.routable)
-        evidence = {**evidence, "left_out": left_out}
+        evidence = {**evidence, "left_out": index.catalog.count_without(among)}
     return replace(decided, evidence=evidence, microseconds=(clock() - began) * 1e6)
 
 
