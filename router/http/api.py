@@ -35,6 +35,7 @@ from router.http.keys import Right
 from router.http.limits import Places, read_json
 from router.http.metrics import CONTENT_TYPE, Metrics
 from router.http.openapi import openapi
+from router.http.playground.playground import playground
 from router.http.problems import Refused, problem, problem_of
 from router.http.stream import EventStream
 from router.service.memory import MemoryService
@@ -190,6 +191,7 @@ def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
         Route(endpoint.path, guarded(_handler(api, endpoint)), methods=[endpoint.method])
         for endpoint in ENDPOINTS
     ]
+    routes += playground(api)
     if mcp is not None:
         routes.append(Mount("/", _ForMasters(api, mcp)))
 

@@ -10,7 +10,7 @@ import hmac
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from router.http.keys import KeyFile, Right
+from router.http.keys import Key, KeyFile, Right, digest_of
 from router.http.problems import Refused
 from router.web.names import bearer_token
 
@@ -67,6 +67,8 @@ class Caller:
 
 LOCAL: Final = Caller("local", ALL_RIGHTS)
 """The one user of this machine, who needs no key on its own addresses."""
+_ENVIRONMENT: Final = Caller("environment", ALL_RIGHTS)
+"""Whoever has the key that the environment gives."""
 
 
 class Callers:
@@ -94,11 +96,30 @@ class Callers:
             if self._required or "authorization" in headers:
                 raise Refused(401, "a key is required", "send it as Authorization: Bearer <key>")
             return LOCAL
+        return self.of_key(shown)
+
+    def of_key(self, shown: str) -> Caller:
+        """Whose key this is.
+
+        Raises:
+            Refused: it is not known.
+        """
         if self._secret is not None and hmac.compare_digest(
             shown.encode("utf-8", "replace"), self._secret.encode("utf-8", "replace")
         ):
-            return Caller("environment", ALL_RIGHTS)
+            return _ENVIRONMENT
         key = self._keys.find(shown)
         if key is None:
             raise Refused(401, "this key is not known", "it may have been revoked")
-        return Caller(key.id, frozenset(key.rights), key.scopes)
+        return _caller_of(key)
+
+    def of_id(self, key_id: str) -> tuple[Caller, str] | None:
+        """Whose the key of this id is, and the key's digest; None when there is none any more."""
+        if key_id == _ENVIRONMENT.id and self._secret is not None:
+            return _ENVIRONMENT, digest_of(self._secret)
+        key = next((key for key in self._keys.all() if key.id == key_id), None)
+        return None if key is None else (_caller_of(key), key.digest)
+
+
+def _caller_of(key: Key) -> Caller:
+    return Caller(key.id, frozenset(key.rights), key.scopes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from itertools import islice
 from typing import Final
 
 from router.events import Event, Routed
@@ -40,3 +41,8 @@ class DecisionLog:
             "there is no such decision",
             f"the server keeps the latest {MAX_DECISIONS:,} that it has made since it started",
         )
+
+    def latest(self, caller: Caller, limit: int) -> list[Routed]:
+        """The latest answers that the caller may see, newest first."""
+        seen = (event for event in reversed(self._kept.values()) if caller.may_see(event.scope))
+        return list(islice(seen, limit))

@@ -37,6 +37,22 @@ async def read_json(request: Request) -> Any:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in ("application/json", ""):
         raise Refused(415, "the body must be JSON", "send Content-Type: application/json")
+    body = await read_body(request)
+    if not body:
+        return {}
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise Refused(400, "the body is no JSON", reason) from None
+
+
+async def read_body(request: Request) -> bytes:
+    """The body of a request.
+
+    Raises:
+        Refused: it is too large or too slow.
+    """
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_SECONDS):
@@ -48,13 +64,7 @@ async def read_json(request: Request) -> Any:
                     )
     except TimeoutError:
         raise Refused(408, "the body came too slowly", f"{BODY_SECONDS:g} s are waited") from None
-    if not body:
-        return {}
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise Refused(400, "the body is no JSON", reason) from None
+    return bytes(body)
 
 
 class Places:

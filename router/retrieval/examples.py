@@ -127,5 +127,15 @@ class ExampleIndex:
         near[holders] = total / np.minimum(held, NEAREST) + means - 2 * background
         return near
 
+    def nearest(self, vector: NDArray[np.float32], place: int) -> tuple[str, float] | None:
+        """The example of one skill that is nearest to a request, and its cosine; None when the
+        skill has no examples."""
+        rows = self._rows[self._of(place)]
+        if not len(rows):
+            return None
+        cosines = rows.astype(np.float32, copy=False) @ vector / np.float32(self._scale)
+        best = int(cosines.argmax())
+        return self._documents[place].examples[best], float(cosines[best])
+
     def _of(self, place: int) -> slice:
         return slice(self._start[place], self._start[place + 1])

@@ -290,6 +290,16 @@ class SkillIndex:
         """
         return (await self._encoded([request]))[request].vector
 
+    async def nearest_example(self, request: str, name: str) -> tuple[str, float] | None:
+        """The example of a skill that is nearest to a request, and the cosine of both; None when
+        the skill has none, or there is no such skill.
+
+        Raises:
+            EncoderError: the encoder cannot be reached.
+        """
+        place = self._position.get(name)
+        return None if place is None else self._examples.nearest(await self.vector(request), place)
+
     async def _encoded(self, requests: Iterable[str]) -> dict[str, EncodedRequest]:
         """The vectors of requests. Not looked up in ``_remembered`` afterwards, which may have
         dropped some of them meanwhile."""

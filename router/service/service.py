@@ -13,7 +13,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from router.errors import ConfigurationError, StoreError, UnknownSkill
-from router.request import Turn
+from router.request import Request, Turn
+from router.service.explaining import Explanation, explain
 from router.service.shapes import (
     MAX_FAILURES,
     CacheSays,
@@ -77,6 +78,16 @@ class Service:
         return await self.router.route(
             asked.request, **_filed_under(asked), use_semantic_cache=asked.use_semantic_cache
         )
+
+    async def explain(self, asked: RouteArguments, result: RoutingResult) -> Explanation:
+        """The evidence behind an answer to a request."""
+        request = Request.parse(
+            asked.request,
+            available=asked.available_skills,
+            history=_turns(asked.history),
+            scope=asked.scope,
+        )
+        return await explain(request, result, (await self.router.open()).index)
 
     async def test_cache(self, asked: RouteArguments) -> CacheTested:
         """Whether a cache would answer a request, and why or why not."""

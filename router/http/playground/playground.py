@@ -1,0 +1,209 @@
+"""The playground: its screens as routes of the server, behind the keys and bounds of the API."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from router.http.playground import texts, trying
+from router.http.playground.assets import Assets
+from router.http.playground.forms import read_form
+from router.http.playground.screens import Action, Part, Screen, Visit
+from router.http.playground.session import COOKIE, Sessions, from_this_site
+from router.http.problems import Problem, Refused, problem, problem_of
+
+if TYPE_CHECKING:
+    from router.http.api import Api
+
+SCREENS: Final = (trying.SCREEN,)
+SIGN_IN: Final = "/sign-in"
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Vary": "HX-Request",
+}
+"""Of every page: nothing runs and nothing is loaded but the files of this server."""
+
+_log: Final = logging.getLogger(__name__)
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def playground(api: Api, *, secret: bytes | None = None) -> list[Route]:
+    """The routes of the playground.
+
+    Args:
+        api: what the endpoints of the API work on.
+        secret: signs sessions; processes that serve one address share it. None makes one.
+    """
+    pages = _Pages(api, Sessions(api.callers, secret=secret or secrets.token_bytes(32)))
+    routes = [
+        Route("/playground/{name}", Assets().serve),
+        Route(SIGN_IN, pages.sign_in, methods=["GET", "POST"]),
+        Route("/sign-out", pages.sign_out, methods=["POST"]),
+    ]
+    for screen in SCREENS:
+        routes.append(Route(screen.path, pages.of(screen), methods=["GET"]))
+        routes += [
+            Route(action.path, pages.of(screen, action), methods=[action.method])
+            for action in screen.actions
+        ]
+    return routes
+
+
+class _Pages:
+    """Renders screens for those who may see them."""
+
+    def __init__(self, api: Api, sessions: Sessions) -> None:
+        self._api = api
+        self._sessions = sessions
+        self._templates = Environment(
+            loader=PackageLoader("router.http.playground"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            finalize=texts.shown,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters |= {
+            "cut": texts.cut,
+            "duration": texts.duration,
+            "verbatim": texts.Verbatim,
+        }
+
+    def of(self, screen: Screen, action: Action | None = None) -> Endpoint:
+        """The page of a screen, or one of its actions."""
+
+        async def handle(request: Request) -> Response:
+            try:
+                return await self._answer(request, screen, action)
+            except Exception as error:  # noqa: BLE001 - a bug: its text may hold anything
+                return await self._problem(request, screen, error)
+
+        return handle
+
+    async def _answer(self, request: Request, screen: Screen, action: Action | None) -> Response:
+        caller = self._sessions.identify(request)
+        caller.require(screen.right)
+        given = dict(request.query_params)
+        if request.method == "POST":
+            from_this_site(request)
+            given = await read_form(request)
+        visit = Visit(self._api, caller, {**given, **request.path_params})
+        if action is None:
+            return await self._page(request, screen, visit, None)
+        caller.require(action.right)
+        async with self._api.places.take(caller.id):
+            part = await action.run(visit)
+        if isinstance(part, Response):
+            return part
+        if _by_htmx(request):
+            return self._rendered(part.template, part.values)
+        return await self._page(request, screen, visit, part)
+
+    async def _page(
+        self,
+        request: Request,
+        screen: Screen,
+        visit: Visit,
+        part: Part | None,
+        *,
+        status: int = 200,
+    ) -> Response:
+        values: dict[str, Any] = {**await screen.values(visit)}
+        if part is not None:
+            values |= part.values
+        return self._rendered(
+            screen.template,
+            {
+                **values,
+                **self._frame(request, screen),
+                "part": None if part is None else part.template,
+                "given": visit.given,
+                "may": {right.value for right in visit.caller.rights},
+            },
+            status,
+        )
+
+    def _frame(self, request: Request, screen: Screen | None) -> dict[str, Any]:
+        """What every page shows around its own."""
+        _, state = self._api.ready()
+        return {
+            "screen": screen,
+            "screens": SCREENS,
+            "state": state,
+            "has_session": COOKIE in request.cookies,
+        }
+
+    async def _problem(self, request: Request, screen: Screen, error: Exception) -> Response:
+        if isinstance(error, Refused) and error.status == 401:
+            if _by_htmx(request):
+                return Response(status_code=401, headers={**_HEADERS, "HX-Redirect": SIGN_IN})
+            return RedirectResponse(SIGN_IN, 303, headers=_HEADERS)
+        told = problem_of(error)
+        if told is None:
+            _log.exception("%s %s failed", request.method, request.url.path)
+            told = problem(500, "an internal error", "the server's log has the details")
+        found = Problem.model_validate_json(bytes(told.body))
+        values = {"problem": found}
+        headers = {"Retry-After": told.headers["retry-after"]} if found.status == 503 else {}
+        if _by_htmx(request):
+            return self._rendered("problem.html", values, found.status, headers)
+        values |= self._frame(request, screen)
+        return self._rendered("fault.html", values, found.status, headers)
+
+    def _rendered(
+        self,
+        template: str,
+        values: Mapping[str, Any],
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+    ) -> Response:
+        text = self._templates.get_template(template).render(values)
+        return Response(
+            text.encode("utf-8", "replace"),
+            status,
+            {**_HEADERS, **(headers or {})},
+            "text/html; charset=utf-8",
+        )
+
+    async def sign_in(self, request: Request) -> Response:
+        """The form for a key, and what it sends."""
+        values = {**self._frame(request, None), "refused": ""}
+        if request.method == "GET":
+            return self._rendered("sign-in.html", values)
+        done = RedirectResponse("/", 303, headers=_HEADERS)
+        try:
+            from_this_site(request)
+            key = (await read_form(request)).get("key", "").strip()
+            self._sessions.sign_in(done, key, secure=request.url.scheme == "https")
+        except Refused as error:
+            values["refused"] = f"{error.title}: {error}"
+            return self._rendered("sign-in.html", values, error.status)
+        return done
+
+    async def sign_out(self, request: Request) -> Response:
+        """Take the session from the browser."""
+        try:
+            from_this_site(request)
+        except Refused as error:
+            return problem(error.status, error.title, str(error))
+        done = RedirectResponse(SIGN_IN, 303, headers=_HEADERS)
+        self._sessions.sign_out(done)
+        return done
+
+
+def _by_htmx(request: Request) -> bool:
+    return request.headers.get("hx-request") == "true"

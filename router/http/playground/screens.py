@@ -1,0 +1,90 @@
+"""What a screen is: a page with a form or two, and actions that give parts of it.
+
+Each screen is one table entry in a file of its own, as the endpoints of the API are entries of one
+table. An action gives a part; htmx puts it into the page, and a browser without scripts gets the
+whole page with the part in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from starlette.responses import Response
+
+if TYPE_CHECKING:
+    from router.http.api import Api
+    from router.http.caller import Caller
+    from router.http.keys import Right
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One request of a person.
+
+    Attributes:
+        api: what the screens work on, as the endpoints do.
+        caller: who it is.
+        given: the fields of the form or of the query, and what the path holds.
+    """
+
+    api: Api
+    caller: Caller
+    given: Mapping[str, str]
+
+    def text(self, name: str) -> str:
+        """A field without white space around it; empty when it is left out."""
+        return self.given.get(name, "").strip()
+
+    def lines(self, name: str) -> list[str]:
+        """The lines of a field that hold anything."""
+        return [line.strip() for line in self.given.get(name, "").splitlines() if line.strip()]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What an action gives: a template and its values."""
+
+    template: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+Values: TypeAlias = Callable[[Visit], Awaitable[Mapping[str, Any]]]
+Run: TypeAlias = Callable[[Visit], Awaitable[Part | Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something to do on a screen.
+
+    Attributes:
+        method: POST for what changes anything or costs much.
+        right: what the caller must be allowed to do.
+    """
+
+    method: Literal["GET", "POST"]
+    path: str
+    right: Right
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """One page.
+
+    Attributes:
+        path: where it is.
+        title: in the navigation and above it.
+        template: of the page.
+        right: what the caller must be allowed to do to see it.
+        values: what its template shows before anything is asked.
+        actions: what can be done on it.
+    """
+
+    path: str
+    title: str
+    template: str
+    right: Right
+    values: Values
+    actions: tuple[Action, ...] = ()

@@ -1,0 +1,46 @@
+"""How texts of others are shown: as they are, but never able to disturb what stands around them.
+
+The template engine escapes every value. Beside that, characters that cannot be seen and that change
+how others are shown (control characters, overrides of the direction of writing, zero-width ones)
+are shown by their code, and texts are cut to a length that fits their place.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from markupsafe import Markup
+
+_UNSEEN: Final = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+class Verbatim(str):
+    """A text that is shown in a form field, where it is to be sent again as it is."""
+
+    __slots__ = ()
+
+
+def shown(value: Any) -> Any:
+    """A value as a template puts it out, before it is escaped."""
+    if not isinstance(value, str) or isinstance(value, Markup | Verbatim):
+        return value
+    return _UNSEEN.sub(lambda found: f"\u2423U+{ord(found[0]):04X}\u2423", value)
+
+
+def cut(text: str, length: int) -> str:
+    """A text of at most ``length`` characters; of a longer one the beginning, and how long it
+    is."""
+    if len(text) <= length:
+        return text
+    return f"{text[:length].rstrip()}\u2026 ({len(text):,} characters)"
+
+
+def duration(seconds: float) -> str:
+    """A time for a person: ``12 µs``, ``3.4 ms`` or ``1.2 s``."""
+    if seconds < 0.001:
+        return f"{seconds * 1e6:.0f} \u00b5s"
+    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"

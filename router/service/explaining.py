@@ -1,0 +1,170 @@
+"""Why one skill won and another did not: retrieval's ranking beside the answer.
+
+The ranking is made once more for the request, so it is there for every answer, also for one that
+came from a cache or from an LLM. A skill's score is the sum of three weighted parts, so the lead of
+one skill over another can be split into them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from router.request import Request
+from router.retrieval.fusion import DENSE_WEIGHT, EXAMPLES_WEIGHT, LEXICAL_WEIGHT
+from router.stages.followup import read
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from router.result import RoutingResult
+    from router.retrieval.index import Match, SkillIndex
+
+PARTS: Final = ("wording", "meaning", "examples")
+"""What a score is made of: words in common (BM25F), the encoder's cosine, and how near the skill's
+examples are."""
+SHOWN_TERMS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """The example request of a skill that is nearest to what was asked.
+
+    Attributes:
+        text: the example.
+        cosine: of the encoder's vectors of both.
+    """
+
+    text: str
+    cosine: float
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """One skill of the ranking.
+
+    Attributes:
+        name: of the skill.
+        role: ``selected``, ``suggested`` or ``not chosen``.
+        description: what it does, as its author says.
+        score: the sum of ``parts``.
+        parts: the weighted parts, in the order of ``PARTS``; one may be below 0.
+        terms: words of the request found in the skill, strongest first.
+        example: its nearest example; None when it has none.
+    """
+
+    name: str
+    role: str
+    description: str
+    score: float
+    parts: tuple[float, float, float]
+    terms: tuple[str, ...]
+    example: Example | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why an answer is what it is.
+
+    Attributes:
+        candidates: the best skills by retrieval, best first.
+        winner: the first selected skill, or the best one where none is selected.
+        runner_up: the best of those that were not selected.
+        lead: one sentence that splits the distance of their scores; empty without a runner-up.
+    """
+
+    candidates: tuple[Weighed, ...]
+    winner: Weighed | None
+    runner_up: Weighed | None
+    lead: str
+
+
+async def explain(
+    asked: Request, result: RoutingResult, index: SkillIndex, *, limit: int = 10
+) -> Explanation:
+    """The evidence behind an answer.
+
+    Args:
+        asked: the request.
+        result: its answer.
+        index: of the skills that it was answered over, or of later ones.
+        limit: candidates to give, beside the selected skills.
+
+    Raises:
+        EncoderError: the request cannot be encoded.
+    """
+    text = read(asked).text
+    everything = max(1, len(index.catalog.routable))
+    ranking = await index.rank(text, among=asked.available, limit=everything)
+    chosen = {*result.selected_skills, *result.suggested_skills}
+    shown = [
+        match
+        for place, match in enumerate(ranking.matches)
+        if place < limit or match.name in chosen
+    ]
+    winner, runner_up = winner_and_runner_up(result, ranking.matches)
+    weighed = {
+        match.name: Weighed(
+            name=match.name,
+            role=role_of(match.name, result),
+            description=index.catalog.skills[match.name].description,
+            score=match.score,
+            parts=weighted(match),
+            terms=match.terms,
+            example=await _nearest(index, text, match.name),
+        )
+        for match in shown
+        + [one for one in (winner, runner_up) if one is not None and one not in shown]
+    }
+    return Explanation(
+        candidates=tuple(weighed[match.name] for match in shown),
+        winner=None if winner is None else weighed[winner.name],
+        runner_up=None if runner_up is None else weighed[runner_up.name],
+        lead="" if winner is None or runner_up is None else lead_of(winner, runner_up),
+    )
+
+
+async def _nearest(index: SkillIndex, text: str, name: str) -> Example | None:
+    found = await index.nearest_example(text, name)
+    return None if found is None else Example(*found)
+
+
+def winner_and_runner_up(
+    result: RoutingResult, matches: Sequence[Match]
+) -> tuple[Match | None, Match | None]:
+    """The first selected skill, or the best one where none is, and the best of the others."""
+    selected = result.selected_skills
+    winner = next((m for m in matches if m.name in selected[:1]), None)
+    if winner is None:
+        first, second = (*matches[:2], None, None)[:2]
+        return first, second
+    return winner, next((m for m in matches if m.name not in selected), None)
+
+
+def role_of(name: str, result: RoutingResult) -> str:
+    """What the answer makes of a skill."""
+    if name in result.selected_skills:
+        return "selected"
+    return "suggested" if name in result.suggested_skills else "not chosen"
+
+
+def weighted(match: Match) -> tuple[float, float, float]:
+    """The parts of a skill's score, in the order of ``PARTS``."""
+    return (
+        LEXICAL_WEIGHT * match.lexical,
+        DENSE_WEIGHT * match.cosine,
+        EXAMPLES_WEIGHT * (match.examples or 0.0),
+    )
+
+
+def lead_of(winner: Match, other: Match) -> str:
+    """One sentence that splits the distance of two scores into its parts."""
+    gap = winner.score - other.score
+    ahead, behind = (winner, other) if gap >= 0 else (other, winner)
+    parts = [
+        f"{label} {mine - theirs:+.3f}"
+        for label, mine, theirs in zip(PARTS, weighted(ahead), weighted(behind), strict=True)
+    ]
+    only = [term for term in ahead.terms if term not in behind.terms]
+    words = f"; only it has: {', '.join(only[:SHOWN_TERMS])}" if only else ""
+    return f"{ahead.name} is {abs(gap):.3f} ahead of {behind.name} ({', '.join(parts)}){words}"
