@@ -304,7 +304,7 @@ class SemanticRouter:
                 await self._turns.wait()
             finally:
                 self._pending -= 1
-        snapshot, evidence = runtime.current, runtime.evidence
+        snapshot, evidence, learner = runtime.current, runtime.evidence, runtime.parts.learner
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
         context = context_of(snapshot.base, asked)
 
@@ -318,7 +318,7 @@ class SemanticRouter:
         if found.kept is not None and refused is None:
             caches = found.trace(wanted_similar=use_semantic_cache)
             again = self._again(found.kept.result, snapshot, found.stage, caches)
-            return self._given(asked, context, again, began)
+            return self._given(asked, context, again, learner, began)
         caches = found.trace(wanted_similar=use_semantic_cache, refused=refused)
 
         self._admit()
@@ -332,7 +332,8 @@ class SemanticRouter:
         finally:
             self._pending -= 1
         # Others may have been given the same answer.
-        return self._given(asked, context, answer.copy_with(id=next(self._ids)), began)
+        answer = answer.copy_with(id=next(self._ids))
+        return self._given(asked, context, answer, learner, began)
 
     def _tell_of_caches(self, found: Found, refused: str | None) -> None:
         """The one place where events of the caches are raised."""
@@ -757,14 +758,16 @@ class SemanticRouter:
         raise StoreError(file, "cannot be opened (the log says why); move it away to begin anew")
 
     def _given(
-        self, asked: Request, context: str, result: RoutingResult, began: float
+        self,
+        asked: Request,
+        context: str,
+        result: RoutingResult,
+        learner: Learner | None,
+        began: float,
     ) -> RoutingResult:
         """The result, kept in mind for feedback and told to whoever listens."""
-        remembered = result
-        if not result.from_cache:  # nobody asks any more what else was considered
-            trace = tuple(entry.copy_with(candidates=()) for entry in result.trace)
-            remembered = result.copy_with(trace=trace)
-        self._answered.append((remembered, asked, context))
+        if learner is not None:
+            self._answered.append(learner.answer(result, asked, context))
         if self.events.listening:
             self.events.emit(Routed(asked.text, asked.scope, result, perf_counter() - began))
         return result

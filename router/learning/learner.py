@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-AnsweredRequest: TypeAlias = "tuple[RoutingResult, Request, str]"
-"""An answer as it was given, its request, and what its cache entries are filed under."""
+AnsweredRequest: TypeAlias = "tuple[str, Answer]"
+"""The id of an answer that was given, and what feedback on it needs."""
 SAVE_EVERY: Final = 50
 """Outcomes between two saves of the bound's account; a crash loses the account of the rest, and
 never an example."""
@@ -369,14 +369,7 @@ class Learner:
     async def _answer(
         self, answer_id: str, scope: str | None, recent: Iterable[AnsweredRequest]
     ) -> Answer:
-        found = next(
-            (
-                self._as_answer(result, asked, context)
-                for result, asked, context in recent
-                if result.id == answer_id
-            ),
-            None,
-        )
+        found = next((answer for known, answer in recent if known == answer_id), None)
         if found is None and answer_id.isascii():  # ids are; SQLite takes no lone surrogates
             found = await in_thread(lambda: self._store.answer(answer_id))
         if found is None or found.scope != scope:  # one message, which tells nothing of others
@@ -384,13 +377,22 @@ class Learner:
             raise InvalidRequest(f"feedback: no answer {answer_id!r} is remembered{of}")
         return found
 
-    def _as_answer(self, result: RoutingResult, asked: Request, context: str) -> Answer:
-        return Answer(
+    def answer(self, result: RoutingResult, asked: Request, context: str) -> AnsweredRequest:
+        """What feedback on a result needs, and not its trace: thousands are remembered, and full
+        garbage collections look through all of it.
+
+        Args:
+            result: the result, as it is given.
+            asked: its request.
+            context: what its cache entries are filed under.
+        """
+        cached = result.from_cache  # its trace is the caches' own
+        return result.id, Answer(
             text=asked.text,
             skills=result.selected_skills,
             context=context,
-            stage=said_by(result),
-            confidence=own_confidence(result),
+            stage=result.stage.value if cached else said_by(result),
+            confidence=result.confidence if cached else own_confidence(result),
             teaches=self.teaches(asked),
             scope=asked.scope,
         )
@@ -401,9 +403,7 @@ class Learner:
         Raises:
             StoreError: they cannot be kept.
         """
-        answers = {
-            result.id: self._as_answer(result, asked, context) for result, asked, context in recent
-        }
+        answers = dict(recent)
         if answers:
             await in_thread(lambda: self._store.keep_answers(answers))
 
