@@ -565,7 +565,7 @@ class TestProjectWithFiles(LayerConformance):
 
     async def make_layer(self) -> AnyLayer:
         self._store = MemoryStore.open(self.folder / "kept", encoder=ENCODER)
-        files = FileStore(self.folder / "project", global_folder=self.folder / "home")
+        files = FileStore(self.folder / "project", serena_home=self.folder / "home")
         return ProjectLayer(self._store, files, project="loom")
 
     async def fill(self, layer: AnyLayer, items: Sequence[MemoryItem]) -> None:

@@ -9,8 +9,8 @@ that could take exponential time is refused when it is read.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Final, Self
 
 from router.errors import ConfigurationError, InvalidRequest
 from router.memory.model import MAX_ID_CHARACTERS
@@ -96,6 +96,13 @@ class NamePatterns:
         if len(patterns) > MAX_PATTERNS:
             raise ConfigurationError(f"{setting}: {len(patterns)}; at most {MAX_PATTERNS}")
         self._patterns = tuple(_compiled(setting, pattern) for pattern in dict.fromkeys(patterns))
+
+    @classmethod
+    def union(cls, several: Iterable[NamePatterns]) -> Self:
+        """The patterns of all; they have been checked."""
+        made = cls("", ())
+        made._patterns = tuple(pattern for one in several for pattern in one._patterns)
+        return made
 
     def match(self, name: str) -> bool:
         return any(pattern.fullmatch(name) for pattern in self._patterns)

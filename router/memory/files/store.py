@@ -7,8 +7,9 @@ changed are read again. So whatever Serena, an editor or Git writes is found by 
 
 - Files are a stranger's: their size and number are bounded, one that cannot be read is reported in
   ``problems`` and left out, and whatever is not a regular file is not opened.
-- Links are followed, as Serena does, but only to what lies under the same root: a cloned project
-  must not be able to show the rest of the disk. The root itself may be a link; its owner made it.
+- Links are followed, as Serena does, such as those of a monorepo to the memories of its parts; but
+  only to what lies in the project (or under the global root): a cloned project must not be able to
+  show the rest of the disk. The root itself may be a link; its owner made it.
 - A file is written whole or not at all: a temporary file, synchronised, takes the place of the old.
 """
 
@@ -32,9 +33,11 @@ from router.memory.files.names import (
     check_new_name,
     parse_name,
 )
+from router.memory.files.serena import Serena, SerenaRules
 from router.memory.files.text import (
     Found,
     Unreadable,
+    is_inside,
     read_text,
     references_in,
     stamp_of,
@@ -81,9 +84,9 @@ class FileStore:
 
     Args:
         project: the project's folder.
-        global_folder: None means Serena's own, ``memories/global`` under ``SERENA_HOME`` or
-            ``~/.serena``.
-        read_only: regular expressions of whole names that are never written.
+        serena_home: Serena's own folder; None means that of ``SERENA_HOME``, else ``~/.serena``.
+        read_only: regular expressions of whole names that are never written, beside those of
+            Serena's own files.
         ignored: the same of names that are not there at all.
 
     Raises:
@@ -94,12 +97,16 @@ class FileStore:
         self,
         project: Path,
         *,
-        global_folder: Path | None = None,
+        serena_home: Path | None = None,
         read_only: Sequence[str] = (),
         ignored: Sequence[str] = (),
     ) -> None:
-        self._project = project.absolute() / ".serena" / "memories"
-        self._global = (global_folder or _serena_home() / "memories" / GLOBAL).absolute()
+        self._serena = Serena(project, serena_home)
+        self._project, self._global = self._serena.memories, self._serena.global_memories
+        self._allowed: dict[Path, tuple[Path, ...]] = {
+            self._project: (self._project, self._serena.project),
+            self._global: (self._global,),
+        }
         self._read_only = NamePatterns("read_only_patterns", read_only)
         self._ignored = NamePatterns("ignored_patterns", ignored)
         self._index = TextIndex()
@@ -184,10 +191,10 @@ class FileStore:
         self.check_writable(name)
         with self._lock:
             self._refresh()
-            path, old = self._place(name)
-            text = with_tags(content, tags, old)
+            path = self._place(name)
+            text = with_tags(content, tags)
             try:
-                write_whole(path, self.root_of(name), text)
+                write_whole(path, self._allowed[self.root_of(name)], text)
                 return to_item(name, Found(path, stamp_of(path.stat())), text)
             except OSError as error:
                 raise StoreError(path, f"memory {name!r} cannot be written: {error}") from error
@@ -243,11 +250,18 @@ class FileStore:
             return Snapshot(dict(sorted(digests.items())), frozenset(self._whole))
 
     def check_writable(self, name: str) -> None:
-        """Raise ReadOnlyMemory if a pattern protects or hides the name."""
-        if self._ignored.match(name):
-            raise ReadOnlyMemory(f"memory {name!r} is hidden by ignored_patterns")
-        if self._read_only.match(name):
-            raise ReadOnlyMemory(f"memory {name!r} is protected by read_only_patterns")
+        """Raise ReadOnlyMemory if a pattern protects or hides the name, or if what Serena's files
+        protect cannot be known."""
+        rules = self._serena.rules()
+        if self._is_ignored(name, rules):
+            raise ReadOnlyMemory(f"memory {name!r} is hidden by ignored_memory_patterns")
+        if self._read_only.match(name) or rules.read_only.match(name):
+            raise ReadOnlyMemory(f"memory {name!r} is protected by read_only_memory_patterns")
+        for file, why in rules.problems.items():
+            raise ReadOnlyMemory(f"memory {name!r} may be protected: mend {file} first: {why}")
+
+    def _is_ignored(self, name: str, rules: SerenaRules) -> bool:
+        return self._ignored.match(name) or rules.ignored.match(name)
 
     def _current(self, name: str) -> _Known | None:
         """What is known of a name; the folders are looked through only if its file has changed."""
@@ -259,30 +273,33 @@ class FileStore:
         self._refresh()
         return self._known.get(name)
 
-    def _place(self, name: str) -> tuple[Path, str]:
-        """Where to write a name, and what the file says now."""
-        known = self._known.get(name)
-        if known is not None:
-            with suppress(Unreadable):
-                return known.found.path, read_text(known.found)
+    def _place(self, name: str) -> Path:
+        """Where to write a name."""
+        if name in self._known:
+            return self._known[name].found.path
         if name in self._unread:
-            return self._unread[name].path, ""
+            return self._unread[name].path
         check_new_name(name)
-        relative = name.removeprefix(f"{GLOBAL}/") + SUFFIX
-        return self.root_of(name) / relative, ""
+        return self.root_of(name) / (name.removeprefix(f"{GLOBAL}/") + SUFFIX)
 
     def _refresh(self) -> None:
         """Bring the index up to date with the folders."""
-        problems = self._problems
-        self._problems = {}
+        problems, rules = self._problems, self._serena.rules()
+        self._problems = {file: (None, why) for file, why in rules.problems.items()}
         self._whole = {root for root in self.roots if root.is_dir()}
         present: dict[str, Found] = {}
+        hidden: list[Path] = []
         for root, prefix in ((self._project, ""), (self._global, f"{GLOBAL}/")):
             for name, found in self._scan(root, prefix):
-                if name in present:
+                if self._is_ignored(name, rules):
+                    hidden.append(found.path)
+                elif name in present:
                     self._problems[found.path] = None, "another file has the same name"
                 else:
                     present[name] = found
+        if hidden:
+            others = f", and {len(hidden) - 1} more" if len(hidden) > 1 else ""
+            self._problems[hidden[0]] = None, f"hidden by ignored_memory_patterns{others}"
         self._unread = {}
         for name in self._known.keys() - present.keys():
             self._forget(name)
@@ -334,8 +351,13 @@ class FileStore:
                 continue
             for entry in entries:
                 path = Path(entry.path)
-                if entry.name.startswith(".") or (prefix == "" and topic + entry.name == GLOBAL):
-                    continue  # such a folder's names mean the global memories
+                if prefix == "" and topic + entry.name == GLOBAL:
+                    self._problems[path] = None, "names in it would mean the global memories"
+                    continue
+                if entry.name.startswith("."):
+                    if not entry.name.endswith(".tmp"):  # those are being written
+                        self._problems[path] = None, "its name begins with a dot"
+                    continue
                 try:
                     is_folder, info = entry.is_dir(), entry.stat()
                     real = path.resolve() if entry.is_symlink() else None
@@ -346,8 +368,8 @@ class FileStore:
                     elif not isinstance(error, FileNotFoundError):  # deleted just now
                         self._miss(root, path, why)
                     continue
-                if real is not None and not real.is_relative_to(real_root):
-                    self._problems[path] = None, "a link that leads out of the folder of memories"
+                if real is not None and not is_inside(real, self._allowed[root]):
+                    self._problems[path] = None, "a link that leads out of the project"
                 elif is_folder:
                     real = real or ancestors[-1] / entry.name
                     if len(ancestors) == MAX_DEPTH:
@@ -372,10 +394,4 @@ class FileStore:
         except InvalidRequest as error:
             self._problems[found.path] = None, str(error)
             return
-        if not self._ignored.match(name):
-            yield name, found
-
-
-def _serena_home() -> Path:
-    home = os.environ.get("SERENA_HOME", "").strip()
-    return Path(home).expanduser() if home else Path.home() / ".serena"
+        yield name, found

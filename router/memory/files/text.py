@@ -1,18 +1,18 @@
 """One memory file: what its text says, and writing it whole.
 
-Tags are kept as Serena keeps what belongs to a memory: in the front matter that it marks as its
-own. Without tags no front matter is written, and what else stands in it is left as it is. Front
-matter that somebody else has put there is content, as it is to Serena.
+A file is what Serena and people read, so there is no header in it. Tags are the last line, after an
+empty one: ``Tags: auth, login``. Whoever reads the file understands it, and so do we when somebody
+else has written it.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
 import time
 import uuid
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,11 +30,7 @@ _STALE_SECONDS: Final = 3600.0
 """A temporary file this old was left by a process that was killed."""
 
 _REFERENCE: Final = re.compile(r"(?<![\w/-])mem:([\w./-]*[\w-])")
-_FRONT_MATTER: Final = re.compile(
-    r"---\r?\n(?:[ \t]*\r?\n)*serena_frontmatter_version:[ \t]*1[ \t]*\r?\n(.*?)^---(?:\r?\n|\Z)",
-    re.DOTALL | re.MULTILINE,
-)
-_TAGS: Final = re.compile(r"^tags:[ \t]*(.*?)[ \t]*\r?\n", re.MULTILINE)
+_TAGS: Final = re.compile(r"(?:\n\n|\r\n\r\n)Tags:[ \t]*([^\r\n]+?)[ \t]*(?:\r?\n)*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,53 +79,32 @@ def to_item(name: str, found: Found, text: str) -> MemoryItem:
     Raises:
         Unreadable: it says nothing, or too much.
     """
-    head = _FRONT_MATTER.match(text)
-    content = readable(text[head.end() :] if head else text)
+    content, tags = _parted(text)
     try:
         return MemoryItem(
             id=name,
             layer=LAYER,
-            content=content,
+            content=readable(content),
             created=datetime.fromtimestamp(found.stamp[0] / 1e9, UTC),
-            tags=_tags(head[1]) if head else (),
+            tags=tags,
             provenance=(f"file:{name}",),
         )
     except (InvalidRequest, OverflowError, ValueError) as error:  # a time may be out of range
         raise Unreadable(str(error)) from error
 
 
-def _tags(head: str) -> tuple[str, ...]:
-    """The tags in front matter; none where the line is not as we write it."""
-    line = _TAGS.search(head)
-    if line is None:
-        return ()
-    try:
-        value = json.loads(line[1])
-        return check_tags([part.strip() for part in value.split(",") if part.strip()])
-    except (ValueError, AttributeError):
-        return ()
+def _parted(text: str) -> tuple[str, tuple[str, ...]]:
+    """What a file says, and its tags."""
+    line = _TAGS.search(text)
+    if line is not None and text[: line.start()].strip():
+        with suppress(InvalidRequest):  # a last line that cannot be tags is content
+            return text[: line.start()], check_tags([tag.strip() for tag in line[1].split(",")])
+    return text, ()
 
 
-def with_tags(content: str, tags: tuple[str, ...], old: str) -> str:
-    """The text of a file: the content under its own front matter or else the old text's, with these
-    tags in it.
-
-    Raises:
-        InvalidRequest: the content is front matter only.
-    """
-    own = _FRONT_MATTER.match(content)
-    if own and not content[own.end() :].strip():
-        raise InvalidRequest("content: nothing but front matter")
-    if own and not tags:
-        return content
-    head = own or _FRONT_MATTER.match(old)
-    content = content[own.end() :] if own else content
-    fields = _TAGS.sub("", head[1]) if head else ('type: "Serena Memory"\n' if tags else "")
-    if tags:
-        fields += f"tags: {json.dumps(', '.join(tags), ensure_ascii=False)}\n"
-    if not fields:
-        return content
-    return f"---\nserena_frontmatter_version: 1\n{fields}---\n{content}"
+def with_tags(content: str, tags: tuple[str, ...]) -> str:
+    """The text of a file with this content and these tags."""
+    return f"{content}\n\nTags: {', '.join(tags)}\n" if tags else content
 
 
 def references_in(name: str, content: str) -> tuple[str, ...]:
@@ -141,16 +116,19 @@ def references_in(name: str, content: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def write_whole(path: Path, root: Path, text: str) -> None:
+def write_whole(path: Path, allowed: Sequence[Path], text: str) -> None:
     """Write a file whole or not at all, whatever happens meanwhile.
 
+    Args:
+        allowed: folders that it may lie in; links are followed first.
+
     Raises:
-        InvalidRequest: a link on the way leads out of the root.
+        InvalidRequest: a link on the way leads out of these folders.
         OSError: it cannot be written.
     """
-    check_inside(path.parent, root)
+    _check_inside(path.parent, allowed)
     path.parent.mkdir(parents=True, exist_ok=True)
-    check_inside(path.parent, root)  # it may have been made meanwhile, as a link
+    _check_inside(path.parent, allowed)  # it may have been made meanwhile, as a link
     _sweep(path.parent)
     temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
@@ -164,9 +142,14 @@ def write_whole(path: Path, root: Path, text: str) -> None:
     sync_folder(path.parent)
 
 
-def check_inside(folder: Path, root: Path) -> None:
-    if not folder.resolve().is_relative_to(root.resolve()):
-        raise InvalidRequest(f"{folder} leads out of {root}")
+def is_inside(real: Path, allowed: Iterable[Path]) -> bool:
+    """Whether a path without links lies in one of the folders, wherever these lead."""
+    return any(real.is_relative_to(folder.resolve()) for folder in allowed)
+
+
+def _check_inside(folder: Path, allowed: Sequence[Path]) -> None:
+    if not is_inside(folder.resolve(), allowed):
+        raise InvalidRequest(f"{folder} leads out of {allowed[-1]}")
 
 
 def _sweep(folder: Path) -> None:

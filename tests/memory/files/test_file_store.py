@@ -21,7 +21,7 @@ Put = Callable[[str, str], Path]
 
 @pytest.fixture
 def files(tmp_path: Path) -> FileStore:
-    return FileStore(tmp_path / "project", global_folder=tmp_path / "home")
+    return FileStore(tmp_path / "project", serena_home=tmp_path / "home")
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def put(tmp_path: Path) -> Put:
 
     def write(name: str, text: str) -> Path:
         if name.startswith("global/"):
-            path = tmp_path / "home" / name.removeprefix("global/")
+            path = tmp_path / "home" / "memories" / name
         else:
             path = tmp_path / "project" / ".serena" / "memories" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -148,32 +148,25 @@ def test_a_saved_memory_is_a_plain_file_where_serena_looks(
 
 def test_a_global_memory_is_saved_in_the_global_folder(files: FileStore, tmp_path: Path) -> None:
     files.save("global/editor", "Vim.")
-    assert (tmp_path / "home" / "editor.md").read_text(encoding="utf-8") == "Vim."
+    assert (tmp_path / "home/memories/global/editor.md").read_text(encoding="utf-8") == "Vim."
 
 
-def test_tags_stand_in_the_front_matter_that_serena_marks(files: FileStore, tmp_path: Path) -> None:
+def test_tags_are_the_last_line_and_no_header(files: FileStore, tmp_path: Path) -> None:
     files.save("a", "Tokens.", tags=["auth", "später"])
     text = (tmp_path / "project" / ".serena" / "memories" / "a.md").read_text(encoding="utf-8")
-    assert text == (
-        '---\nserena_frontmatter_version: 1\ntype: "Serena Memory"\n'
-        'tags: "auth, später"\n---\nTokens.'
-    )
+    assert text == "Tokens.\n\nTags: auth, später\n"
     assert files.get("a").tags == ("auth", "später")
     assert files.get("a").content == "Tokens."
 
 
-def test_what_serena_has_in_the_front_matter_is_kept(files: FileStore, put: Put) -> None:
-    path = put(
-        "a.md", '---\nserena_frontmatter_version: 1\ntype: "Rule"\ntags: "x"\nby: "Ann"\n---\nOld.'
-    )
-    files.save("a", "New.", tags=["y"])
-    assert path.read_text(encoding="utf-8") == (
-        '---\nserena_frontmatter_version: 1\ntype: "Rule"\nby: "Ann"\ntags: "y"\n---\nNew.'
-    )
-
-
 def test_front_matter_of_others_is_content(files: FileStore, put: Put) -> None:
     text = "---\ntags: [x]\n---\nBody."
+    put("a.md", text)
+    assert (files.get("a").content, files.get("a").tags) == (text, ())
+
+
+def test_a_last_line_that_cannot_be_tags_is_content(files: FileStore, put: Put) -> None:
+    text = f"Body.\n\nTags: {'x' * 61}\n"
     put("a.md", text)
     assert (files.get("a").content, files.get("a").tags) == (text, ())
 
@@ -189,7 +182,7 @@ _TAG = st.from_regex(r"[\w:+#. -]{1,20}", fullmatch=True).map(str.strip).filter(
 def test_what_is_saved_comes_back_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, content: str, tags: list[str]
 ) -> None:
-    files = FileStore(tmp_path_factory.mktemp("project"), global_folder=Path("/nonexistent"))
+    files = FileStore(tmp_path_factory.mktemp("project"), serena_home=Path("/nonexistent"))
     files.save("topic/name", content, tags=tags)
     item = files.get("topic/name")
     assert (item.content, item.tags) == (content, tuple(tags))
@@ -214,7 +207,7 @@ def test_a_deleted_memory_is_gone(files: FileStore) -> None:
 
 
 def test_a_read_only_memory_is_read_and_not_written(tmp_path: Path, put: Put) -> None:
-    files = FileStore(tmp_path / "project", global_folder=tmp_path / "home", read_only=["adr/.*"])
+    files = FileStore(tmp_path / "project", serena_home=tmp_path / "home", read_only=["adr/.*"])
     put("adr/1.md", "Decided.")
     assert files.get("adr/1").content == "Decided."
     with pytest.raises(ReadOnlyMemory):
@@ -225,7 +218,7 @@ def test_a_read_only_memory_is_read_and_not_written(tmp_path: Path, put: Put) ->
 
 
 def test_an_ignored_memory_is_not_there(tmp_path: Path, put: Put) -> None:
-    files = FileStore(tmp_path / "project", global_folder=tmp_path / "home", ignored=["draft/.*"])
+    files = FileStore(tmp_path / "project", serena_home=tmp_path / "home", ignored=["draft/.*"])
     put("draft/a.md", "Tokens.")
     assert (files.names(), found(files, "tokens")) == ((), [])
     with pytest.raises(UnknownMemory):

@@ -29,7 +29,7 @@ def memories(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def files(tmp_path: Path, memories: Path) -> FileStore:
-    return FileStore(tmp_path / "project", global_folder=tmp_path / "home")
+    return FileStore(tmp_path / "project", serena_home=tmp_path / "home")
 
 
 _HOSTILE = st.lists(
@@ -47,7 +47,7 @@ def test_no_name_leads_out_of_the_folders(
     tmp_path_factory: pytest.TempPathFactory, name: str
 ) -> None:
     top = tmp_path_factory.mktemp("top")
-    files = FileStore(top / "in" / "project", global_folder=top / "in" / "home")
+    files = FileStore(top / "in" / "project", serena_home=top / "in" / "home")
     for call in (files.get, files.delete, lambda n: files.save(n, "x"), files.get, files.delete):
         with contextlib.suppress(RouterError):
             call(name)
@@ -108,7 +108,7 @@ def test_the_root_itself_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "project" / ".serena").mkdir(parents=True)
     (tmp_path / "project" / ".serena" / "memories").symlink_to(tmp_path / "elsewhere")
-    files = FileStore(tmp_path / "project", global_folder=tmp_path / "home")
+    files = FileStore(tmp_path / "project", serena_home=tmp_path / "home")
     files.save("auth/login", "Tokens.")
     assert files.get("auth/login").content == "Tokens."
 
@@ -119,6 +119,9 @@ def test_a_folder_named_global_is_not_mistaken_for_the_global_memories(
     (memories / "global").mkdir()
     (memories / "global" / "a.md").write_text("x", encoding="utf-8")
     assert files.names() == ()
+    assert files.problems() == (
+        f"{memories / 'global'}: names in it would mean the global memories",
+    )
 
 
 def test_files_that_cannot_be_read_are_reported_and_the_rest_is_found(
@@ -160,7 +163,7 @@ def test_a_link_to_nothing_hides_nothing(files: FileStore, memories: Path) -> No
 
 
 def test_a_folder_that_is_away_is_known_not_to_be_seen_in_full(tmp_path: Path) -> None:
-    files = FileStore(tmp_path / "project", global_folder=tmp_path / "home")
+    files = FileStore(tmp_path / "project", serena_home=tmp_path / "home")
     assert files.snapshot().whole == frozenset()
     files.save("a", "x")
     assert files.snapshot().whole == {files.roots[0]}
@@ -203,7 +206,7 @@ _WRITER = """
     import sys
     from pathlib import Path
     from router.memory.files.store import FileStore
-    files = FileStore(Path(sys.argv[1]), global_folder=Path(sys.argv[1]) / "home")
+    files = FileStore(Path(sys.argv[1]), serena_home=Path(sys.argv[1]) / "home")
     for number in range(10**9):
         files.save("a", f"{number % 10}" * 50_000)
         if number == 3:
@@ -212,7 +215,7 @@ _WRITER = """
 
 
 def test_a_writer_that_is_killed_leaves_a_whole_memory(tmp_path: Path) -> None:
-    files = FileStore(tmp_path, global_folder=tmp_path / "home")
+    files = FileStore(tmp_path, serena_home=tmp_path / "home")
     for _ in range(3):
         writer = subprocess.Popen(
             [sys.executable, "-c", textwrap.dedent(_WRITER), str(tmp_path)], stdout=subprocess.PIPE

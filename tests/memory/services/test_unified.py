@@ -37,7 +37,7 @@ from router.settings import MemorySettings
 
 @pytest.fixture
 def files(tmp_path: Path) -> FileStore:
-    return FileStore(tmp_path / "project", global_folder=tmp_path / "home", read_only=["adr/.*"])
+    return FileStore(tmp_path / "project", serena_home=tmp_path / "home", read_only=["adr/.*"])
 
 
 AMPLE = 60.0

@@ -33,7 +33,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def files(tmp_path: Path) -> FileStore:
-    return FileStore(tmp_path / "project", global_folder=tmp_path / "home")
+    return FileStore(tmp_path / "project", serena_home=tmp_path / "home")
 
 
 @pytest.fixture
@@ -316,7 +316,7 @@ async def test_global_memories_of_two_projects_are_told_once(
     server: ForgetfulServer, tmp_path: Path, clock: Clock
 ) -> None:
     for project in ("one", "two"):
-        files = FileStore(tmp_path / project, global_folder=tmp_path / "home")
+        files = FileStore(tmp_path / project, serena_home=tmp_path / "home")
         files.save("global/style", "tabs")
         files.save("here", f"only {project}")
         outbox = Outbox(tmp_path / "outbox.sqlite3", clock=clock)
@@ -334,7 +334,7 @@ _SYNC = """
     from router.memory.services.outbox import Outbox
     from router.memory.services.unified import ServiceSide, UnifiedMemory
     top = Path(sys.argv[1])
-    files = FileStore(top / "project", global_folder=top / "home")
+    files = FileStore(top / "project", serena_home=top / "home")
     outbox = Outbox(top / "outbox.sqlite3", clock=lambda: 1_000.0)
     side = ServiceSide(Forgetful(connect_service(sys.argv[2])), outbox)
     asyncio.run(UnifiedMemory(files, side).sync())

@@ -1,0 +1,168 @@
+"""Where Serena keeps a project's memories, and which of them it protects or hides.
+
+Serena's own configuration belongs to the user: ``serena_config.yml`` under ``SERENA_HOME`` or
+``~/.serena``. It may lay the folders of all projects elsewhere
+(``project_serena_folder_location``).
+``project.yml`` in a project's folder, and ``project.local.yml`` beside it, belong to the project,
+which may be a stranger's: they can protect and hide memories, and nothing else.
+
+A file that cannot be used is a problem to be reported. What it would have protected is not known,
+so nothing is written until it is mended.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from router.errors import ConfigurationError
+from router.memory.files.names import GLOBAL, NamePatterns
+
+MAX_BYTES: Final = 1 << 17
+"""Serena's own files, which are mostly comments, have some 15 KB."""
+_FOLDER: Final = ".serena"
+_PLACEHOLDER: Final = re.compile(r"\$([A-Za-z_]\w*)")
+_READ_ONLY: Final = "read_only_memory_patterns"
+_IGNORED: Final = "ignored_memory_patterns"
+
+
+@dataclass(frozen=True, slots=True)
+class SerenaRules:
+    """What Serena's files say about the memories of a project.
+
+    Attributes:
+        read_only: names of memories that are never written.
+        ignored: names of memories that are not there at all.
+        problems: by file, why it cannot be used.
+    """
+
+    read_only: NamePatterns
+    ignored: NamePatterns
+    problems: Mapping[Path, str]
+
+
+class Serena:
+    """Serena's folders and files for one project.
+
+    Args:
+        project: the project's folder.
+        home: Serena's own folder; None means that of ``SERENA_HOME``, else ``~/.serena``.
+    """
+
+    def __init__(self, project: Path, home: Path | None = None) -> None:
+        self.project = project.absolute()
+        home = (home or _home()).absolute()
+        self.global_memories = home / "memories" / GLOBAL
+        own = home / "serena_config.yml"
+        folder, self._fault = self.project / _FOLDER, ""
+        try:
+            folder = _folder(_values(own).get("project_serena_folder_location"), self.project)
+        except ConfigurationError as error:
+            self._fault = str(error)
+        self.memories = folder / "memories"
+        self._files = (own, folder / "project.yml", folder / "project.local.yml")
+        self._stamps: tuple[object, ...] | None = None
+        self._rules = SerenaRules(NamePatterns("", ()), NamePatterns("", ()), {})
+
+    def rules(self) -> SerenaRules:
+        """What the files say now; they are read again only when one has changed."""
+        stamps = tuple(_stamp(file) for file in self._files)
+        if stamps != self._stamps:
+            self._rules, self._stamps = self._read(), stamps
+        return self._rules
+
+    def _read(self) -> SerenaRules:
+        own, shared, local = self._files
+        problems = {own: self._fault} if self._fault else {}
+        read: dict[Path, dict[str, Any]] = {}
+        for file in self._files:
+            try:
+                read[file] = _values(file)
+            except ConfigurationError as error:
+                problems[file] = str(error)
+        # What a person sets for himself in project.local.yml takes the place of what all share.
+        project = read.get(shared, {}) | read.get(local, {})
+        patterns: dict[str, list[NamePatterns]] = {_READ_ONLY: [], _IGNORED: []}
+        for file, values in ((own, read.get(own, {})), (shared, project)):
+            for name, found in patterns.items():
+                try:
+                    found.append(NamePatterns(name, _texts(name, values.get(name))))
+                except ConfigurationError as error:
+                    problems[file] = str(error)
+        return SerenaRules(
+            NamePatterns.union(patterns[_READ_ONLY]),
+            NamePatterns.union(patterns[_IGNORED]),
+            problems,
+        )
+
+
+def _home() -> Path:
+    home = os.environ.get("SERENA_HOME", "").strip()
+    return Path(home).expanduser() if home else Path.home() / _FOLDER
+
+
+def _stamp(file: Path) -> object:
+    try:
+        info = file.stat()
+    except OSError:
+        return None
+    return info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino
+
+
+def _values(file: Path) -> dict[str, Any]:
+    """The top level of a YAML file; empty without the file.
+
+    Raises:
+        ConfigurationError: it cannot be read; the message says why.
+    """
+    try:
+        data = file.read_bytes() if file.is_file() else b""
+        if len(data) > MAX_BYTES:
+            raise ConfigurationError(f"over {MAX_BYTES:,} bytes")
+        text = data.decode()
+        # Aliases can make a small file a huge value; Serena writes none.
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, yaml.SafeLoader)):
+            raise ConfigurationError("it holds a YAML alias")
+        values = yaml.safe_load(text)
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+        if isinstance(error, ConfigurationError):
+            raise
+        raise ConfigurationError(" ".join(str(error).split())) from None
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise ConfigurationError("no YAML mapping")
+    return values
+
+
+def _texts(name: str, value: object) -> list[str]:
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise ConfigurationError(f"{name}: expected a list of texts")
+    return value
+
+
+def _folder(location: object, project: Path) -> Path:
+    """Serena's folder of a project: the one that is configured if it exists, else the default one
+    if that exists, else the configured one."""
+    default = project / _FOLDER
+    if location is None:
+        return default
+    if not isinstance(location, str):
+        raise ConfigurationError("project_serena_folder_location: expected a text")
+    known = {"projectDir": str(project), "projectFolderName": project.name}
+    for name in _PLACEHOLDER.findall(location):
+        if name not in known:
+            raise ConfigurationError(
+                f"project_serena_folder_location: ${name} is none of $projectDir, "
+                "$projectFolderName"
+            )
+    configured = Path(_PLACEHOLDER.sub(lambda m: known[m[1]], location)).absolute()
+    return default if not configured.is_dir() and default.is_dir() else configured
