@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
@@ -158,8 +158,8 @@ class MemoryItem:
             raise InvalidRequest(f"attributes: {len(self.attributes)}; at most {MAX_ATTRIBUTES}")
         if (self.score is None) != (self.score_kind is None):
             raise InvalidRequest("score: a score has a kind, and a kind a score")
-        if self.score is not None and not math.isfinite(self.score):
-            raise InvalidRequest(f"score: {self.score} is not a finite number")
+        if self.score is not None:
+            _check_score(self.score)
         if not isinstance(self.attributes, MappingProxyType):
             object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
 
@@ -169,8 +169,14 @@ class MemoryItem:
         return MemoryItem, tuple((values | {"attributes": dict(self.attributes)}).values())
 
     def scored(self, score: float, kind: ScoreKind) -> Self:
-        """The same item with a score."""
-        return replace(self, score=score, score_kind=kind)
+        """The same item with a score. The rest of it has been checked."""
+        _check_score(score)
+        made = object.__new__(type(self))
+        for name in self.__slots__:
+            object.__setattr__(made, name, getattr(self, name))
+        object.__setattr__(made, "score", score)
+        object.__setattr__(made, "score_kind", kind)
+        return made
 
     def to_dict(self) -> dict[str, Any]:
         """The item as plain JSON types, times in ISO 8601."""
@@ -192,6 +198,11 @@ class MemoryItem:
             "score": self.score,
             "score_kind": None if self.score_kind is None else self.score_kind.value,
         }
+
+
+def _check_score(score: float) -> None:
+    if not math.isfinite(score):
+        raise InvalidRequest(f"score: {score} is not a finite number")
 
 
 class TaskStatus(StrEnum):

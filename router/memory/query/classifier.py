@@ -49,6 +49,7 @@ PLUGIN_INTERCEPT: Final = -7.8
 nearest of its examples. Fitted on CLINC150: each of its 150 intents as a layer of five examples,
 its other requests against ten times as many of the queries that this package learned from."""
 
+REMEMBERED_QUERIES: Final = 256
 _MAX_CITED_CHARACTERS: Final = 40
 
 
@@ -164,8 +165,10 @@ class _LocalClassifier:
         self._routes = _routes(self._model.kinds, table)
         self._plugins = [(spec.name, encoder.encode(_looks(spec))) for spec in plugins]
         self._plugin_curve = Curve(PLUGIN_SLOPE, PLUGIN_INTERCEPT)
+        # A recall that turns to further layers asks again.
+        self.classify = lru_cache(maxsize=REMEMBERED_QUERIES)(self._classify)
 
-    def classify(self, query: str) -> Classification:
+    def _classify(self, query: str) -> Classification:
         import numpy as np
 
         found, known, vector, shares = self._judged(query)

@@ -27,7 +27,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from router.memory.model import MemoryItem, Period
-from router.memory.texts.bm25 import MEMORIES, content_terms
+from router.memory.texts.bm25 import MEMORIES
+from router.memory.texts.words import content_terms
 
 RELEVANCE_WEIGHT: Final = 0.2
 """Weight of relevance beside that of words, which is 1."""

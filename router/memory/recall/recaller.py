@@ -367,7 +367,9 @@ class _Pool:
         self._relevance.update(zip(contents, relevances, strict=True))
         shown = [item for item in self.items if self._is_shown(item)]
         judged = {item.content: _Judged(item, self._judged(item)) for item in shown}
-        self.updates = updates_among(shown)
+        self.updates = updates_among(
+            shown, lambda item: judged[item.content].relevance >= RELEVANCE_FLOOR
+        )
         for update in self.updates:
             held = held_then(update, self.query)
             other = update.older if held is update.newer else update.newer

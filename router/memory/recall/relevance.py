@@ -34,11 +34,11 @@ from typing import TYPE_CHECKING, Final, Protocol, Self
 
 from cachetools import LRUCache
 
-from router.memory.texts.bm25 import content_words
 from router.memory.texts.chunking import CHUNK_CHARACTERS, sections
 from router.memory.texts.related_words import related_to
+from router.memory.texts.words import TextWords, content_words, words_of
 from router.retrieval.encoders import Encoder
-from router.text import STOPWORDS, stem, stems, tokens
+from router.text import STOPWORDS, stem, tokens
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,6 +61,8 @@ MAX_PARTS: Final = 50
 """Parts of a long text that are judged; 50 hold 80,000 characters."""
 MAX_WORD_VECTORS: Final = 20_000
 """Vectors of words that are kept, 1 KB each with the bundled encoder."""
+MAX_TEXT_VECTORS: Final = 4_096
+"""The same of texts, which have at most 1,600 characters."""
 COMPARED_WORDS: Final = 400
 """Words of a text that are compared with those of the query; a long text's later ones are not."""
 
@@ -79,8 +81,8 @@ class Relevance:
     """Judges texts; see the module's text. As safe in threads as its encoder."""
 
     def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-        self._words = _WordVectors(encoder) if encoder.static else None
+        self._texts = _KeptVectors(encoder, MAX_TEXT_VECTORS)
+        self._words = _KeptVectors(encoder, MAX_WORD_VECTORS) if encoder.static else None
 
     def of(self, query: str, contents: Sequence[str]) -> list[float]:
         """For each content the probability, in [0, 1], that it bears on the query. Of a long one
@@ -99,21 +101,38 @@ class Relevance:
     def _of(self, query: str, contents: Sequence[str]) -> list[float]:
         if not contents:
             return []
-        vectors = self._encoder.encode([query, *contents])
+        vectors = self._texts.of([query, *contents])
         cosines = vectors[1:] @ vectors[0]
         words = _QueryWords.of(query)
-        signals = [words.signal(content) for content in contents]
+        texts = [words_of(content) for content in contents]
+        signals = [words.signal(text) for text in texts]
         if self._words is None or not words.words:
             soft = [coverage for coverage, _ in signals]
         else:
-            nearest = self._words.nearest(words.words, [content_words(c) for c in contents])
+            nearest = self._nearest(words.words, [text.content for text in texts])
             soft = [
-                words.soft_coverage(content, near)
-                for content, near in zip(contents, nearest, strict=True)
+                words.soft_coverage(text, near) for text, near in zip(texts, nearest, strict=True)
             ]
         return [
             logistic(BIAS + signal + SOFT_COVERAGE * share + COSINE * float(cosine))
             for (_, signal), share, cosine in zip(signals, soft, cosines, strict=True)
+        ]
+
+    def _nearest(
+        self, words: Sequence[str], texts: Sequence[Sequence[str]]
+    ) -> list[Sequence[float]]:
+        """For each text, for each word, the cosine of the nearest word of the text."""
+        assert self._words is not None  # noqa: S101 - whoever calls this has seen to it
+        cut = [dict.fromkeys(text[:COMPARED_WORDS]) for text in texts]
+        place = {word: n for n, word in enumerate(dict.fromkeys(w for text in cut for w in text))}
+        if not place:
+            return [[0.0] * len(words) for _ in cut]
+        cosines = self._words.of(words) @ self._words.of(list(place)).T
+        return [
+            cosines[:, [place[word] for word in text]].max(axis=1).tolist()
+            if text
+            else [0.0] * len(words)
+            for text in cut
         ]
 
 
@@ -149,17 +168,17 @@ class _QueryWords:
             related_to(weights),
         )
 
-    def signal(self, content: str) -> tuple[float, float]:
+    def signal(self, text: TextWords) -> tuple[float, float]:
         """The coverage, in [0, 1], and what it, the related words and the names add up to."""
         if not self.weights:
             return 0.0, 0.0
-        stored = set(stems(content))
+        stored = text.bag.keys()
         held = self.weights.keys() & stored
         coverage = self._share(held)
         related = self._share(
             word
             for word, others in self.related.items()
-            if word not in stored and not others.isdisjoint(stored)
+            if word not in stored and not others.isdisjoint(text.bag)
         )
         names = len(held & self.names) / len(self.names) if self.names else NO_NAMES
         signal = COVERAGE * coverage + RELATED * related + NAMES * names
@@ -169,53 +188,39 @@ class _QueryWords:
             signal += MISSING_NUMBERS * len(self.numbers - held) / len(self.numbers)
         return coverage, signal
 
-    def soft_coverage(self, content: str, nearest: Sequence[float]) -> float:
+    def soft_coverage(self, text: TextWords, nearest: Sequence[float]) -> float:
         """The coverage with, for each word that is not held, its cosine to the nearest one."""
-        stored = set(stems(content))
         total = gained = 0.0
         for word, near in zip(self.words, nearest, strict=True):
             weight = self.weights[stem(word)]
             total += weight
-            gained += weight * (1.0 if stem(word) in stored else min(max(near, 0.0), 1.0))
+            gained += weight * (1.0 if stem(word) in text.bag else min(max(near, 0.0), 1.0))
         return gained / total
 
     def _share(self, words: Iterable[str]) -> float:
         return sum(self.weights[word] for word in words) / sum(self.weights.values())
 
 
-class _WordVectors:
-    """Vectors of single words; those that were asked for lately are kept."""
+class _KeptVectors:
+    """Vectors of texts or words; those that were asked for lately are kept."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: Encoder, kept: int) -> None:
         self._encoder = encoder
-        self._kept: LRUCache[str, NDArray[np.float32]] = LRUCache(MAX_WORD_VECTORS)
+        self._kept: LRUCache[str, NDArray[np.float32]] = LRUCache(kept)
         self._lock = threading.Lock()
 
-    def nearest(self, words: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
-        """For each text, for each word, the cosine of the nearest word of the text."""
-        cut = [tuple(dict.fromkeys(text))[:COMPARED_WORDS] for text in texts]
-        place = {word: n for n, word in enumerate(dict.fromkeys(w for text in cut for w in text))}
-        if not place:
-            return [[0.0] * len(words) for _ in cut]
-        cosines = self._of(words) @ self._of(list(place)).T
-        return [
-            cosines[:, [place[word] for word in text]].max(axis=1).tolist()
-            if text
-            else [0.0] * len(words)
-            for text in cut
-        ]
-
-    def _of(self, words: Sequence[str]) -> NDArray[np.float32]:
+    def of(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Their vectors, one a row."""
         import numpy as np
 
         with self._lock:
-            known = {word: self._kept[word] for word in words if word in self._kept}
-        new = list(dict.fromkeys(word for word in words if word not in known))
+            known = {text: self._kept[text] for text in texts if text in self._kept}
+        new = list(dict.fromkeys(text for text in texts if text not in known))
         if new:
             known |= dict(zip(new, self._encoder.encode(new), strict=True))
             with self._lock:
-                self._kept.update((word, known[word]) for word in new)
-        return np.stack([known[word] for word in words])
+                self._kept.update((text, known[text]) for text in new)
+        return np.stack([known[text] for text in texts])
 
 
 def names_in(query: str) -> frozenset[str]:

@@ -16,16 +16,16 @@ Events, talk and tasks are never replaced: what happened has happened.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Final
 
-from router.memory.model import LayerQuery, MemoryItem
-from router.memory.texts.bm25 import content_words
+from router.memory.model import LayerQuery, MemoryItem, Scope
 from router.memory.texts.related_words import related_to
-from router.text import stem, tokens, word_set
+from router.memory.texts.words import words_of
+from router.text import stem, word_set
 
 LASTING_LAYERS: Final = frozenset(
     {"semantic", "project", "user", "procedural", "planning", "graph", "governance"}
@@ -67,15 +67,29 @@ class Update:
     newer: MemoryItem
 
 
-def updates_among(items: Sequence[MemoryItem]) -> list[Update]:
-    """Every pair in which one item has replaced the other; the latest replacement of each."""
-    by_age = sorted((i for i in items if i.layer in LASTING_LAYERS), key=lambda i: i.created)
+def updates_among(
+    items: Iterable[MemoryItem], matters: Callable[[MemoryItem], bool] = lambda _: True
+) -> list[Update]:
+    """Every pair in which one item has replaced the other; the latest replacement of each.
+
+    Args:
+        items: what is compared.
+        matters: pairs in which neither item does are left out.
+    """
+    by_owner: dict[tuple[str, Scope], list[MemoryItem]] = defaultdict(list)
+    for item in items:
+        if item.layer in LASTING_LAYERS:
+            by_owner[item.layer, item.scope].append(item)
     found: list[Update] = []
-    for place, older in enumerate(by_age):
-        newer = [one for one in by_age[place + 1 :] if replaces(one, older)]
-        if newer:
-            found.append(Update(older, newer[-1]))
-    return found
+    for same in by_owner.values():
+        same.sort(key=lambda item: item.created, reverse=True)
+        mattering = {item.id for item in same if matters(item)}
+        for place, older in enumerate(same):
+            among = (i for i in same[:place] if older.id in mattering or i.id in mattering)
+            newest = next((one for one in among if replaces(one, older)), None)
+            if newest is not None:
+                found.append(Update(older, newest))
+    return sorted(found, key=lambda update: update.older.created)
 
 
 def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
@@ -86,25 +100,20 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
         return True
     if newer.created <= older.created or older.layer not in LASTING_LAYERS:
         return False
-    said, before = _words(newer.content), _words(older.content)
+    new, old = words_of(newer.content), words_of(older.content)
+    said, before = set(new.terms), set(old.terms)
     if not said or not before or max(len(said), len(before)) > MAX_WORDS:
         return False
-    shared = set(said) & set(before)
-    if _CHANGES & set(map(stem, tokens(newer.content))):
-        close = {word for word, others in related_to(before).items() if others & set(said)}
+    shared = said & before
+    if not _CHANGES.isdisjoint(new.bag):
+        close = {word for word, others in related_to(before).items() if others & said}
         return len(shared | close) >= SHARED_BY_CHANGE * min(len(said), len(before))
-    every = set(said) | set(before)
+    every = said | before
     return (
-        said[0] == before[0]
+        new.terms[0] == old.terms[0]
         and len(shared) >= SHARED_BY_FRAME * len(every)
         and len(shared) < min(len(said), len(before))
     )
-
-
-@lru_cache(maxsize=4_096)
-def _words(content: str) -> tuple[str, ...]:
-    """The different stems of the content words, in order; one more than ``MAX_WORDS`` at most."""
-    return tuple(dict.fromkeys(map(stem, content_words(content[:2_000]))))[: MAX_WORDS + 1]
 
 
 def asks_for_history(query: LayerQuery) -> bool:

@@ -20,7 +20,8 @@ from typing import Final
 from router.memory.stores.fusion import best_first
 from router.memory.stores.items_db import marks
 from router.memory.stores.spaces import Filter, Space, ids_of, narrow_rows
-from router.memory.texts.bm25 import MEMORIES, content_terms, idf, mean_length
+from router.memory.texts.bm25 import MEMORIES, idf, mean_length
+from router.memory.texts.words import content_terms
 from router.text import stems
 
 MATCHES: Final = 1_500

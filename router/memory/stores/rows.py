@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any, Final, Self
 
 from router.errors import InvalidRequest
@@ -215,14 +216,7 @@ def read_rows(
 ) -> list[MemoryItem]:
     """The items of some rows of these spaces, in that order, without scores."""
     by_id = {space.id: space for space in spaces}
-    found = {
-        record[0]: record
-        for record in db.execute(
-            f"SELECT {_COLUMNS} FROM items "  # noqa: S608
-            "WHERE row IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(rows)),),
-        )
-    }
+    found = _records(db, rows)
     return [_item(found[row], by_id[found[row][1]]) for row in rows if row in found]
 
 
@@ -259,18 +253,22 @@ def load(
     chosen = [row for row in rows if row in held and order[held[row][0]] == standing[held[row][1]]][
         :k
     ]
-    found = {
-        record[0]: record
-        for record in db.execute(
-            f"SELECT {_COLUMNS} FROM items "  # noqa: S608
-            "WHERE row IN (SELECT value FROM json_each(?))",
-            (json.dumps(chosen),),
-        )
-    }
+    found = _records(db, chosen)
     return [
         _item(found[row], by_id[found[row][1]], score=scores[row], score_kind=kind)
         for row in chosen
     ]
+
+
+def _records(db: sqlite3.Connection, rows: Sequence[int]) -> dict[int, tuple[Any, ...]]:
+    return {
+        record[0]: record
+        for record in db.execute(
+            f"SELECT {_COLUMNS} FROM items "  # noqa: S608
+            "WHERE row IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(rows)),),
+        )
+    }
 
 
 _SPARE: Final = 20
@@ -287,17 +285,26 @@ def _item(record: tuple[Any, ...], space: Space, **score: Any) -> MemoryItem:
         content=content,
         created=datetime.fromtimestamp(created, UTC),
         type=kind,
-        tags=tuple(json.loads(tags)),
+        tags=_texts(tags),
         accessed=None if accessed is None else datetime.fromtimestamp(accessed, UTC),
         usefulness=usefulness,
         scope=space.scope,
-        provenance=tuple(json.loads(provenance)),
-        attributes={
+        provenance=_texts(provenance),
+        attributes=_NO_ATTRIBUTES
+        if attributes == "{}"
+        else {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in json.loads(attributes).items()
         },
         **score,
     )
+
+
+_NO_ATTRIBUTES: Final[Mapping[str, AttributeValue]] = MappingProxyType({})
+
+
+def _texts(stored: str) -> tuple[str, ...]:
+    return () if stored == "[]" else tuple(json.loads(stored))
 
 
 def _seconds(moment: datetime) -> float:

@@ -6,10 +6,13 @@ import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from router.memory.model import Period, Scope
 from router.memory.stores.items_db import marks
+
+_KEPT_SCOPES: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +93,13 @@ def visible_spaces(
     return [Space(row[0], row[1], parse_scope(row[2]), *row[3:]) for row in rows]
 
 
+@lru_cache(maxsize=_KEPT_SCOPES)
 def scope_key(scope: Scope) -> str:
     """A stored scope as one text, the same for equal scopes only."""
     return json.dumps([scope.user, scope.project, scope.session])
 
 
+@lru_cache(maxsize=_KEPT_SCOPES)
 def parse_scope(key: str) -> Scope:
     """The inverse of ``scope_key``."""
     return Scope(*json.loads(key))

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from router.text import STOPWORDS, stem, stems, tokens, word_set
+from router.memory.texts.words import content_terms, words_of
+from router.text import stems
 
 TITLE_WEIGHT: Final = 1.0
 
@@ -50,8 +51,9 @@ class BM25:
             terms: stems to look for; repeating one changes nothing.
             contents: texts, all of which were found for the query.
         """
-        bags = [Counter(stems(content)) for content in contents]
-        lengths = [bag.total() for bag in bags]
+        texts = [words_of(content) for content in contents]
+        bags = [text.bag for text in texts]
+        lengths = [text.length for text in texts]
         mean = mean_length(sum(lengths), len(lengths))
         norms = [self.length_norm(length, mean) for length in lengths]
         scores = [0.0] * len(bags)
@@ -78,23 +80,6 @@ def idf(holders: int, texts: int) -> float:
 def mean_length(total: int, texts: int) -> float:
     """Words of a text in the mean; at least 1, because it is divided by."""
     return max(total / texts, 1.0) if texts else 1.0
-
-
-_ASKING: Final = word_set("remind remember recall forgot forget forgotten tell know knows")
-"""Words of asking, such as "remind me of", which are no part of what is asked for."""
-
-
-def content_words(text: str) -> list[str]:
-    """The words of a text in order without function words and words of asking; without function
-    words alone, or all of them, if there are no others."""
-    words = tokens(text)
-    telling = [word for word in words if word not in STOPWORDS]
-    return [word for word in telling if word not in _ASKING] or telling or words
-
-
-def content_terms(text: str) -> list[str]:
-    """The different stems of the content words: what to look for."""
-    return list(dict.fromkeys(map(stem, content_words(text))))
 
 
 class TextIndex:

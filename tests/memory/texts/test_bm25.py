@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.memory.texts.bm25 import MEMORIES, TEXTBOOK, TextIndex, content_terms
+from router.memory.texts.bm25 import MEMORIES, TEXTBOOK, TextIndex
+from router.memory.texts.words import content_terms
 
 words = st.sampled_from("deploy staging rollback cache anna login error release".split())
 texts = st.lists(words, min_size=1, max_size=6).map(" ".join)

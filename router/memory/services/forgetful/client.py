@@ -40,9 +40,9 @@ from router.memory.services.forgetful.wire import (
     ServiceLate,
     ServiceResting,
 )
-from router.memory.texts.bm25 import content_terms
 from router.memory.texts.chunking import split
 from router.memory.texts.contents import readable, title_of
+from router.memory.texts.words import content_terms
 from router.text import stems, tokens
 
 if TYPE_CHECKING:

@@ -1,0 +1,63 @@
+"""The words of a text, split and stemmed once, for finding, judging and comparing memories."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from router.memory.texts.chunking import CHUNK_CHARACTERS
+from router.text import STOPWORDS, stem, stems, tokens, word_set
+
+_KEPT: Final = 4_096
+"""Short texts whose words are kept; about 3 KB each."""
+_ASKING: Final = word_set("remind remember recall forgot forget forgotten tell know knows")
+"""Words of asking, such as "remind me of", which are no part of what is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextWords:
+    """The words of one text.
+
+    Attributes:
+        content: its content words in order.
+        terms: the different stems of these.
+        bag: how often each stem of all its words occurs.
+        length: how many words it has.
+    """
+
+    content: tuple[str, ...]
+    terms: tuple[str, ...]
+    bag: Mapping[str, int]
+    length: int
+
+
+def words_of(text: str) -> TextWords:
+    """The words of a text; those of short texts are kept for the next time."""
+    return _kept(text) if len(text) <= CHUNK_CHARACTERS else _split(text)
+
+
+def content_words(text: str) -> list[str]:
+    """The words of a text in order without function words and words of asking; without function
+    words alone, or all of them, if there are no others."""
+    words = tokens(text)
+    telling = [word for word in words if word not in STOPWORDS]
+    return [word for word in telling if word not in _ASKING] or telling or words
+
+
+def content_terms(text: str) -> list[str]:
+    """The different stems of the content words: what to look for."""
+    return list(dict.fromkeys(map(stem, content_words(text))))
+
+
+def _split(text: str) -> TextWords:
+    words = stems(text)
+    content = content_words(text)
+    return TextWords(
+        tuple(content), tuple(dict.fromkeys(map(stem, content))), Counter(words), len(words)
+    )
+
+
+_kept: Final = lru_cache(maxsize=_KEPT)(_split)
