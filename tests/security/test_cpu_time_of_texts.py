@@ -32,9 +32,9 @@ from router.memory.model import MAX_QUERY_CHARACTERS
 from router.memory.query.classifier import classify
 from router.memory.query.llm_classifier import parse_answer as parse_layers
 from router.memory.query.rewrite import rewrite
-from router.memory.texts.words import content_terms
 from router.memory.texts.chunking import sections
 from router.memory.texts.contents import content_key, name_from, readable, title_of
+from router.memory.texts.words import content_terms
 from router.request import Request
 from router.result import RoutingResult
 from router.retrieval.clauses import clauses
