@@ -35,6 +35,15 @@ def new_key(
             help="Whose requests it may route, such as a tenant; may be repeated. Left out: any.",
         ),
     ] = None,
+    namespaces: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--namespace",
+            metavar="NAME",
+            help="Whose tools it may see; skills are the skills of folders; may be repeated. "
+            "Left out: all.",
+        ),
+    ] = None,
 ) -> None:
     """Make a key and print it. It is shown this once; what is kept of it is a digest."""
     from router.http.keys import Right
@@ -44,7 +53,12 @@ def new_key(
     for right in asked:
         if right not in known:
             raise typer.BadParameter(f"--right {right}: expected {', '.join(known)}")
-    secret = key_file().make(name, rights=[known[right] for right in asked], scopes=scopes or ())
+    secret = key_file().make(
+        name,
+        rights=[known[right] for right in asked],
+        scopes=scopes or (),
+        namespaces=namespaces or (),
+    )
     typer.echo(secret)
 
 
@@ -60,19 +74,21 @@ def list_keys(as_json: AsJson = False) -> None:
                     "name": key.name,
                     "rights": list(key.rights),
                     "scopes": list(key.scopes),
+                    "namespaces": list(key.namespaces),
                     "created": key.created,
                 }
                 for key in keys
             ]
         )
         return
-    table = output.table("id", "name", "rights", "scopes", "created")
+    table = output.table("id", "name", "rights", "scopes", "namespaces", "created")
     for key in keys:
         table.add_row(
             key.id,
             output.plain(key.name),
             ", ".join(key.rights),
             output.plain(", ".join(key.scopes) or "any"),
+            output.plain(", ".join(key.namespaces) or "all"),
             key.created,
         )
     output.screen().print(table)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from router.memory.memory import Memory
     from router.router import SemanticRouter
     from router.settings import Settings
+    from router.skills.sources import SkillSource
 
 DEFAULT_PORT: Final = 8642
 
@@ -121,9 +122,11 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(folders: Sequence[Path] | None, settings: Settings) -> AsyncIterator[Served]:
+async def serving(
+    folders: Sequence[Path] | None, settings: Settings, *, more: Sequence[SkillSource] = ()
+) -> AsyncIterator[Served]:
     """A server that clients can connect to at once; the skills are read meanwhile. Its clients are
-    told of every change on the disk while the block runs.
+    told of every change on the disk while the block runs. ``more`` are sources beside the folders.
 
     Raises:
         RouterError: the skills cannot be read or indexed; the block is cancelled.
@@ -131,7 +134,7 @@ async def serving(folders: Sequence[Path] | None, settings: Settings) -> AsyncIt
     from router.mcp.server import SkillServer
     from router.memory.memory import Memory
 
-    router = make_router(folders, settings)
+    router = make_router(folders, settings, more=more)
     # The memory is not entered, because that would open it before anybody asks for it.
     async with aclosing(Memory(settings)) as memory, aclosing(router):
         server = SkillServer(router, memory=memory)

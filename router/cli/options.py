@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from router.router import SemanticRouter
     from router.settings import Settings
     from router.skills.catalog import Catalog
+    from router.skills.sources import SkillSource
 
 EXIT_CODES: Final = (
     "Exit codes: 0 done; 1 it ran and something is wrong (a skill that cannot be loaded, a bad "
@@ -63,10 +64,21 @@ def make_router(
     settings: Settings,
     *,
     progress: Callable[[int, int], None] | None = None,
+    more: Sequence[SkillSource] = (),
 ) -> SemanticRouter:
-    """A router over the given folders, or over the configured ones when none is given; not open."""
+    """A router over the given folders, or over the configured ones when none is given, and over
+    ``more`` sources, which are weaker; not open."""
     from router.router import SemanticRouter
 
+    if more:
+        from router.skills.folders import FolderSource
+
+        source = (
+            FolderSource(folders, max_skills=settings.max_skills)
+            if folders
+            else FolderSource.configured(settings)
+        )
+        return SemanticRouter(settings, sources=[source, *more], progress=progress)
     if folders:
         return SemanticRouter.from_skills(*folders, settings=settings, progress=progress)
     return SemanticRouter(settings, progress=progress)

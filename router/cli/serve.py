@@ -87,6 +87,7 @@ async def _serve(
     from router.http.api import Api, http_app
     from router.http.caller import Callers
     from router.mcp.http import mcp_app
+    from router.tools.folder import ToolFolder
     from router.web.names import served_names
     from router.web.running import address_of, listen, run
 
@@ -99,7 +100,8 @@ async def _serve(
         guard="make keys for those who may use it (router keys new NAME, or --key-env)",
     )
     with listen(host, port) as listening:
-        async with serving(folders, settings) as served:
+        tools = ToolFolder(settings.evidence_directory / "tools")
+        async with serving(folders, settings, more=[tools]) as served:
             callers = Callers(keys, secret=secret, required=has_keys)
             provider = trace.get_tracer_provider()  # such as opentelemetry-instrument sets up
             configured = not isinstance(provider, trace.ProxyTracerProvider)

@@ -17,6 +17,7 @@ from contextlib import (
     contextmanager,
     nullcontext,
 )
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry import context, propagate
@@ -29,19 +30,21 @@ from starlette.routing import Mount, Route
 from router.errors import RouterError
 from router.events import Degraded, Event
 from router.http.caller import Caller, Callers
-from router.http.decisions import DecisionLog
+from router.http.decisions import DecisionLog, asking
 from router.http.endpoints import ENDPOINTS, BatchArguments, BatchLine, Endpoint
 from router.http.keys import Right
 from router.http.limits import Places, read_json
 from router.http.metrics import CONTENT_TYPE, Metrics
+from router.http.narrowing import Narrowing
 from router.http.openapi import openapi
 from router.http.playground.playground import playground
 from router.http.problems import Refused, problem, problem_of
 from router.http.stream import EventStream
+from router.http.tools import Tools
 from router.service.memory import MemoryService
-from router.service.schemas import adapter_of
+from router.service.schemas import adapter_of, input_schema
 from router.service.service import Service
-from router.service.shapes import RouteArguments, routed
+from router.service.shapes import Arguments, RouteArguments, routed
 from router.tracing import Spans
 from router.web.names import NamesChecked
 
@@ -67,6 +70,8 @@ class Api:
     Attributes:
         service: the use cases of routing.
         memory: those of memory.
+        narrowing: what a caller may see.
+        tools: those that clients keep here.
         decisions: the latest answers.
         events: those who listen.
         places: bounds of what is under way.
@@ -89,6 +94,8 @@ class Api:
         """
         self.service: Service = Service(router)
         self.memory: MemoryService = MemoryService(memory)
+        self.narrowing: Narrowing = Narrowing(self.service)
+        self.tools: Tools = Tools(router)
         self.decisions: DecisionLog = DecisionLog()
         self.events: EventStream = EventStream()
         self.metrics: Metrics = Metrics(self.service)
@@ -125,7 +132,9 @@ class Api:
         async def one(index: int, arguments: RouteArguments) -> BatchLine:
             async with gate:
                 try:
-                    result = await self.service.route(narrowed(arguments, caller))
+                    result = await self.service.route(
+                        await self.narrowing.narrowed(arguments, caller)
+                    )
                 except (RouterError, Refused) as error:
                     return BatchLine(index=index, error=str(error))
                 return BatchLine(index=index, result=routed(result, trace=arguments.trace))
@@ -143,18 +152,6 @@ class Api:
     def _note(self, event: Event) -> None:
         if isinstance(event, Degraded):
             self._degraded[event.part] = event.reason
-
-
-def narrowed(arguments: Any, caller: Caller) -> Any:
-    """Arguments in the scope that the caller may use.
-
-    Raises:
-        Refused: they ask for another one.
-    """
-    if "scope" not in type(arguments).model_fields:
-        return arguments
-    scope = caller.scope_for(arguments.scope)
-    return arguments if scope == arguments.scope else arguments.model_copy(update={"scope": scope})
 
 
 def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
@@ -175,7 +172,9 @@ def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
         return JSONResponse(state, 200 if is_ready else 503)
 
     async def metrics(request: Request) -> Response:
-        api.callers.identify(request.headers).require(Right.MANAGE)
+        caller = api.callers.identify(request.headers)
+        caller.require(Right.MANAGE)
+        caller.require_all_namespaces()
         return Response(api.metrics.text(), media_type=CONTENT_TYPE)
 
     async def description(_request: Request) -> Response:
@@ -232,8 +231,11 @@ def _handler(api: Api, endpoint: Endpoint) -> Callable[[Request], Awaitable[Resp
     async def handle(request: Request) -> Response:
         caller = api.callers.identify(request.headers)
         caller.require(endpoint.right)
+        if endpoint.reaches_all:
+            caller.require_all_namespaces()
         given = await _given(request, endpoint)
-        asked = narrowed(endpoint.arguments.model_validate(given), caller)
+        asked = await api.narrowing.narrowed(endpoint.arguments.model_validate(given), caller)
+        asking.set(caller)
         if endpoint.stream is not None:
             return await _stream(api, endpoint, endpoint.stream(api, caller, asked), caller)
         if endpoint.run is None:
@@ -268,16 +270,30 @@ def _inside(request: Request) -> Iterator[None]:
 async def _given(request: Request, endpoint: Endpoint) -> Any:
     """The arguments of a request, from its body or its query, and from its path."""
     if endpoint.takes == "query":
-        given: Any = dict(request.query_params)
+        asked, lists = request.query_params, _lists(endpoint.arguments)
+        given: Any = {n: asked.getlist(n) if n in lists else asked[n] for n in asked}
     else:
         given = await read_json(request)
         if not isinstance(given, dict):
             raise Refused(400, "the body is no object", f"it is {type(given).__name__}")
+        if endpoint.body is not None:
+            given = {endpoint.body: given}
     for name in endpoint.in_path:
         if name in given:
             raise Refused(400, "an argument is given twice", f"{name}: it stands in the path")
         given[name] = request.path_params[name]
     return given
+
+
+@cache
+def _lists(arguments: type[Arguments]) -> frozenset[str]:
+    """The arguments that a query gives by repeating their name."""
+    properties = input_schema(arguments)["properties"]
+    return frozenset(
+        name
+        for name, schema in properties.items()
+        if "array" in (schema.get("type"), *(one.get("type") for one in schema.get("anyOf", ())))
+    )
 
 
 async def _stream(

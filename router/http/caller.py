@@ -28,21 +28,37 @@ class Caller:
         id: of the key; ``local`` for the user of this machine.
         rights: what may be asked.
         scopes: in which names; empty: in any.
+        namespaces: whose tools may be seen; empty: all tools and skills.
     """
 
     id: str
     rights: frozenset[Right]
     scopes: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
 
     def require(self, right: Right) -> None:
         """Raises Refused when the caller has not this right."""
         if right not in self.rights:
             raise Refused(403, "this key may not do that", f"the right {right.value} is missing")
 
+    def require_all_namespaces(self) -> None:
+        """Raises Refused when the caller is bound to some namespaces."""
+        if self.namespaces:
+            raise Refused(
+                403, "this key may not do that", "it reaches all namespaces, and the key has some"
+            )
+
+    def require_namespace(self, namespace: str) -> None:
+        """Raises Refused when the caller may not use this namespace."""
+        if self.namespaces and namespace not in self.namespaces:
+            raise Refused(
+                403, "this key may not use that namespace", "it is not one of the key's namespaces"
+            )
+
     @property
     def is_unbound(self) -> bool:
-        """Whether everything may be asked, in any scope."""
-        return not self.scopes and self.rights == ALL_RIGHTS
+        """Whether everything may be asked, in any scope and namespace."""
+        return not self.scopes and not self.namespaces and self.rights == ALL_RIGHTS
 
     def may_see(self, scope: str | None) -> bool:
         """Whether a scope lies inside the caller's."""
@@ -122,4 +138,4 @@ class Callers:
 
 
 def _caller_of(key: Key) -> Caller:
-    return Caller(key.id, frozenset(key.rights), key.scopes)
+    return Caller(key.id, frozenset(key.rights), key.scopes, key.namespaces)

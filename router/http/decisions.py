@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextvars import ContextVar
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -14,16 +16,36 @@ MAX_DECISIONS: Final = 2_000
 """As many as feedback can be given on."""
 
 
+asking: ContextVar[Caller | None] = ContextVar("asking", default=None)
+"""Whose request the current task answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    event: Routed
+    namespaces: tuple[str, ...]
+
+    def may_be_seen_by(self, caller: Caller) -> bool:
+        """Whether it was asked in a scope and over namespaces that are the caller's."""
+        if not caller.may_see(self.event.scope):
+            return False
+        if not caller.namespaces:
+            return True
+        return bool(self.namespaces) and set(self.namespaces) <= set(caller.namespaces)
+
+
 class DecisionLog:
     """The latest answers by their id."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, Routed] = OrderedDict()
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
     def __call__(self, event: Event) -> None:
         """Take an event in."""
         if isinstance(event, Routed):
-            self._kept[event.result.id] = event
+            caller = asking.get()
+            namespaces = () if caller is None else caller.namespaces
+            self._kept[event.result.id] = _Kept(event, namespaces)
             if len(self._kept) > MAX_DECISIONS:
                 self._kept.popitem(last=False)
 
@@ -34,8 +56,8 @@ class DecisionLog:
             Refused: there is none of this id, or it is another's: nobody learns which.
         """
         found = self._kept.get(decision_id)
-        if found is not None and caller.may_see(found.scope):
-            return found
+        if found is not None and found.may_be_seen_by(caller):
+            return found.event
         raise Refused(
             404,
             "there is no such decision",
@@ -44,5 +66,5 @@ class DecisionLog:
 
     def latest(self, caller: Caller, limit: int) -> list[Routed]:
         """The latest answers that the caller may see, newest first."""
-        seen = (event for event in reversed(self._kept.values()) if caller.may_see(event.scope))
+        seen = (kept.event for kept in reversed(self._kept.values()) if kept.may_be_seen_by(caller))
         return list(islice(seen, limit))

@@ -14,16 +14,19 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from pydantic import BaseModel, Field
 
 from router.http.keys import Right
+from router.http.tools import routed_name
 from router.result import RoutingResult
 from router.service.memory import (
     AssembleArguments,
     Context,
     MemoryNow,
+    MemoryService,
     RecallArguments,
     Recalled,
     SaveArguments,
     Saved,
 )
+from router.service.service import Service
 from router.service.shapes import (
     Arguments,
     CacheTested,
@@ -66,6 +69,32 @@ class DecisionArguments(Arguments):
     id: str = Field(max_length=200, description="The `id` of an answer.")
 
 
+class ToolPlace(Arguments):
+    namespace: str = Field(description="Lower-case letters, digits and hyphens, at most 64.")
+    name: str = Field(description="The tool's own name, at most 80 characters.")
+
+
+class PutToolArguments(ToolPlace):
+    definition: dict[str, Any] = Field(
+        description="The tool as OpenAI, Anthropic or MCP define it; its name is that of the path."
+    )
+
+
+class ToolPut(BaseModel):
+    """The tool is routable from now on."""
+
+    skill: str = Field(description="The name that answers use: `namespace__name`.")
+    new: bool = Field(description="Whether there was none of that name.")
+    catalog_version: str
+
+
+class ToolDeleted(BaseModel):
+    """The tool is not routed to any more."""
+
+    skill: str
+    catalog_version: str
+
+
 class DecisionFound(BaseModel):
     request: str
     scope: str | None
@@ -77,30 +106,31 @@ Run: TypeAlias = Callable[["Api", "Caller", Any], Awaitable[Any]]
 Stream: TypeAlias = Callable[["Api", "Caller", Any], AsyncGenerator[bytes, None]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     """One method of one path.
 
     Attributes:
-        takes: where the arguments are that the path does not hold.
         right: what the caller must be allowed to do.
+        arguments: what is asked.
         answer: the type of the answer, or of one line of it where it is streamed.
         run: does the work; None for one that streams.
         stream: gives the answer piece by piece.
-        media_type: of what is streamed.
+        media_type: of what is answered.
+        body: the argument that the whole body is; None: its fields are the arguments.
         etag: whether the answer changes with the catalog only.
     """
 
-    method: Literal["GET", "POST"]
+    method: Literal["GET", "POST", "PUT", "DELETE"]
     path: str
     summary: str
     right: Right
     arguments: type[Arguments]
     answer: Hashable
-    takes: Literal["body", "query"] = "body"
     run: Run | None = None
     stream: Stream | None = None
     media_type: str = "application/json"
+    body: str | None = None
     etag: bool = False
 
     @property
@@ -109,18 +139,40 @@ class Endpoint:
         return tuple(re.findall(r"\{(\w+)\}", self.path))
 
     @property
+    def takes(self) -> Literal["body", "query"]:
+        """Where the arguments are that the path does not hold."""
+        return "body" if self.method in ("POST", "PUT") else "query"
+
+    @property
+    def reaches_all(self) -> bool:
+        """Whether it shows or changes what belongs to all namespaces."""
+        return self.right is Right.MANAGE and "namespace" not in self.in_path
+
+    @property
     def statuses(self) -> tuple[HTTPStatus, ...]:
         """Of the problems that may be answered."""
-        codes = [401, 403, 408, 413, 415, 422, 429, 500, 503]
-        if self.takes == "body":
-            codes.append(400)
+        codes = [400, 401, 403, 408, 409, 413, 415, 421, 422, 429, 500, 503]
         if self.in_path:
             codes.append(404)
-        return tuple(HTTPStatus(code) for code in sorted((*codes, 409)))
+        return tuple(HTTPStatus(code) for code in sorted(codes))
+
+
+def _asked(work: Callable[[Service, Any], Awaitable[Any]]) -> Run:
+    """A use case of routing, for whoever may ask for it."""
+    return lambda api, _caller, asked: work(api.service, asked)
+
+
+def _remembered(work: Callable[[MemoryService, Any], Awaitable[Any]]) -> Run:
+    """A use case of memory."""
+    return lambda api, _caller, asked: work(api.memory, asked)
 
 
 async def _route(api: Api, _caller: Caller, asked: RouteArguments) -> dict[str, Any]:
     return routed(await api.service.route(asked), trace=asked.trace)
+
+
+async def _load(api: Api, caller: Caller, asked: LoadArguments) -> LoadedSkill:
+    return await api.service.load(asked, available=await api.narrowing.names_for(caller))
 
 
 async def _find_decision(api: Api, caller: Caller, asked: DecisionArguments) -> DecisionFound:
@@ -133,159 +185,85 @@ async def _find_decision(api: Api, caller: Caller, asked: DecisionArguments) -> 
     )
 
 
+async def _put_tool(api: Api, caller: Caller, asked: PutToolArguments) -> ToolPut:
+    caller.require_namespace(asked.namespace)
+    new, version = await api.tools.put(asked.namespace, asked.name, asked.definition)
+    return ToolPut(skill=routed_name(asked.namespace, asked.name), new=new, catalog_version=version)
+
+
+async def _delete_tool(api: Api, caller: Caller, asked: ToolPlace) -> ToolDeleted:
+    caller.require_namespace(asked.namespace)
+    version = await api.tools.delete(asked.namespace, asked.name)
+    return ToolDeleted(skill=routed_name(asked.namespace, asked.name), catalog_version=version)
+
+
+def _row(
+    request: str,
+    right: Right,
+    arguments: type[Arguments],
+    answer: Hashable,
+    summary: str,
+    run: Run | None = None,
+    **more: Any,
+) -> Endpoint:
+    """One row of the table; ``request`` is the method and the path."""
+    method, path = request.split()
+    return Endpoint(
+        method=method,  # type: ignore[arg-type]  # a test goes through the whole table
+        path=path,
+        summary=summary,
+        right=right,
+        arguments=arguments,
+        answer=answer,
+        run=run,
+        **more,
+    )
+
+
 ENDPOINTS: Final = (
-    Endpoint(
-        "POST",
-        "/v1/route",
-        "Decide which skills to load for a request",
-        Right.ROUTE,
-        RouteArguments,
-        RoutingResult,
-        run=_route,
-    ),
-    Endpoint(
-        "POST",
-        "/v1/route/batch",
-        "Route many requests; the answer is JSON Lines",
-        Right.ROUTE,
-        BatchArguments,
-        BatchLine,
-        stream=lambda api, caller, asked: api.batch(caller, asked),
-        media_type="application/jsonl",
-    ),
-    Endpoint(
-        "POST",
-        "/v1/rank",
-        "The best skills for a request in any case; never refuses",
-        Right.ROUTE,
-        RankArguments,
-        Ranked,
-        run=lambda api, _caller, asked: api.service.rank(asked),
-    ),
-    Endpoint(
-        "GET",
-        "/v1/skills",
-        "Rank the skills for a query, with reasons; decides nothing",
-        Right.ROUTE,
-        FindArguments,
-        FoundSkills,
-        takes="query",
-        run=lambda api, _caller, asked: api.service.find(asked),
-        etag=True,
-    ),
-    Endpoint(
-        "GET",
-        "/v1/skills/{name}",
-        "A skill's instructions and the paths of its other files",
-        Right.ROUTE,
-        LoadArguments,
-        LoadedSkill,
-        takes="query",
-        run=lambda api, _caller, asked: api.service.load(asked),
-    ),
-    Endpoint(
-        "GET",
-        "/v1/decisions/{id}",
-        "An answer with its whole trace",
-        Right.ROUTE,
-        DecisionArguments,
-        DecisionFound,
-        takes="query",
-        run=_find_decision,
-    ),
-    Endpoint(
-        "POST",
-        "/v1/decisions/{id}/feedback",
-        "Say what an answer should have been",
-        Right.FEEDBACK,
-        FeedbackArguments,
-        Noted,
-        run=lambda api, _caller, asked: api.service.feedback(asked),
-    ),
-    Endpoint(
-        "POST",
-        "/v1/cache/test",
-        "Whether a cache would answer a request, and why or why not",
-        Right.ROUTE,
-        RouteArguments,
-        CacheTested,
-        run=lambda api, _caller, asked: api.service.test_cache(asked),
-    ),
-    Endpoint(
-        "POST",
-        "/v1/cache/forget",
-        "Drop the cached answer to a request",
-        Right.FEEDBACK,
-        RouteArguments,
-        Forgotten,
-        run=lambda api, _caller, asked: api.service.forget(asked),
-    ),
-    Endpoint(
-        "GET",
-        "/v1/status",
-        "Which skills are loaded or faulty; caches, encoder and LLMs",
-        Right.MANAGE,
-        NoArguments,
-        RouterStatus,
-        takes="query",
-        run=lambda api, _caller, asked: api.service.status(asked),
-    ),
-    Endpoint(
-        "GET",
-        "/v1/learning",
-        "The evidence, the local model, the account of the error bound",
-        Right.MANAGE,
-        NoArguments,
-        dict[str, Any],
-        takes="query",
-        run=lambda api, _caller, asked: api.service.learning(asked),
-    ),
-    Endpoint(
-        "GET",
-        "/v1/events",
-        "What happens from now on, as server-sent events",
-        Right.MANAGE,
-        NoArguments,
-        str,
-        takes="query",
-        stream=lambda api, _caller, _asked: api.events.listen(),
-        media_type="text/event-stream",
-    ),
-    Endpoint(
-        "POST",
-        "/v1/memory/recall",
-        "Answer a query from the memory layers that fit it",
-        Right.MEMORY,
-        RecallArguments,
-        Recalled,
-        run=lambda api, _caller, asked: api.memory.recall(asked),
-    ),
-    Endpoint(
-        "POST",
-        "/v1/memory/context",
-        "Gather what memories and documents say into a text within a budget of tokens",
-        Right.MEMORY,
-        AssembleArguments,
-        Context,
-        run=lambda api, _caller, asked: api.memory.assemble(asked),
-    ),
-    Endpoint(
-        "POST",
-        "/v1/memory/save",
-        "Remember a text",
-        Right.MEMORY,
-        SaveArguments,
-        Saved,
-        run=lambda api, _caller, asked: api.memory.save(asked),
-    ),
-    Endpoint(
-        "GET",
-        "/v1/memory/status",
-        "How the layers, the memory files and the memory service are",
-        Right.MEMORY,
-        NoArguments,
-        MemoryNow,
-        takes="query",
-        run=lambda api, _caller, asked: api.memory.status(asked),
-    ),
-)
+    _row("POST /v1/route", Right.ROUTE, RouteArguments, RoutingResult,
+         "Decide which skills to load for a request", _route),
+    _row("POST /v1/route/batch", Right.ROUTE, BatchArguments, BatchLine,
+         "Route many requests; the answer is JSON Lines",
+         stream=lambda api, caller, asked: api.batch(caller, asked),
+         media_type="application/jsonl"),
+    _row("POST /v1/rank", Right.ROUTE, RankArguments, Ranked,
+         "The best skills, or tools of the request, in any case; never refuses",
+         _asked(Service.rank)),
+    _row("GET /v1/skills", Right.ROUTE, FindArguments, FoundSkills,
+         "Rank the skills for a query, with reasons; decides nothing",
+         _asked(Service.find), etag=True),
+    _row("GET /v1/skills/{name}", Right.ROUTE, LoadArguments, LoadedSkill,
+         "A skill's instructions and the paths of its other files", _load, etag=True),
+    _row("PUT /v1/catalogs/{namespace}/tools/{name}", Right.MANAGE, PutToolArguments, ToolPut,
+         "Keep a tool in a namespace, to be routed to from now on", _put_tool, body="definition"),
+    _row("DELETE /v1/catalogs/{namespace}/tools/{name}", Right.MANAGE, ToolPlace, ToolDeleted,
+         "Drop a tool of a namespace", _delete_tool),
+    _row("GET /v1/decisions/{id}", Right.ROUTE, DecisionArguments, DecisionFound,
+         "An answer with its whole trace", _find_decision),
+    _row("POST /v1/decisions/{id}/feedback", Right.FEEDBACK, FeedbackArguments, Noted,
+         "Say what an answer should have been", _asked(Service.feedback)),
+    _row("POST /v1/cache/test", Right.ROUTE, RouteArguments, CacheTested,
+         "Whether a cache would answer a request, and why or why not", _asked(Service.test_cache)),
+    _row("POST /v1/cache/forget", Right.FEEDBACK, RouteArguments, Forgotten,
+         "Drop the cached answer to a request", _asked(Service.forget)),
+    _row("GET /v1/status", Right.MANAGE, NoArguments, RouterStatus,
+         "Which skills are loaded or faulty; caches, encoder and LLMs", _asked(Service.status)),
+    _row("GET /v1/learning", Right.MANAGE, NoArguments, dict[str, Any],
+         "The evidence, the local model, the account of the error bound",
+         _asked(Service.learning)),
+    _row("GET /v1/events", Right.MANAGE, NoArguments, str,
+         "What happens from now on, as server-sent events",
+         stream=lambda api, _caller, _asked: api.events.listen(),
+         media_type="text/event-stream"),
+    _row("POST /v1/memory/recall", Right.MEMORY, RecallArguments, Recalled,
+         "Answer a query from the memory layers that fit it", _remembered(MemoryService.recall)),
+    _row("POST /v1/memory/context", Right.MEMORY, AssembleArguments, Context,
+         "Gather what memories and documents say into a text within a budget of tokens",
+         _remembered(MemoryService.assemble)),
+    _row("POST /v1/memory/save", Right.MEMORY, SaveArguments, Saved, "Remember a text",
+         _remembered(MemoryService.save)),
+    _row("GET /v1/memory/status", Right.MEMORY, NoArguments, MemoryNow,
+         "How the layers, the memory files and the memory service are",
+         _remembered(MemoryService.status)),
+)  # fmt: skip

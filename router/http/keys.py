@@ -22,6 +22,7 @@ from typing import Final
 from router.errors import ConfigurationError
 from router.private_files import private_folder
 from router.request import MAX_SCOPE_CHARACTERS, check_text
+from router.tools.folder import check_namespace
 
 FILE_NAME: Final = "api_keys.json"
 PREFIX: Final = "crk_"
@@ -38,7 +39,7 @@ class Right(StrEnum):
     FEEDBACK = "feedback"
     """Saying what an answer should have been."""
     MANAGE = "manage"
-    """Caches, learning, events and metrics, of all scopes."""
+    """Learning, events and metrics, of all scopes; and the tools of namespaces."""
     MEMORY = "memory"
     """Reading and writing memories, of all scopes."""
 
@@ -54,6 +55,7 @@ class Key:
         rights: what it may be used for.
         scopes: whose requests it may route; with the first as the usual one. Empty: any.
         created: when it was made, in UTC, as ISO 8601.
+        namespaces: whose tools it may see; ``skills`` are the skills of folders. Empty: all.
     """
 
     id: str
@@ -62,6 +64,7 @@ class Key:
     rights: tuple[Right, ...]
     scopes: tuple[str, ...]
     created: str
+    namespaces: tuple[str, ...] = ()
 
 
 class KeyFile:
@@ -85,12 +88,20 @@ class KeyFile:
         """The key that somebody shows; None when there is none."""
         return self._current().get(digest_of(secret))
 
-    def make(self, name: str, *, rights: Iterable[Right], scopes: Iterable[str] = ()) -> str:
+    def make(
+        self,
+        name: str,
+        *,
+        rights: Iterable[Right],
+        scopes: Iterable[str] = (),
+        namespaces: Iterable[str] = (),
+    ) -> str:
         """Make a key and give it, for the only time.
 
         Raises:
             ConfigurationError: it could reach more than its scopes; or the file cannot be written.
             InvalidRequest: the name or a scope is no usable text.
+            SourceError: a namespace cannot have that name.
         """
         given, bound = tuple(dict.fromkeys(rights)), tuple(dict.fromkeys(scopes))
         check_text("name", name, 200)
@@ -100,9 +111,12 @@ class KeyFile:
             raise ConfigurationError(
                 f"a key with scopes cannot have the right {wide[0].value}, which reaches all scopes"
             )
+        seen = tuple(dict.fromkeys(namespaces))
+        for namespace in seen:
+            check_namespace(namespace)
         secret = PREFIX + secrets.token_urlsafe(32)
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        key = Key(secrets.token_hex(4), name, digest_of(secret), given, bound, created)
+        key = Key(secrets.token_hex(4), name, digest_of(secret), given, bound, created, seen)
         self._write([*self.all(), key])
         return secret
 
@@ -164,6 +178,7 @@ def _read(path: Path) -> list[Key]:
                 tuple(Right(right) for right in row["rights"]),
                 tuple(str(scope) for scope in row["scopes"]),
                 str(row["created"]),
+                tuple(str(namespace) for namespace in row.get("namespaces", ())),
             )
             for row in rows
         ]

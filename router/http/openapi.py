@@ -71,6 +71,8 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
             "properties": {n: s for n, s in properties.items() if n not in in_path},
             "required": [n for n in required if n not in in_path],
         }
+        if endpoint.body is not None:
+            body = properties[endpoint.body]
         operation["requestBody"] = {
             "required": True,
             "content": {"application/json": {"schema": body}},

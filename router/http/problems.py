@@ -15,6 +15,7 @@ from router.errors import (
     Overloaded,
     ReadOnlyMemory,
     RouterError,
+    SourceError,
     UnknownMemory,
     UnknownSkill,
 )
@@ -104,6 +105,7 @@ _KNOWN: Final = (
     (UnknownMemory, 404, "there is no such memory"),
     (ReadOnlyMemory, 409, "this memory may not be written"),
     (InvalidRequest, 422, "the request cannot be used"),
+    (SourceError, 422, "a tool cannot be used"),
     (ConfigurationError, 409, "the server is not set up for that"),
     (EncoderError, 503, "the encoder does not answer"),
 )

@@ -262,6 +262,11 @@ class SkillIndex:
         """The index of a later catalog, sharing this one's store and unchanged documents."""
         return self.build(catalog, encoder=self._encoder, store=self._store, previous=self)
 
+    def over(self, catalog: Catalog) -> Self:
+        """An index of other skills that has nothing in common with this one but the encoder and
+        the store."""
+        return self.build(catalog, encoder=self._encoder, store=self._store)
+
     def save(self) -> None:
         """Share new vectors, where there is a shared cache.
 

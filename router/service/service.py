@@ -41,12 +41,14 @@ from router.service.shapes import (
     SkillCounts,
     Why,
 )
+from router.service.tool_sets import ToolSets
 from router.skills.discovery import SKILL_FILE
 from router.skills.files import NotServed, list_files, uri_of
 from router.skills.manifest import MAX_KEPT_NAME
 from router.version import package_version
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
     from router.result import RoutingResult
@@ -64,6 +66,7 @@ class Service:
             router: opened by the first call, and waited for by those that come meanwhile.
         """
         self.router: Final = router
+        self._tool_sets = ToolSets(router)
 
     @property
     def catalog(self) -> Catalog | None:
@@ -139,15 +142,22 @@ class Service:
             ],
         )
 
-    async def load(self, asked: LoadArguments) -> LoadedSkill:
+    async def load(
+        self, asked: LoadArguments, *, available: Collection[str] | None = None
+    ) -> LoadedSkill:
         """A skill's instructions and the paths of its other files.
 
         The text is the catalog's and not the file's: the file may be half-written at the moment.
+
+        Args:
+            asked: the name.
+            available: the names that the caller may see; None: all.
         """
         catalog = (await self.router.open()).catalog
         skill = catalog.skills.get(asked.name)
-        if skill is None or skill.disable_model_invocation:
-            close = difflib.get_close_matches(asked.name[:MAX_KEPT_NAME], offered_names(catalog))
+        names = offered_names(catalog) if available is None else available
+        if skill is None or skill.disable_model_invocation or asked.name not in names:
+            close = difflib.get_close_matches(asked.name[:MAX_KEPT_NAME], names)
             raise UnknownSkill(asked.name[:MAX_KEPT_NAME], tuple(close))
         folder, note = skill.path.parent, None
         try:
@@ -212,12 +222,14 @@ class Service:
             return None
 
     async def rank(self, asked: RankArguments) -> Ranked:
-        """The best skills for a request, in any case; never refuses."""
-        found = await self.router.rank(
-            asked.request,
-            limit=asked.limit,
-            **_constraints(asked),
-        )
+        """The best skills for a request, or the best of the tools that it brings along, in any
+        case; never refuses."""
+        if asked.tools is None:
+            found = await self.router.rank(asked.request, limit=asked.limit, **_constraints(asked))
+        else:
+            found = await self._tool_sets.rank(
+                asked.request, asked.tools, limit=asked.limit, **_constraints(asked)
+            )
         return Ranked(
             catalog_version=found.catalog_version,
             decision=found.decision,
@@ -231,6 +243,7 @@ class Service:
                     score=skill.score,
                     reason=skill.reason,
                     description=skill.description,
+                    tool=skill.payload if isinstance(skill.payload, dict) else None,
                 )
                 for skill in found.skills
             ],

@@ -17,6 +17,8 @@ MAX_FOUND: Final = 50
 """Skills that one search gives at most."""
 MAX_RANKED: Final = 1_000
 """Skills that one ranking gives at most."""
+MAX_TOOLS: Final = 2_000
+"""Tools that one request may bring along."""
 MAX_FAILURES: Final = 50
 """Failures that a status spells out; it always gives their number."""
 MAX_NAMES: Final = 10_000
@@ -118,6 +120,13 @@ class RankArguments(Constraints):
         min_length=1, max_length=MAX_REQUEST_CHARACTERS, description="What the user asks, verbatim."
     )
     limit: int = Field(10, ge=1, le=MAX_RANKED, description="Skills to return at most.")
+    tools: list[dict[str, Any]] | None = Field(
+        None,
+        min_length=1,
+        max_length=MAX_TOOLS,
+        description="Definitions of tools (OpenAI, Anthropic or MCP), to be ranked in place of the "
+        "skills; each comes back as it was given.",
+    )
 
 
 class LoadArguments(Arguments):
@@ -192,6 +201,9 @@ class RankedName(BaseModel):
     score: float | None = Field(description="Null for one that is included without a rank.")
     reason: str
     description: str
+    tool: dict[str, Any] | None = Field(
+        description="The definition as it was given; null for a skill."
+    )
 
 
 class Ranked(BaseModel):

@@ -24,11 +24,11 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final, Self
 
 from router.errors import ConfigurationError, ManifestError
 from router.skills.diagnostics import Diagnostic, Severity
-from router.skills.discovery import MAX_SKILLS, scan_root
+from router.skills.discovery import MAX_SKILLS, configured_roots, default_roots, scan_root
 from router.skills.enrichment import (
     ENRICHMENT_FILE,
     Enrichment,
@@ -43,6 +43,9 @@ from router.skills.manifest import (
     read_manifest_bytes,
 )
 from router.skills.sources import SourceSnapshot
+
+if TYPE_CHECKING:
+    from router.settings import Settings
 
 FileState = tuple[int, int, int, int]
 """Inode, size, and the times of the last change of content and of anything, in nanoseconds."""
@@ -88,6 +91,16 @@ class FolderSource:
         self._optional = optional
         self._max_skills = max_skills
         self._clock = clock
+
+    @classmethod
+    def configured(cls, settings: Settings) -> Self:
+        """Over the configured folders, those of the default ones included that are still
+        missing."""
+        return cls(
+            configured_roots(settings, later_ones=True),
+            optional=frozenset(map(absolute, default_roots() if settings.skills is None else ())),
+            max_skills=settings.max_skills,
+        )
 
     def read(
         self, previous: SourceSnapshot | None = None, *, quick: bool = False

@@ -17,6 +17,7 @@ from router.http.keys import KeyFile
 from router.memory.memory import Memory
 from router.router import SemanticRouter
 from router.settings import Settings
+from router.tools.folder import ToolFolder
 
 Connect: TypeAlias = Callable[..., httpx.AsyncClient]
 ENVIRONMENT_KEY = "from-the-environment"
@@ -49,7 +50,8 @@ def keys(tmp_path: Path) -> KeyFile:
 @pytest.fixture
 async def router(skills: Path, tmp_path: Path) -> AsyncIterator[SemanticRouter]:
     settings = Settings(state_dir=tmp_path / "state", llm={"enabled": False})
-    async with SemanticRouter(settings, roots=[skills]) as opened:
+    tools = ToolFolder(tmp_path / "tools")
+    async with SemanticRouter(settings, sources=[skills, tools]) as opened:
         yield opened
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import httpx
@@ -59,6 +60,9 @@ async def test_every_endpoint_answers_as_described(api: Api, connect: Connect) -
     assert ranked["skills"][0]["name"] == "git"
     found = await client.get("/v1/skills", params={"query": "commit", "limit": 1})
     assert check(found, "get", "/v1/skills")["skills"][0]["name"] == "git"
+    among = {"query": "commit", "available_skills": ["testing", "git"], "always_include": "testing"}
+    both = check(await client.get("/v1/skills", params=among), "get", "/v1/skills")
+    assert {skill["name"] for skill in both["skills"]} == {"git", "testing"}
     check(await client.get("/v1/skills/git"), "get", "/v1/skills/{name}")
     decision = check(await client.get(f"/v1/decisions/{routed['id']}"), "get", "/v1/decisions/{id}")
     assert (decision["request"], len(decision["result"]["trace"])) == (SQUASH, 4)
@@ -170,7 +174,7 @@ async def test_a_bug_is_told_without_its_details(
     async def fail(*_: object, **__: object) -> None:
         raise ValueError("password=1234")
 
-    monkeypatch.setattr(api.service, "find", fail)
+    monkeypatch.setattr(router, "discover", fail)
     answer = await connect(api).get("/v1/skills", params={"query": "x"})
     assert answer.status_code == 500
     assert "1234" not in answer.text
@@ -222,7 +226,7 @@ async def test_every_endpoint_asks_for_its_right(
     for endpoint in ENDPOINTS:
         others = [right for right in Right if right is not endpoint.right]
         client = connect(guarded, keys.make("x", rights=others))
-        path = endpoint.path.replace("{id}", "x").replace("{name}", "x")
+        path = re.sub(r"\{\w+\}", "x", endpoint.path)
         answer = await client.request(endpoint.method, path)
         assert answer.status_code == 403, path
         assert endpoint.right.value in answer.json()["detail"]

@@ -83,10 +83,12 @@ def test_the_commands_make_list_and_revoke_keys() -> None:
         assert done.exit_code == 0, done.output
         return done.stdout
 
-    secret = run("new", "agents", "--right", "route", "--scope", "shop").strip()
+    bound = ("--scope", "shop", "--namespace", "crm")
+    secret = run("new", "agents", "--right", "route", *bound).strip()
     assert key_file().find(secret) is not None
     [listed] = json.loads(run("list", "--json"))
     assert (listed["name"], listed["rights"], listed["scopes"]) == ("agents", ["route"], ["shop"])
+    assert listed["namespaces"] == ["crm"]
     assert "agents" in run("list")
     run("revoke", listed["id"])
     assert json.loads(run("list", "--json")) == []

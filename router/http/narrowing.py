@@ -1,0 +1,76 @@
+"""What a caller may see, and arguments narrowed to it.
+
+A key with namespaces sees the tools of these and nothing else of the catalog; ``skills`` is the
+namespace of all skills that come from folders. The body of a request can narrow that, and never
+widen it: other names are treated as if they were not installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from router.http.problems import Refused
+from router.tools.folder import namespace_of
+
+if TYPE_CHECKING:
+    from router.http.caller import Caller
+    from router.service.service import Service
+    from router.skills.catalog import Catalog
+
+SKILLS: Final = "skills"
+"""The namespace of what was not put into another one."""
+
+
+class Narrowing:
+    """Narrows arguments to what their caller may see. Belongs to one event loop."""
+
+    def __init__(self, service: Service) -> None:
+        """Nothing is looked up yet."""
+        self._service = service
+        self._catalog: Catalog | None = None
+        self._names: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+
+    async def names_for(self, caller: Caller) -> tuple[str, ...] | None:
+        """The skills and tools that a caller may see; None means all of them."""
+        if not caller.namespaces:
+            return None
+        catalog = (await self._service.router.open()).catalog
+        if catalog is not self._catalog:
+            found: dict[str, list[str]] = {}
+            for skill in catalog.routable:
+                found.setdefault(namespace_of(skill) or SKILLS, []).append(skill.name)
+            self._catalog = catalog
+            self._names = {namespace: tuple(names) for namespace, names in found.items()}
+        return tuple(
+            name for namespace in caller.namespaces for name in self._names.get(namespace, ())
+        )
+
+    async def narrowed(self, asked: Any, caller: Caller) -> Any:
+        """Arguments with the scope and the names that their caller may use.
+
+        Raises:
+            Refused: they ask for another scope, or name a skill as right that is not the caller's.
+        """
+        fields = type(asked).model_fields
+        new: dict[str, Any] = {}
+        if "scope" in fields and caller.scopes:
+            new["scope"] = caller.scope_for(asked.scope)
+        if caller.namespaces and not getattr(asked, "tools", None):
+            seen = await self.names_for(caller) or ()
+            allowed = frozenset(seen)
+            if "available_skills" in fields:
+                given = seen if asked.available_skills is None else asked.available_skills
+                new["available_skills"] = [name for name in given if name in allowed]
+            if "installed_only" in fields:  # what could be installed is in no namespace
+                new["installed_only"] = True
+            if "skills" in fields:
+                for name in asked.skills or ():
+                    if name not in allowed:
+                        raise Refused(
+                            422,
+                            "the request cannot be used",
+                            f"feedback: no skill named {name[:200]!r} is installed",
+                        )
+        return asked.model_copy(update=new) if new else asked

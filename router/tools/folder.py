@@ -1,0 +1,215 @@
+"""The source of tools that are kept as files, one JSON file a tool, in namespaces.
+
+    FOLDER/shop/refund.json      the tool ``refund`` of the namespace ``shop``
+
+Every tool is routed to by its namespace and its own name, ``shop__refund``, so that namespaces may
+use the same names. A tool is written in one step by a file of its own: several processes may write
+at the same time, and each of them sees what the others wrote, because the folder is watched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from router.errors import SourceError, StoreError
+from router.private_files import private_folder
+from router.skills.diagnostics import Diagnostic, Severity
+from router.skills.manifest import SkillManifest
+from router.skills.sources import SourceSnapshot
+from router.tools.tool import manifest_of, read_tool
+
+SEPARATOR: Final = "__"
+MAX_DEFINITION_BYTES: Final = 256 * 1024
+MAX_NAMESPACES: Final = 500
+MAX_TOOLS: Final = 10_000
+"""Tools of all namespaces together."""
+
+_NAMESPACE: Final = re.compile(r"(?=.{1,64}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
+_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,80}")
+_ORIGIN: Final = "tools/"
+_State = tuple[int, int, int, int]
+"""Inode, size and the times of a file, which vouch for its content."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ToolFolderSnapshot(SourceSnapshot):
+    """Attributes:
+    states: what vouches for the file of a tool, by its path.
+    """
+
+    states: Mapping[Path, _State] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def namespace_of(skill: SkillManifest) -> str | None:
+    """The namespace of a tool that is kept in a folder; None for any other skill."""
+    if not skill.origin.startswith(_ORIGIN):
+        return None
+    return skill.origin.removeprefix(_ORIGIN)
+
+
+def check_namespace(namespace: str) -> None:
+    """Raises SourceError when a text cannot be the name of a namespace."""
+    if _NAMESPACE.fullmatch(namespace) is None:
+        reason = "a namespace has lower-case letters, digits and single hyphens, at most 64"
+        raise SourceError("namespace", namespace[:100], reason)
+
+
+class ToolFolder:
+    """Tools in the namespaces of one folder. Safe to use from several threads and processes."""
+
+    name = "tools"
+
+    def __init__(self, folder: Path) -> None:
+        """Nothing is read yet; the folder may be missing until a tool is put into it."""
+        self._folder = Path(os.path.abspath(folder))  # noqa: PTH100 - links stay as they are
+        self.roots = (self._folder,)
+
+    def put(self, namespace: str, name: str, definition: Mapping[str, Any]) -> bool:
+        """Keep a tool, in the place of one that has its name; says whether the name is new.
+
+        Raises:
+            SourceError: the namespace, the name or the definition cannot be used, or there are
+                too many tools.
+            StoreError: the file cannot be written.
+        """
+        check_namespace(namespace)
+        text = json.dumps(definition, ensure_ascii=False).encode()
+        if len(text) > MAX_DEFINITION_BYTES:
+            reason = f"the definition has more than {MAX_DEFINITION_BYTES:,} bytes"
+            raise SourceError(self.name, name[:100], reason)
+        _manifest(namespace, name, definition)
+        path = self._path(namespace, name)
+        try:
+            new = not path.exists()
+            if new:
+                self._check_room(namespace)
+            private_folder(path.parent)
+            handle, written = tempfile.mkstemp(dir=path.parent, suffix=".new")  # mode 0600
+            with os.fdopen(handle, "wb") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(written).replace(path)
+        except OSError as error:
+            raise StoreError(path, error.strerror or str(error)) from error
+        return new
+
+    def delete(self, namespace: str, name: str) -> bool:
+        """Drop a tool; says whether there was one.
+
+        Raises:
+            SourceError: the namespace or the name cannot be one.
+            StoreError: the file cannot be removed.
+        """
+        check_namespace(namespace)
+        path = self._path(namespace, name)
+        try:
+            path.unlink()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise StoreError(path, error.strerror or str(error)) from error
+        return True
+
+    def read(
+        self,
+        previous: SourceSnapshot | None = None,
+        *,
+        quick: bool = False,
+    ) -> ToolFolderSnapshot:
+        """The tools as they are now, by namespace and name. A file that cannot be read or used is
+        a failure; with ``quick`` only files that look changed are read."""
+        known: dict[Path, SkillManifest] = {}
+        states: dict[Path, _State] = {}
+        if quick and isinstance(previous, ToolFolderSnapshot):
+            known = {self._path_of(skill): skill for skill in previous.skills}
+            states = dict(previous.states)
+        skills: list[SkillManifest] = []
+        failures: list[Diagnostic] = []
+        seen: dict[Path, _State] = {}
+        for path in self._files():
+            try:
+                state = _state(path)
+                skill = known.get(path) if states.get(path) == state else None
+                if skill is None:
+                    skill = _load(path)
+            except FileNotFoundError:  # dropped since the folder was listed
+                continue
+            except (OSError, ValueError, RecursionError) as error:
+                failures.append(Diagnostic(path, 0, Severity.ERROR, "not-loaded", str(error)))
+                continue
+            skills.append(skill)
+            seen[path] = state
+        return ToolFolderSnapshot(tuple(skills), tuple(failures), states=MappingProxyType(seen))
+
+    def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002
+        """Changes are seen by watching ``roots``, so there is nothing to tell."""
+        return _nothing_to_end
+
+    def _files(self) -> list[Path]:
+        try:
+            folders = sorted(path for path in self._folder.iterdir() if path.is_dir())
+            return [
+                file
+                for folder in folders[:MAX_NAMESPACES]
+                for file in sorted(folder.glob("*.json"))
+            ][:MAX_TOOLS]
+        except OSError:  # not made yet, or gone
+            return []
+
+    def _check_room(self, namespace: str) -> None:
+        if len(self._files()) >= MAX_TOOLS:
+            raise SourceError(self.name, namespace, f"there are {MAX_TOOLS:,} tools already")
+        namespaces = (
+            {path.name for path in self._folder.iterdir()} if self._folder.is_dir() else set()
+        )
+        if namespace not in namespaces and len(namespaces) >= MAX_NAMESPACES:
+            raise SourceError(self.name, namespace, f"there are {MAX_NAMESPACES} namespaces")
+
+    def _path(self, namespace: str, name: str) -> Path:
+        if _NAME.fullmatch(name) is None:
+            reason = "a name has 1 to 80 letters of ASCII, digits, dots, hyphens and underscores"
+            raise SourceError(self.name, name[:100], reason)
+        return self._folder / namespace / f"{name}.json"
+
+    def _path_of(self, skill: SkillManifest) -> Path:
+        namespace = namespace_of(skill) or ""
+        return self._path(namespace, skill.name.removeprefix(namespace + SEPARATOR))
+
+
+def _manifest(namespace: str, name: str, definition: object) -> SkillManifest:
+    origin = _ORIGIN + namespace
+    tool = read_tool(definition, source=origin, position=1)
+    if tool.name != name:
+        raise SourceError(origin, name, f"the definition is of another tool, {tool.name[:100]!r}")
+    return manifest_of(replace(tool, name=f"{namespace}{SEPARATOR}{name}"), origin=origin)
+
+
+def _load(path: Path) -> SkillManifest:
+    with path.open("rb") as file:
+        data = file.read(MAX_DEFINITION_BYTES + 1)
+    if len(data) > MAX_DEFINITION_BYTES:
+        raise ValueError(f"more than {MAX_DEFINITION_BYTES:,} bytes")
+    namespace = path.parent.name
+    check_namespace(namespace)
+    return _manifest(namespace, path.stem, json.loads(data))
+
+
+def _state(path: Path) -> _State:
+    found = path.lstat()
+    if not stat.S_ISREG(found.st_mode):  # a link could lead anywhere, a pipe would block
+        raise ValueError("not a regular file")
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _nothing_to_end() -> None:
+    pass

@@ -1,0 +1,102 @@
+"""Tools over HTTP: brought along by a request, or kept in namespaces that keys are bound to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cascade import SQUASH
+
+from router.http.api import Api
+from router.http.keys import KeyFile, Right
+from router.router import SemanticRouter
+
+Connect = Any
+REFUND = {
+    "type": "function",
+    "function": {"name": "refund", "description": "Pays a customer's money back."},
+}
+LOAN = {"name": "loan", "description": "Lends a customer money.", "input_schema": {}}
+ASKED = {"request": "pay the customer's money back"}
+
+
+async def test_the_tools_of_a_request_come_back_as_they_were(api: Api, connect: Connect) -> None:
+    client = connect(api)
+    sent = {**ASKED, "tools": [LOAN, REFUND], "limit": 1}
+    for _ in range(2):
+        ranked = (await client.post("/v1/rank", json=sent)).json()
+        assert [skill["tool"] for skill in ranked["skills"]] == [REFUND]
+        assert ranked["selected"] == ["refund"]
+    doubled = await client.post("/v1/rank", json={**ASKED, "tools": [LOAN, LOAN]})
+    assert doubled.status_code == 422
+    assert "'loan'" in doubled.json()["detail"]
+
+
+async def test_a_tool_is_routable_when_it_was_put_and_not_when_it_was_deleted(
+    api: Api, connect: Connect
+) -> None:
+    client = connect(api)
+    place = "/v1/catalogs/shop/tools/refund"
+    first = await client.put(place, json=REFUND)
+    assert (first.status_code, first.json()["new"]) == (200, True)
+    assert not (await client.put(place, json=REFUND)).json()["new"]
+    routed = (await client.post("/v1/route", json=ASKED)).json()
+    assert routed["selected_skills"] == ["shop__refund"]
+    ranked = (await client.post("/v1/rank", json=ASKED)).json()
+    assert ranked["skills"][0]["tool"] == REFUND
+    gone = await client.delete(place)
+    assert gone.json()["skill"] == "shop__refund"
+    assert (await client.delete(place)).status_code == 404
+    again = (await client.post("/v1/route", json=ASKED)).json()
+    assert again["selected_skills"] != ["shop__refund"]
+
+
+async def test_a_tool_that_cannot_be_used_is_named(api: Api, connect: Connect) -> None:
+    client = connect(api)
+    for place, definition in (
+        ("shop/tools/other", REFUND),
+        ("Shop/tools/refund", REFUND),
+        ("shop/tools/refund", {"description": "no name"}),
+    ):
+        answer = await client.put(f"/v1/catalogs/{place}", json=definition)
+        assert answer.status_code == 422
+        assert answer.json()["title"] == "a tool cannot be used"
+
+
+async def test_a_key_sees_its_namespaces_and_nothing_else(
+    guarded: Api, connect: Connect, keys: KeyFile, router: SemanticRouter
+) -> None:
+    rights = [Right.ROUTE, Right.FEEDBACK, Right.MANAGE]
+    shop = connect(guarded, keys.make("shop", rights=rights, namespaces=["shop"]))
+    bank = connect(guarded, keys.make("bank", rights=rights, namespaces=["bank", "skills"]))
+    everyone = connect(guarded, "from-the-environment")
+
+    assert (await shop.put("/v1/catalogs/shop/tools/refund", json=REFUND)).status_code == 200
+    assert (await shop.put("/v1/catalogs/bank/tools/loan", json=LOAN)).status_code == 403
+    assert (await bank.put("/v1/catalogs/bank/tools/loan", json=LOAN)).status_code == 200
+    assert (await bank.delete("/v1/catalogs/shop/tools/refund")).status_code == 403
+
+    routed = (await shop.post("/v1/route", json=ASKED)).json()
+    assert routed["selected_skills"] == ["shop__refund"]
+    other = await bank.post("/v1/route", json={**ASKED, "available_skills": ["shop__refund"]})
+    assert other.json()["selected_skills"] == other.json()["suggested_skills"] == []
+    ranked = (
+        await bank.post("/v1/rank", json={**ASKED, "always_include": ["shop__refund"]})
+    ).json()
+    assert {skill["name"] for skill in ranked["skills"]} <= {"bank__loan", "git", "testing"}
+    found = (await shop.get("/v1/skills", params={"query": SQUASH})).json()
+    assert [skill["name"] for skill in found["skills"]] == ["shop__refund"]
+    assert (await shop.get("/v1/skills/git")).status_code == 404
+    assert (await bank.get("/v1/skills/git")).status_code == 200
+    assert (await bank.post("/v1/route", json={"request": SQUASH})).json()["selected_skills"] == [
+        "git"
+    ]
+
+    unseen = await bank.get(f"/v1/decisions/{routed['id']}")
+    assert unseen.status_code == 404
+    assert (await shop.get(f"/v1/decisions/{routed['id']}")).status_code == 200
+    whole = (await everyone.post("/v1/route", json=ASKED)).json()
+    assert (await shop.get(f"/v1/decisions/{whole['id']}")).status_code == 404
+    wrong = await shop.post(f"/v1/decisions/{routed['id']}/feedback", json={"skills": ["git"]})
+    assert wrong.status_code == 422
+    for path in ("/v1/status", "/v1/learning", "/v1/events", "/metrics"):
+        assert (await shop.get(path)).status_code == 403
