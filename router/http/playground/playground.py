@@ -97,6 +97,7 @@ class _Pages:
     async def _answer(self, request: Request, screen: Screen, action: Action | None) -> Response:
         caller = self._sessions.identify(request)
         caller.require(screen.right)
+        caller.require_all_namespaces()  # the screens show names of the whole catalog
         given = dict(request.query_params)
         if request.method == "POST":
             from_this_site(request)
