@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import update_wrapper
 from types import TracebackType
@@ -39,24 +40,30 @@ class LoopThread:
             ForkedProcess: the thread runs in the process that this one was forked from.
             RuntimeError: the thread is closed.
         """
-        if self._is_elsewhere():  # looked at first: a fork may have left the lock taken for ever
-            work.close()
-            raise ForkedProcess(self._name)
         try:
-            with self._submitting:
-                if self._closed:
-                    work.close()
-                    raise RuntimeError(f"this {self._name} is closed")
-                loop = self._started()
-                future = asyncio.run_coroutine_threadsafe(work, loop)
-            return future.result()
+            return self.submit(work).result()
         except BaseException:
             # Ctrl-C above all, which may come between any two steps: what nobody waits for any
             # more is stopped. A loop that has ended has nothing left to stop.
-            if self._loop is not None:
+            if self._loop is not None and not self._is_elsewhere():
                 with suppress(RuntimeError):
                     self._loop.call_soon_threadsafe(_stop, work)
             raise
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Begin ``work``, for callers that do not wait, or wait on a loop of their own.
+
+        Raises:
+            ForkedProcess, RuntimeError: as for ``wait``.
+        """
+        if self._is_elsewhere():  # looked at first: a fork may have left the lock taken for ever
+            work.close()
+            raise ForkedProcess(self._name)
+        with self._submitting:
+            if self._closed:
+                work.close()
+                raise RuntimeError(f"this {self._name} is closed")
+            return asyncio.run_coroutine_threadsafe(work, self._started())
 
     def close(self, last: Callable[[], Awaitable[None]]) -> None:
         """Run ``last`` on the loop, give other threads what they wait for, and end the thread.

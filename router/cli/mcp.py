@@ -7,29 +7,30 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, closing
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
 from router.cli.options import NoLLM, SkillFolders, make_router, read_settings
 from router.cli.process import ready_to_serve
 from router.errors import ConfigurationError, RouterError
-from router.mcp.hello import greet
+from router.mcp.hello import Greeting, greet, standard_input
 
 if TYPE_CHECKING:
-    from router.mcp.hello import Greeting
-    from router.mcp.server import SkillServer
+    from router.mcp.server import Servable, SkillServer
     from router.memory.memory import Memory
     from router.router import SemanticRouter
     from router.settings import Settings
     from router.skills.sources import SkillSource
 
 DEFAULT_PORT: Final = 8642
+Opening: TypeAlias = "Callable[[], AbstractAsyncContextManager[Servable]]"
 
 
 def mcp(
@@ -58,6 +59,23 @@ def mcp(
             help="Further host name that clients may use, such as a proxy's; may be repeated.",
         ),
     ] = None,
+    gateway: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help='Serve the tools of other MCP servers instead, as {"mcpServers": {…}}; started.',
+        ),
+    ] = None,
+    pin: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --gateway: only tools as approved by router tools check --pin.",
+        ),
+    ] = None,
+    call_timeout: Annotated[
+        float, typer.Option(min=0.1, help="With --gateway: seconds that a call of a tool may take.")
+    ] = 60.0,
 ) -> None:
     """Serve routing, skills and memory over MCP: on standard input and output, or over HTTP."""
     if find_spec("mcp") is None:
@@ -65,18 +83,27 @@ def mcp(
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     logging.getLogger("watchfiles").setLevel(logging.WARNING)  # at INFO it tells of every event
     settings = read_settings(no_llm=no_llm)
+    if gateway is None:
+        if pin is not None:
+            raise ConfigurationError("--pin goes with --gateway")
+        opening: Opening = partial(_skills, folders, settings)
+    elif folders:
+        raise ConfigurationError("--gateway serves tools of other servers, and no folder of skills")
+    else:
+        opening = partial(_gateway, gateway, settings, pin=pin, call_seconds=call_timeout)
     if http:
         token = None if token_env is None else read_token(token_env)
         served = _serve_http(
-            folders,
-            settings,
+            opening,
             host="127.0.0.1" if host is None else host,
             port=DEFAULT_PORT if port is None else port,
             token=token,
             allowed=allow_host or (),
         )
     elif (host, port, token_env, allow_host) == (None, None, None, None):
-        served = _serve_stdio(greet(memory=True), folders, settings)
+        # A gateway's servers take longer to start than the SDK takes to be imported.
+        greeting = Greeting(standard_input(), b"", None) if gateway else greet(memory=True)
+        served = _serve_stdio(greeting, opening)
     else:
         raise ConfigurationError("--host, --port, --token-env and --allow-host go with --http")
     _run(served)
@@ -157,18 +184,50 @@ async def _open_and_watch(router: SemanticRouter, server: SkillServer, done: asy
         await done.wait()
 
 
-async def _serve_stdio(
-    greeting: Greeting, folders: Sequence[Path] | None, settings: Settings
-) -> None:
+@asynccontextmanager
+async def _skills(folders: Sequence[Path] | None, settings: Settings) -> AsyncIterator[Servable]:
+    async with serving(folders, settings) as served:
+        yield served.server
+
+
+@asynccontextmanager
+async def _gateway(
+    file: Path, settings: Settings, *, pin: Path | None, call_seconds: float
+) -> AsyncIterator[Servable]:
+    """A gateway to the servers of a file, which are started meanwhile.
+
+    Raises:
+        RouterError: the file cannot be used, or the tools cannot be indexed.
+    """
+    from router.mcp.gateway import GatewayServer
+    from router.router import SemanticRouter
+    from router.service.gateway import ToolGateway
+    from router.tools.pins import Pinned
+    from router.tools.servers import McpServers
+
+    servers = McpServers(file)
+    source = servers if pin is None else Pinned(servers, pin)
+    with closing(servers):
+        async with aclosing(SemanticRouter(settings, sources=[source])) as router:
+            server = GatewayServer(ToolGateway(router, servers, call_seconds=call_seconds))
+            try:
+                async with asyncio.TaskGroup() as group:
+                    opening = group.create_task(router.open())
+                    yield server
+                    opening.cancel()
+            except* RouterError as errors:
+                raise errors.exceptions[0] from None
+
+
+async def _serve_stdio(greeting: Greeting, opening: Opening) -> None:
     from router.mcp.stdio import serve_stdio, stdio_streams
 
-    async with serving(folders, settings) as served, stdio_streams(greeting) as streams:
-        await serve_stdio(served.server, streams)
+    async with opening() as server, stdio_streams(greeting) as streams:
+        await serve_stdio(server, streams)
 
 
 async def _serve_http(
-    folders: Sequence[Path] | None,
-    settings: Settings,
+    opening: Opening,
     *,
     host: str,
     port: int,
@@ -187,11 +246,11 @@ async def _serve_http(
     )
     with listen(host, port) as listening:
         url = address_of(listening) + PATH
-        async with serving(folders, settings) as served:
+        async with opening() as server:
             await run(
-                http_app(served.server, names=names, token=token),
+                http_app(server, names=names, token=token),
                 listening,
                 drain_seconds=DRAIN_SECONDS,
                 started=lambda: typer.echo(f"serving MCP at {url}", err=True),
-                stopping=served.server.close,
+                stopping=server.close,
             )

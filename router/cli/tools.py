@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -130,7 +129,12 @@ def check_tools(
     faults = [str(fault) for fault in catalog.left_out]
     changes: list[str] = []
     if pin is not None:
-        changes = _changes_since(pin, catalog)
+        from router.tools.pins import changes_since, read_pins, write_pins
+
+        if pin.exists():
+            changes = changes_since(read_pins(pin), catalog.skills.values())
+        else:
+            write_pins(pin, catalog.skills.values())
     if as_json:
         found = {"tools": len(catalog.skills), "faults": faults, "changes": changes}
         output.print_json(found)
@@ -179,29 +183,6 @@ def enrich_tools(
         answers=answers,
         as_json=as_json,
     )
-
-
-def _changes_since(pin: Path, catalog: Catalog) -> list[str]:
-    """What differs from the pinned digests. Without a file, everything is approved and pinned."""
-    now = {name: tool.digest for name, tool in catalog.skills.items()}
-    try:
-        pinned = json.loads(pin.read_bytes())
-    except FileNotFoundError:
-        pin.write_text(json.dumps(now, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-        return []
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{pin}: no file of pinned tools: {error}") from error
-    if not isinstance(pinned, dict):
-        raise ConfigurationError(f"{pin}: no file of pinned tools: it holds no object")
-    changes = []
-    for name in sorted(now.keys() | pinned.keys()):
-        if name not in pinned:
-            changes.append(f"{name}: new since the tools were pinned")
-        elif name not in now:
-            changes.append(f"{name}: gone since the tools were pinned")
-        elif now[name] != pinned[name]:
-            changes.append(f"{name}: changed since the tools were pinned")
-    return changes
 
 
 async def _rank(sources: list[SkillSource], query: str, limit: int) -> RankedSkills:

@@ -71,9 +71,7 @@ def greet(*, memory: bool) -> Greeting:
     Args:
         memory: whether the server has the tools of memory.
     """
-    # A file object of its own: the interpreter closes sys.stdin when it ends, and aborts when a
-    # thread is reading from it.
-    file = os.fdopen(os.dup(sys.stdin.fileno()), "rb", closefd=False)
+    file = standard_input()
     if file.isatty():
         return Greeting(file, b"", None)
     first = bounded_line(file)
@@ -86,6 +84,12 @@ def greet(*, memory: bool) -> Greeting:
     while line:
         line = line[os.write(sys.stdout.fileno(), line) :]
     return Greeting(file, first, message["id"])
+
+
+def standard_input() -> BinaryIO:
+    """Standard input as a file object of its own: the interpreter closes ``sys.stdin`` when it
+    ends, and aborts when a thread is reading from it."""
+    return os.fdopen(os.dup(sys.stdin.fileno()), "rb", closefd=False)
 
 
 def answer_to(message: Mapping[str, Any], *, memory: bool) -> dict[str, Any] | None:

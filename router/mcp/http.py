@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from router.mcp.server import SkillServer
+    from router.mcp.server import Servable
 
 PATH: Final = "/mcp"
 MAX_SESSIONS: Final = 1_000
@@ -38,7 +38,7 @@ DRAIN_SECONDS: Final = 2
 _SESSION: Final = "mcp-session-id"
 
 
-def http_app(server: SkillServer, *, names: Sequence[str], token: str | None) -> ASGIApp:
+def http_app(server: Servable, *, names: Sequence[str], token: str | None) -> ASGIApp:
     """The ASGI application; ``names`` as ``router.web.names.served_names`` gives them."""
     app: ASGIApp = mcp_app(server)
     if token is not None:
@@ -46,7 +46,7 @@ def http_app(server: SkillServer, *, names: Sequence[str], token: str | None) ->
     return NamesChecked(app, names)
 
 
-def mcp_app(server: SkillServer, *, path: str = PATH) -> McpApp:
+def mcp_app(server: Servable, *, path: str = PATH) -> McpApp:
     """The application without its guards, to be put into another one that has some."""
     inner = server.protocol.streamable_http_app(
         streamable_http_path=path,

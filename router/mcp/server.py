@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import WeakSet
 
 import mcp_types as types
@@ -50,6 +50,19 @@ if TYPE_CHECKING:
 
 NOTIFY_SECONDS: Final = 5.0
 """A client that does not read for so long misses the notification; the others do not wait."""
+
+
+class Servable(Protocol):
+    """What a transport needs of a server."""
+
+    @property
+    def protocol(self) -> Server[Any]:
+        """The SDK's server."""
+        ...
+
+    def close(self) -> None:
+        """End the streams that would not end by themselves."""
+        ...
 
 
 class SkillServer:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mcp.shared._stream_protocols import ReadStream, WriteStream
 
     from router.mcp.hello import Greeting
-    from router.mcp.server import SkillServer
+    from router.mcp.server import Servable
 
     Streams: TypeAlias = tuple[ReadStream[SessionMessage | Exception], WriteStream[SessionMessage]]
 
@@ -61,7 +61,7 @@ async def stdio_streams(greeting: Greeting) -> AsyncIterator[Streams]:
             reading.cancel_scope.cancel()
 
 
-async def serve_stdio(server: SkillServer, streams: Streams) -> None:
+async def serve_stdio(server: Servable, streams: Streams) -> None:
     """Serve the one client until it closes standard input."""
     await server.protocol.run(*streams, server.protocol.create_initialization_options())
 

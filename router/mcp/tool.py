@@ -1,17 +1,28 @@
-"""What a tool is: what clients are told of it, and how its answer travels."""
+"""What a tool is: what clients are told of it, how it is called, and how its answer travels.
+
+Arguments are checked by the pydantic models that the advertised schemas come from. A fault that the
+caller can do something about (bad arguments, an unknown skill, an encoder that is down) is a result
+with ``isError``, which the model reads, and not an error of the protocol, which it does not.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Hashable
+import logging
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import mcp_types as types
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
 
+from router.errors import RouterError
 from router.result import RoutingResult
-from router.service.schemas import adapter_of, output_schema
+from router.service.schemas import adapter_of, input_schema, output_schema
 from router.service.shapes import Arguments, RouteArguments, routed
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +30,7 @@ class Tool:
     """A tool: what is advertised of it, and what it does with checked arguments.
 
     Attributes:
-        output: the type of the structured answer.
+        output: the type of the structured answer; None: what ``run`` gives travels as it is.
         run: gives the answer.
         text: what a model reads of the answer; None: the structured answer as JSON.
     """
@@ -28,7 +39,7 @@ class Tool:
     title: str
     description: str
     arguments: type[Arguments]
-    output: Hashable
+    output: Hashable | None
     run: Callable[[Any], Awaitable[Any]]
     text: Callable[[Any], str] | None = None
     read_only: bool = True
@@ -41,7 +52,7 @@ class Tool:
             title=self.title,
             description=self.description,
             input_schema=schema,
-            output_schema=output_schema(self.output),
+            output_schema=None if self.output is None else output_schema(self.output),
             annotations=types.ToolAnnotations(
                 read_only_hint=self.read_only,
                 destructive_hint=not self.read_only,
@@ -52,6 +63,8 @@ class Tool:
 
     def answer(self, asked: Arguments, found: Any) -> types.CallToolResult:
         """An answer as it travels: structured, and as the text that a model reads."""
+        if isinstance(found, types.CallToolResult):
+            return found
         structured = (
             routed(found, trace=isinstance(asked, RouteArguments) and asked.trace)
             if isinstance(found, RoutingResult)
@@ -61,3 +74,55 @@ class Tool:
         return types.CallToolResult(
             content=[types.TextContent(text=text)], structured_content=structured
         )
+
+
+class ToolSet:
+    """Some tools as one server offers them."""
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+
+    async def list_tools(
+        self, _context: object, _params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        """The tools as clients see them now."""
+        return types.ListToolsResult(tools=self.advertised())
+
+    def advertised(self) -> list[types.Tool]:
+        """The tools as clients see them now."""
+        return [tool.advertised(input_schema(tool.arguments)) for tool in self._tools.values()]
+
+    async def call_tool(
+        self, _context: object, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        """Run a tool.
+
+        Raises:
+            MCPError: there is no tool of that name.
+        """
+        tool = self._tools.get(params.name)
+        if tool is None:
+            raise MCPError(types.INVALID_PARAMS, f"unknown tool: {params.name[:100]!r}")
+        try:
+            arguments = tool.arguments.model_validate(params.arguments or {})
+        except ValidationError as error:
+            return _fault(explain(error))
+        try:
+            return tool.answer(arguments, await tool.run(arguments))
+        except RouterError as error:
+            return _fault(str(error))
+        except Exception:  # noqa: BLE001 - a bug: its text may hold anything and must not go out
+            _log.exception("the tool %s failed", tool.name)
+            return _fault("an internal error; the server's log has the details")
+
+
+def explain(error: ValidationError) -> str:
+    """What is wrong with arguments: at most five faults, without the values given."""
+    return "; ".join(
+        f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}"
+        for fault in error.errors(include_input=False, include_url=False, include_context=False)[:5]
+    )
+
+
+def _fault(message: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(text=message)], is_error=True)

@@ -1,21 +1,12 @@
-"""The tools: how each is advertised, and how its answer is shown. What it does, the service does.
-
-Arguments are checked by the pydantic models that the advertised schemas come from. A fault that the
-caller can do something about (bad arguments, an unknown skill, an encoder that is down) is a result
-with ``isError``, which the model reads, and not an error of the protocol, which it does not.
-"""
+"""The tools: how each is advertised and how its answer is shown. What it does, the service does."""
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Final
 
 import mcp_types as types
-from mcp.shared.exceptions import MCPError
-from pydantic import ValidationError
 
-from router.errors import RouterError
-from router.mcp.tool import Tool
+from router.mcp.tool import Tool, ToolSet
 from router.result import RoutingResult
 from router.service.schemas import input_schema
 from router.service.service import Service, offered_names
@@ -39,10 +30,8 @@ MAX_LISTED_SKILLS: Final = 50
 """``load_skill`` names the skills in its schema up to this number. Beyond it the names would cost
 more tokens in every list of tools than they are worth: ``route`` and ``find_skills`` give them."""
 
-_log = logging.getLogger(__name__)
 
-
-class Tools:
+class Tools(ToolSet):
     """The tools over a service and, if there is one, a memory."""
 
     def __init__(self, service: Service, memory: Memory | None = None) -> None:
@@ -53,18 +42,12 @@ class Tools:
             from router.service.memory import MemoryService
 
             tools += memory_tools(MemoryService(memory))
-        self._tools = {tool.name: tool for tool in tools}
-
-    async def list_tools(
-        self, _context: object, _params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
-        """The tools as they are now. ``load_skill`` names the skills, so its schema changes with
-        them; it is not there without any. While the skills are being read nothing is known of them,
-        and clients are told when that has ended."""
-        return types.ListToolsResult(tools=self.advertised())
+        super().__init__(tools)
 
     def advertised(self) -> list[types.Tool]:
-        """The tools as clients see them now."""
+        """The tools as clients see them now. ``load_skill`` names the skills, so its schema changes
+        with them; it is not there without any. While the skills are being read nothing is known of
+        them, and clients are told when that has ended."""
         catalog = self._service.catalog
         tools = []
         for tool in self._tools.values():
@@ -78,46 +61,11 @@ class Tools:
             tools.append(tool.advertised(schema))
         return tools
 
-    async def call_tool(
-        self, _context: object, params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
-        """Run a tool.
-
-        Raises:
-            MCPError: there is no tool of that name.
-        """
-        tool = self._tools.get(params.name)
-        if tool is None:
-            raise MCPError(types.INVALID_PARAMS, f"unknown tool: {params.name[:100]!r}")
-        try:
-            arguments = tool.arguments.model_validate(params.arguments or {})
-        except ValidationError as error:
-            return _fault(explain(error))
-        try:
-            return tool.answer(arguments, await tool.run(arguments))
-        except RouterError as error:
-            return _fault(str(error))
-        except Exception:  # noqa: BLE001 - a bug: its text may hold anything and must not go out
-            _log.exception("the tool %s failed", tool.name)
-            return _fault("an internal error; the server's log has the details")
-
 
 def named_skills(catalog: Catalog) -> tuple[str, ...]:
     """The skills that the schema of ``load_skill`` names; none when there are too many."""
     names = offered_names(catalog)
     return names if len(names) <= MAX_LISTED_SKILLS else ()
-
-
-def explain(error: ValidationError) -> str:
-    """What is wrong with arguments: at most five faults, without the values given."""
-    return "; ".join(
-        f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}"
-        for fault in error.errors(include_input=False, include_url=False, include_context=False)[:5]
-    )
-
-
-def _fault(message: str) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(text=message)], is_error=True)
 
 
 def _router_tools(service: Service) -> tuple[Tool, ...]:

@@ -21,29 +21,28 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from router.errors import ConfigurationError
+from router.errors import SourceError
 from router.loop_thread import LoopThread
 from router.skills.diagnostics import Diagnostic, Severity
 from router.skills.manifest import SkillManifest
 from router.skills.sources import SourceSnapshot
-from router.tools.files import MAX_TOOLS, read_document, snapshot_of
+from router.tools.connections import all_tools, connected, in_words, parsed
+from router.tools.files import snapshot_of
 from router.tools.tool import Tool
 
 if TYPE_CHECKING:
     from mcp import Client
+    from mcp.types import CallToolResult
     from mcp.types import Tool as Definition
 
 SEPARATOR: Final = "__"
-MAX_PAGES: Final = 1_000
-MAX_EVENT_BYTES: Final = 16 << 20
-"""Of one message that a server sends over HTTP as an event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +64,23 @@ class RemoteTool:
 
 @dataclass(slots=True)
 class _Server:
-    """One server: how to reach it, and what is known of it."""
+    """One server: how to reach it, and what is known of it.
+
+    Attributes:
+        tools: those that it listed last; None before its first answer.
+        fault: why it cannot be reached; empty while it can.
+        answered: whether anything is known of it.
+        client: the connection; None while there is none.
+        look_again: set when its list of tools may not be what it was.
+    """
 
     name: str
     how: Mapping[str, Any]
     tools: tuple[Definition, ...] | None = None
     fault: str = ""
     answered: asyncio.Event = field(default_factory=asyncio.Event)
+    client: Client | None = None
+    look_again: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class McpServers:
@@ -105,7 +114,7 @@ class McpServers:
             ConfigurationError: the configuration cannot be used.
         """
         self.name = name
-        self._servers = _parsed(servers)
+        self._servers = [_Server(name, how) for name, how in parsed(servers).items()]
         self._timeout = timeout_seconds
         self._first_pause = first_pause
         self._longest_pause = longest_pause
@@ -116,6 +125,7 @@ class McpServers:
         self._tasks: list[asyncio.Task[None]] = []
         self._changing = threading.Lock()
         self._snapshot: SourceSnapshot | None = None
+        self._named: dict[str, RemoteTool] = {}
         self._subscribers: dict[object, Callable[[], None]] = {}
 
     def __enter__(self) -> Self:
@@ -158,6 +168,46 @@ class McpServers:
 
         return end
 
+    def find(self, name: str) -> RemoteTool | None:
+        """The tool of that name, also one that is offered under the name of a twin."""
+        return self._named.get(name)
+
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], *, timeout_seconds: float = 60.0
+    ) -> CallToolResult:
+        """Call exactly the tool of that name, at its own server; on any event loop.
+
+        The answer is the server's own, untouched; it may say that the call failed (``is_error``).
+
+        Raises:
+            SourceError: there is no such tool, its server is down, refuses the call, or gives no
+                answer in time.
+            RuntimeError: this source is closed.
+        """
+        tool = self.find(name)
+        if tool is None:
+            raise SourceError(self.name, name, "there is no such tool")
+        future = self._thread.submit(self._call(tool, dict(arguments), timeout_seconds))
+        return await asyncio.wrap_future(future)
+
+    async def _call(
+        self, tool: RemoteTool, arguments: dict[str, Any], seconds: float
+    ) -> CallToolResult:
+        server = next(server for server in self._servers if server.name == tool.server)
+        if server.client is None:
+            raise SourceError(self.name, tool.name, f"the server is down: {server.fault}")
+        try:
+            async with asyncio.timeout(seconds):
+                return await server.client.call_tool(
+                    tool.definition.name,
+                    arguments,
+                    read_timeout_seconds=2 * seconds,  # the time above is the one that counts
+                )
+        except Exception as error:  # the SDK lets through whatever its tasks raise
+            server.look_again.set()  # perhaps the connection is gone, or the tool
+            reason = f"the call failed: {in_words(error, seconds)}"
+            raise SourceError(self.name, tool.name, reason) from error
+
     def _start(self) -> None:
         with self._starting:
             if not self._started:
@@ -181,50 +231,23 @@ class McpServers:
         pause = self._first_pause
         while True:
             try:
-                async with self._connected(server) as (client, changed):
+                async with connected(server.how, self._timeout) as (client, changed):
+                    server.look_again = changed
                     while True:
                         changed.clear()
                         async with asyncio.timeout(self._timeout):
-                            tools = await _all_tools(client)
+                            tools = await all_tools(client)
+                        server.client = client
                         self._learn(server, tools, "")
                         pause = self._first_pause
                         with suppress(TimeoutError):
                             await asyncio.wait_for(changed.wait(), self._rescan)
             except Exception as error:  # noqa: BLE001 - the SDK lets through whatever its tasks
                 # raise; a server that fails in any way is down, and the others are not.
-                self._learn(server, server.tools, _in_words(error, self._timeout))
+                server.client = None
+                self._learn(server, server.tools, in_words(error, self._timeout))
             await asyncio.sleep(pause)
             pause = min(2 * pause, self._longest_pause)
-
-    @asynccontextmanager
-    async def _connected(self, server: _Server) -> AsyncIterator[tuple[Client, asyncio.Event]]:
-        """A connection, and what is set when the server says that its list has changed."""
-        from mcp import Client
-        from mcp.types import ToolListChangedNotification
-
-        changed = asyncio.Event()
-
-        async def hear(message: object) -> None:  # the older generation of the protocol
-            if isinstance(message, ToolListChangedNotification):
-                changed.set()
-
-        async with AsyncExitStack() as stack:
-            async with asyncio.timeout(self._timeout):
-                transport = await _transport(server.how, stack, self._timeout)
-                client = await stack.enter_async_context(
-                    Client(
-                        transport,
-                        cache=None,
-                        message_handler=hear,
-                        read_timeout_seconds=self._timeout,
-                    )
-                )
-            listening = asyncio.create_task(_listen(client, changed))
-            try:
-                yield client, changed
-            finally:
-                listening.cancel()
-                await asyncio.gather(listening, return_exceptions=True)
 
     def _learn(self, server: _Server, tools: tuple[Definition, ...] | None, fault: str) -> None:
         """Note what is known of a server now, and tell when it is something else."""
@@ -247,16 +270,19 @@ class McpServers:
         skills: list[SkillManifest] = []
         failures: list[Diagnostic] = []
         notices: list[Diagnostic] = []
+        named: dict[str, RemoteTool] = {}
         for server in self._servers:
             place = Path(f"<{self.name}>", server.name)
             if server.fault and server.tools is None:
                 message = f"the server cannot be reached: {server.fault}"
                 failures.append(Diagnostic(place, 0, Severity.ERROR, "server-down", message))
-            own = [
-                _remote(server, definition, groups[_likeness(definition)])
-                for definition in server.tools or ()
-                if groups[_likeness(definition)][0][0] is server
-            ]
+            own: list[Tool] = []
+            for definition in server.tools or ():
+                alike = groups[_likeness(definition)]
+                remote = _remote(server, definition, alike)
+                named.setdefault(remote.name, remote)
+                if alike[0][0] is server:
+                    own.append(_as_tool(remote))
             found = snapshot_of(own, origin=self.name, path=place)
             skills += found.skills
             failures += found.failures
@@ -274,6 +300,7 @@ class McpServers:
             if isinstance(skill.payload, RemoteTool) and skill.payload.server in down
         }
         notices += {notice.message: notice for notice in stale.values()}.values()
+        self._named = named
         return SourceSnapshot(
             tuple(skills), tuple(failures), tuple(notices), MappingProxyType(stale)
         )
@@ -281,17 +308,21 @@ class McpServers:
 
 def _remote(
     server: _Server, definition: Definition, alike: list[tuple[_Server, Definition]]
-) -> Tool:
+) -> RemoteTool:
     """The tool under its name in the router, with its twins at other servers."""
     others = [f"{other.name}{SEPARATOR}{twin.name}" for other, twin in alike if other is not server]
     name = f"{server.name}{SEPARATOR}{definition.name}"
-    payload = RemoteTool(name, server.name, definition, tuple(others))
+    return RemoteTool(name, server.name, definition, tuple(others))
+
+
+def _as_tool(remote: RemoteTool) -> Tool:
+    definition = remote.definition
     return Tool(
-        name,
+        remote.name,
         definition.description or "",
         definition.input_schema,
         title=definition.title or "",
-        payload=payload,
+        payload=remote,
     )
 
 
@@ -302,87 +333,3 @@ def _likeness(definition: Definition) -> str:
         sort_keys=True,
         default=str,
     )
-
-
-async def _all_tools(client: Client) -> tuple[Definition, ...]:
-    """Every page of a server's list; a list without an end is cut."""
-    found: list[Definition] = []
-    cursor: str | None = None
-    for _ in range(MAX_PAGES):
-        page = await client.list_tools(cursor=cursor)
-        found += page.tools
-        cursor = page.next_cursor
-        if cursor is None or len(found) > MAX_TOOLS:
-            break
-    return tuple(found[: MAX_TOOLS + 1])  # one more than are taken, so that the cut is reported
-
-
-async def _listen(client: Client, changed: asyncio.Event) -> None:
-    """Hear of changes over the newer generation of the protocol; the older one pushes them."""
-    from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
-    from mcp.shared.exceptions import MCPError
-
-    try:
-        async with client.listen(tools_list_changed=True) as subscription:
-            async for _ in subscription:
-                changed.set()
-    except (ListenNotSupportedError, MCPError):
-        return
-    except (SubscriptionLost, TimeoutError):
-        pass
-    changed.set()  # nothing is heard any more: look again, which finds out why
-
-
-async def _transport(how: Mapping[str, Any], stack: AsyncExitStack, seconds: float) -> Any:
-    """What the SDK's client is to talk over."""
-    from mcp import StdioServerParameters
-
-    if "command" in how:
-        return StdioServerParameters(
-            command=how["command"],
-            args=list(how.get("args", ())),
-            env=how.get("env"),
-            cwd=how.get("cwd"),
-        )
-    import httpx2
-    from mcp.client.streamable_http import streamable_http_client
-
-    http = await stack.enter_async_context(
-        httpx2.AsyncClient(headers=dict(how.get("headers", {})), timeout=seconds)
-    )
-    return streamable_http_client(how["url"], http_client=http, max_sse_event_size=MAX_EVENT_BYTES)
-
-
-def _parsed(servers: Path | str | Mapping[str, Any]) -> list[_Server]:
-    """The servers of a configuration, in its order.
-
-    Raises:
-        ConfigurationError: it cannot be read or used; the message names the server.
-    """
-    place = "McpServers"
-    document: Any = servers
-    if not isinstance(servers, Mapping):
-        place, document = str(servers), read_document(Path(servers))
-    named = document.get("mcpServers", document) if isinstance(document, Mapping) else None
-    if not isinstance(named, Mapping) or not named:
-        raise ConfigurationError(f'{place}: it names no server under "mcpServers"')
-    found = []
-    for name, how in named.items():
-        kinds = {"command": str, "url": str, "args": list, "env": Mapping, "headers": Mapping}
-        if not isinstance(how, Mapping) or ("command" in how) == ("url" in how):
-            raise ConfigurationError(f'{place}: server {name!r}: it needs "command" or "url"')
-        for key, kind in kinds.items():
-            if key in how and not isinstance(how[key], kind):
-                raise ConfigurationError(f"{place}: server {name!r}: {key} is no {kind.__name__}")
-        found.append(_Server(str(name), how))
-    return found
-
-
-def _in_words(error: BaseException, timeout: float) -> str:
-    """The first fault inside, for the SDK raises groups of groups."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if isinstance(error, TimeoutError):
-        return f"no answer within {timeout:g} s"
-    text = " ".join(str(error).split())[:300]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -3,6 +3,9 @@
 It speaks the older generation of the protocol. ``FOLDER/tools.json`` holds its tools, and each
 change of that file is announced. ``FOLDER/mode`` says how it behaves: ``good``, ``hang`` (no answer
 to ``initialize``), ``garbage`` (lines that are no JSON in place of answers) or ``down`` (it ends).
+
+A tool answers with what it was called with. ``slow`` never answers, ``huge`` answers with two
+megabytes, and ``fatal`` ends the server.
 """
 
 from __future__ import annotations
@@ -58,6 +61,15 @@ def answer(request: dict[str, Any]) -> None:
         result = {"tools": tools[start : start + PAGE]}
         if start + PAGE < len(tools):
             result["nextCursor"] = str(start + PAGE)
+    elif method == "tools/call":
+        name = request["params"]["name"]
+        if name == "fatal":
+            os._exit(1)
+        if name == "slow":
+            return
+        said = json.dumps({"server": FOLDER.name, **request["params"]})
+        text = "x" * (2 << 20) if name == "huge" else said
+        result = {"content": [{"type": "text", "text": text}], "isError": name == "failing"}
     elif method == "ping":
         result = {}
     else:

@@ -1,0 +1,174 @@
+"""Many MCP servers behind one: their tools are searched, routed to, and called through it.
+
+What servers write about their tools, and what their tools answer, is untrusted data: it is bounded,
+passed on as it is, and never followed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import BaseModel, Field
+
+from router.errors import SourceError
+from router.request import MAX_REQUEST_CHARACTERS
+from router.result import Decision
+from router.service.service import Service
+from router.service.shapes import Arguments, RouteArguments
+from router.skills.manifest import MAX_KEPT_NAME
+from router.tools.arguments import check_arguments
+from router.tools.servers import RemoteTool
+
+if TYPE_CHECKING:
+    from mcp.types import CallToolResult
+
+    from router.router import SemanticRouter
+    from router.skills.catalog import Catalog
+    from router.tools.servers import McpServers
+
+MAX_FOUND: Final = 50
+MAX_RESULT_BYTES: Final = 1 << 20
+MAX_DESCRIPTION_CHARACTERS: Final = 2_000
+"""Of a description that is shown; the rest is cut off."""
+MAX_SCHEMA_CHARACTERS: Final = 20_000
+"""Of a schema that is shown. A longer one is left out: the tool can be called, and then says what
+does not fit."""
+
+
+class SearchToolsArguments(Arguments):
+    query: str = Field(
+        min_length=1, max_length=MAX_REQUEST_CHARACTERS, description="What the tool should do."
+    )
+    limit: int = Field(5, ge=1, le=MAX_FOUND, description="Tools to return at most.")
+
+
+class CallToolArguments(Arguments):
+    name: str = Field(description="Name of the tool, as it was given.")
+    arguments: dict[str, Any] = Field({}, description="What the tool's input_schema asks for.")
+
+
+class FoundTool(BaseModel):
+    name: str
+    description: str = Field(description="What its author says of it; cut where it is long.")
+    input_schema: dict[str, Any] | None = Field(description="Null when it is too long to be shown.")
+    also_at: list[str] = Field(description="Names of the same tool at other servers.")
+    down: bool = Field(description="Whether its server cannot be reached at the moment.")
+
+
+class FoundTools(BaseModel):
+    tools: list[FoundTool] = Field(description="Best first.")
+
+
+class RoutedTools(BaseModel):
+    id: str
+    decision: Decision = Field(
+        description="route: call these tools; clarify: ask the user; abstain: no tool fits."
+    )
+    tools: list[FoundTool] = Field(description="To call, or the nearest ones to choose from.")
+    question: str = Field(description="What to ask the user when the decision is clarify.")
+    confidence: float
+    reasoning: str
+
+
+class ToolGateway:
+    """The use cases over a router whose tools are those of MCP servers."""
+
+    def __init__(
+        self,
+        router: SemanticRouter,
+        servers: McpServers,
+        *,
+        call_seconds: float = 60.0,
+        max_result_bytes: int = MAX_RESULT_BYTES,
+    ) -> None:
+        """Neither is opened, and neither is closed.
+
+        Args:
+            router: over ``servers``, perhaps with some of their tools left out. What is not in its
+                catalog can neither be found nor called.
+            servers: where the tools are called.
+            call_seconds: that a call may take.
+            max_result_bytes: of an answer, as JSON.
+        """
+        self._router = router
+        self._service = Service(router)
+        self._servers = servers
+        self._seconds = call_seconds
+        self._max_bytes = max_result_bytes
+
+    async def search(self, asked: SearchToolsArguments) -> FoundTools:
+        """The best tools for a need; never none, unless there is none."""
+        found = await self._router.rank(asked.query, limit=asked.limit)
+        return FoundTools(tools=self._shown(found.names))
+
+    async def route(self, asked: RouteArguments) -> RoutedTools:
+        """Which tools a request needs, if any."""
+        result = await self._service.route(asked)
+        return RoutedTools(
+            id=result.id,
+            decision=result.decision,
+            tools=self._shown(result.selected_skills or result.suggested_skills),
+            question=result.question,
+            confidence=result.confidence,
+            reasoning=result.reasoning,
+        )
+
+    async def call(self, asked: CallToolArguments) -> CallToolResult:
+        """Call exactly the tool of that name; its answer as the server gave it.
+
+        Raises:
+            SourceError: there is no such tool, its server is down or late, or the answer is too
+                large.
+            InvalidRequest: the arguments do not fit its schema.
+        """
+        tool = self._find((await self._router.open()).catalog, asked.name)
+        schema = tool.definition.input_schema
+        await asyncio.to_thread(check_arguments, tool.name, schema, asked.arguments)
+        answer = await self._servers.call(tool.name, asked.arguments, timeout_seconds=self._seconds)
+        size = len(answer.model_dump_json(by_alias=True, exclude_none=True).encode())
+        if size > self._max_bytes:
+            most = f"at most {self._max_bytes:,} are passed on"
+            reason = f"the answer has {size:,} bytes; {most}; ask it for less"
+            raise SourceError(self._servers.name, tool.name, reason)
+        return answer
+
+    def _find(self, catalog: Catalog, name: str) -> RemoteTool:
+        """The tool of that name, which may be a twin of one that is offered."""
+        known = {
+            known
+            for skill in catalog.skills.values()
+            if isinstance(skill.payload, RemoteTool)
+            for known in (skill.name, *skill.payload.twins)
+        }
+        tool = self._servers.find(name) if name in known else None
+        if tool is None:
+            close = difflib.get_close_matches(name[:MAX_KEPT_NAME], known)
+            hint = f"; did you mean {', '.join(close)}?" if close else "; search_tools finds some"
+            reason = f"there is no such tool{hint}"
+            raise SourceError(self._servers.name, name[:MAX_KEPT_NAME], reason)
+        return tool
+
+    def _shown(self, names: tuple[str, ...]) -> list[FoundTool]:
+        catalog = self._router.catalog
+        return [
+            _as_found(skill.payload, down=name in catalog.stale)
+            for name in names
+            if (skill := catalog.skills.get(name)) is not None
+            and isinstance(skill.payload, RemoteTool)
+        ]
+
+
+def _as_found(tool: RemoteTool, *, down: bool) -> FoundTool:
+    told = tool.definition.description or tool.definition.title or ""
+    schema = tool.definition.input_schema
+    fits = len(json.dumps(schema, default=str)) <= MAX_SCHEMA_CHARACTERS
+    return FoundTool(
+        name=tool.name,
+        description=told[:MAX_DESCRIPTION_CHARACTERS],
+        input_schema=schema if fits else None,
+        also_at=list(tool.twins),
+        down=down,
+    )

@@ -1,0 +1,146 @@
+"""Connections to MCP servers: how one is reached, what it lists, and how it says that it changed.
+
+Both generations of the protocol are spoken; the SDK finds out which one a server knows. What
+servers send is untrusted, and bounded here in number and size.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from router.errors import ConfigurationError
+from router.tools.files import MAX_TOOLS, read_document
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.types import Tool as Definition
+
+MAX_PAGES: Final = 1_000
+MAX_EVENT_BYTES: Final = 16 << 20
+"""Of one message that a server sends over HTTP as an event."""
+
+
+@asynccontextmanager
+async def connected(
+    how: Mapping[str, Any], timeout_seconds: float
+) -> AsyncIterator[tuple[Client, asyncio.Event]]:
+    """A connection, and what is set when the server says that its list has changed.
+
+    Args:
+        how: the server's part of the configuration.
+        timeout_seconds: for connecting, and for each answer.
+    """
+    from mcp import Client
+    from mcp.types import ToolListChangedNotification
+
+    changed = asyncio.Event()
+
+    async def hear(message: object) -> None:  # the older generation of the protocol
+        if isinstance(message, ToolListChangedNotification):
+            changed.set()
+
+    async with AsyncExitStack() as stack:
+        async with asyncio.timeout(timeout_seconds):
+            transport = await _transport(how, stack, timeout_seconds)
+            client = await stack.enter_async_context(
+                Client(
+                    transport,
+                    cache=None,
+                    message_handler=hear,
+                    read_timeout_seconds=timeout_seconds,
+                )
+            )
+        listening = asyncio.create_task(_listen(client, changed))
+        try:
+            yield client, changed
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+
+
+async def all_tools(client: Client) -> tuple[Definition, ...]:
+    """Every page of a server's list; a list without an end is cut."""
+    found: list[Definition] = []
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        found += page.tools
+        cursor = page.next_cursor
+        if cursor is None or len(found) > MAX_TOOLS:
+            break
+    return tuple(found[: MAX_TOOLS + 1])  # one more than are taken, so that the cut is reported
+
+
+async def _listen(client: Client, changed: asyncio.Event) -> None:
+    """Hear of changes over the newer generation of the protocol; the older one pushes them."""
+    from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+    from mcp.shared.exceptions import MCPError
+
+    try:
+        async with client.listen(tools_list_changed=True) as subscription:
+            async for _ in subscription:
+                changed.set()
+    except (ListenNotSupportedError, MCPError):
+        return
+    except (SubscriptionLost, TimeoutError):
+        pass
+    changed.set()  # nothing is heard any more: look again, which finds out why
+
+
+async def _transport(how: Mapping[str, Any], stack: AsyncExitStack, seconds: float) -> Any:
+    """What the SDK's client is to talk over."""
+    from mcp import StdioServerParameters
+
+    if "command" in how:
+        return StdioServerParameters(
+            command=how["command"],
+            args=list(how.get("args", ())),
+            env=how.get("env"),
+            cwd=how.get("cwd"),
+        )
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    http = await stack.enter_async_context(
+        httpx2.AsyncClient(headers=dict(how.get("headers", {})), timeout=seconds)
+    )
+    return streamable_http_client(how["url"], http_client=http, max_sse_event_size=MAX_EVENT_BYTES)
+
+
+def parsed(servers: Path | str | Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """How to reach each server of a configuration, in its order.
+
+    Raises:
+        ConfigurationError: it cannot be read or used; the message names the server.
+    """
+    place = "McpServers"
+    document: Any = servers
+    if not isinstance(servers, Mapping):
+        place, document = str(servers), read_document(Path(servers))
+    named = document.get("mcpServers", document) if isinstance(document, Mapping) else None
+    if not isinstance(named, Mapping) or not named:
+        raise ConfigurationError(f'{place}: it names no server under "mcpServers"')
+    found: dict[str, Mapping[str, Any]] = {}
+    for name, how in named.items():
+        kinds = {"command": str, "url": str, "args": list, "env": Mapping, "headers": Mapping}
+        if not isinstance(how, Mapping) or ("command" in how) == ("url" in how):
+            raise ConfigurationError(f'{place}: server {name!r}: it needs "command" or "url"')
+        for key, kind in kinds.items():
+            if key in how and not isinstance(how[key], kind):
+                raise ConfigurationError(f"{place}: server {name!r}: {key} is no {kind.__name__}")
+        found[str(name)] = how
+    return found
+
+
+def in_words(error: BaseException, timeout: float) -> str:
+    """The first fault inside, for the SDK raises groups of groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, TimeoutError):
+        return f"no answer within {timeout:g} s"
+    text = " ".join(str(error).split())[:300]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,158 @@
+"""Tools of MCP servers over HTTP: the SDK's own server, and one of the older protocol alone."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import mcp_types as types
+import pytest
+import uvicorn
+from cascade import WAIT_SECONDS
+from mcp.server.lowlevel.server import Server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from servers.loopback import LoopbackServer, Recorded, Reply
+from servers.tool_folders import REFUND, WEATHER
+
+from router.errors import SourceError
+from router.loop_thread import LoopThread
+from router.tools.servers import McpServers
+
+
+class NewerServer:
+    """The SDK's server over HTTP, whose list of tools a test changes. It wants a header."""
+
+    def __init__(self, address: socket.socket) -> None:
+        self.address = address
+        self.tools: list[dict[str, Any]] = [REFUND]
+        self.bus = InMemorySubscriptionBus()
+        self.protocols: set[str] = set()
+        self.listening = threading.Event()
+        self._listen = ListenHandler(self.bus)
+        server: Server[Any] = Server(
+            "newer",
+            on_list_tools=self._list,
+            on_call_tool=self._call,
+            on_subscriptions_listen=self._listens,
+        )
+        app = server.streamable_http_app()
+        config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1)
+        self._running = uvicorn.Server(config)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.address.getsockname()[1]}/mcp"
+
+    async def run(self) -> None:
+        await self._running.serve(sockets=[self.address])
+
+    async def stop(self) -> None:
+        self._listen.close()
+        self._running.should_exit = True
+
+    async def change(self, *tools: dict[str, Any]) -> None:
+        self.tools = list(tools)
+        await self.bus.publish(ToolsListChanged())
+
+    async def _listens(self, context: Any, params: Any) -> Any:
+        self.listening.set()
+        return await self._listen(context, params)
+
+    async def _list(self, context: Any, _params: object) -> types.ListToolsResult:
+        self.protocols.add(context.protocol_version)
+        return types.ListToolsResult(tools=[types.Tool.model_validate(one) for one in self.tools])
+
+    async def _call(
+        self, context: Any, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        key = context.request.headers.get("x-key", "")
+        said = f"{params.name} {params.arguments} {key}"
+        return types.CallToolResult(content=[types.TextContent(text=said)])
+
+
+@contextmanager
+def newer_server() -> Iterator[tuple[NewerServer, LoopThread]]:
+    thread = LoopThread("test server")
+    with socket.create_server(("127.0.0.1", 0)) as address:
+
+        async def make() -> NewerServer:
+            return NewerServer(address)
+
+        server = thread.wait(make())
+        running = thread.submit(server.run())
+        yield server, thread
+        thread.wait(server.stop())
+        running.result(WAIT_SECONDS)
+        thread.close(_nothing)
+
+
+async def _nothing() -> None:
+    pass
+
+
+def until(source: McpServers, holds: Callable[[list[str]], bool]) -> list[str]:
+    """The names of the tools, once the condition holds."""
+    changed = threading.Event()
+    end = source.subscribe(changed.set)
+    while not holds(found := [skill.name for skill in source.read().skills]):
+        assert changed.wait(WAIT_SECONDS)
+        changed.clear()
+    end()
+    return found
+
+
+async def test_a_server_of_the_newer_protocol_is_listed_called_and_heard() -> None:
+    with newer_server() as (server, thread):
+        config = {"bank": {"url": server.url, "headers": {"X-Key": "abc"}}}
+        with McpServers(config, timeout_seconds=WAIT_SECONDS) as source:
+            assert [skill.name for skill in source.read().skills] == ["bank__refund"]
+            answer = await source.call("bank__refund", {"amount": 7})
+            [content] = answer.content
+            assert isinstance(content, types.TextContent)
+            assert content.text == "refund {'amount': 7} abc"
+            assert server.listening.wait(WAIT_SECONDS)
+            thread.wait(server.change(REFUND, WEATHER))
+            assert until(source, lambda names: len(names) == 2)[1] == "bank__weather"
+    assert server.protocols == {"2026-07-28"}
+
+
+class OlderServer(LoopbackServer):
+    """Speaks the protocol of 2025-06-18 and answers with plain JSON."""
+
+    def respond(self, request: Recorded) -> Reply:
+        if request.method != "POST":
+            return Reply.json({}, status=405)
+        asked = request.body
+        if "id" not in asked:
+            return Reply(b"", status=202)
+        results: dict[str, Any] = {
+            "initialize": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "older", "version": "1"},
+            },
+            "tools/list": {"tools": [REFUND]},
+            "tools/call": {"content": [{"type": "text", "text": "given back"}]},
+        }
+        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": asked["id"]}
+        if asked["method"] in results:
+            answer["result"] = results[asked["method"]]
+        else:
+            answer["error"] = {"code": -32601, "message": "Method not found"}
+        return Reply.json(answer, headers={"Content-Type": "application/json"})
+
+
+async def test_a_server_of_the_older_protocol_alone_is_listed_and_called_until_it_ends() -> None:
+    server = OlderServer()
+    config = {"bank": {"url": f"{server.address}/mcp"}}
+    with McpServers(config, timeout_seconds=WAIT_SECONDS, rescan_seconds=0.1) as source:
+        assert [skill.name for skill in source.read().skills] == ["bank__refund"]
+        assert not (await source.call("bank__refund", {})).is_error
+        server.close()
+        with pytest.raises(SourceError, match="'bank__refund': the "):
+            while True:
+                await source.call("bank__refund", {})
+    assert server.violations == []
