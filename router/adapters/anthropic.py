@@ -17,18 +17,17 @@ Or, with the beta of tool changes within a conversation, the router adds what a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
+from router.adapters.definitions import ToolDefinitions
 from router.adapters.messages import field_of, user_turns
-from router.adapters.selection import ToolSelector, by_name
 
 MID_CONVERSATION_TOOLS: Final = "mid-conversation-tool-changes-2026-07-01"
 SEARCH: Final = "search_tools"
 """Name of the search tool. A tool of the caller's must not have it."""
 
 
-class AnthropicTools:
+class AnthropicTools(ToolDefinitions):
     """Definitions of tools, and the choice among them. Takes the options of ``ToolSelector``.
 
     Definitions with a type other than ``custom`` are the provider's own: they are never deferred.
@@ -46,32 +45,8 @@ class AnthropicTools:
         custom = [tool for tool in given if tool.get("type", "custom") == "custom"]
         if any(tool.get("name") == SEARCH for tool in custom):
             raise ValueError(f"tools: the name {SEARCH!r} is taken by the search tool")
-        self._tools = by_name(custom)
-        self.selector = ToolSelector(**options)
+        super().__init__(custom, **options)
         self._deferred = [{**tool, "defer_loading": True} for tool in custom]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def prepare(self) -> None:
-        """Index the tools now, so that the first turn need not wait for it.
-
-        Raises:
-            RouterError: they cannot be indexed.
-        """
-        self.selector.prepare(self._tools)
-
-    def close(self) -> None:
-        """End what the selector holds. Closing twice is fine."""
-        self.selector.close()
 
     @property
     def definitions(self) -> list[dict[str, Any]]:

@@ -16,11 +16,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
+from router.adapters.definitions import ToolDefinitions
 from router.adapters.messages import field_of, user_turns
-from router.adapters.selection import ToolSelector, by_name
 
 SEARCH_PARAMETERS: Final = {
     "type": "object",
@@ -30,7 +29,7 @@ SEARCH_PARAMETERS: Final = {
 }
 
 
-class OpenAITools:
+class OpenAITools(ToolDefinitions):
     """Definitions of tools, and the choice among them. Takes the options of ``ToolSelector``.
 
     Definitions without a function, such as ``{"type": "web_search"}``, are the provider's own: they
@@ -46,31 +45,7 @@ class OpenAITools:
         given = list(tools)
         self._providers = [tool for tool in given if tool.get("type") != "function"]
         functions = [tool for tool in given if tool.get("type") == "function"]
-        self._tools = by_name(functions)
-        self.selector = ToolSelector(**options)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def prepare(self) -> None:
-        """Index the tools now, so that the first turn need not wait for it.
-
-        Raises:
-            RouterError: they cannot be indexed.
-        """
-        self.selector.prepare(self._tools)
-
-    def close(self) -> None:
-        """End what the selector holds. Closing twice is fine."""
-        self.selector.close()
+        super().__init__(functions, **options)
 
     def select(self, messages: Iterable[object]) -> list[Mapping[str, Any]]:
         """The tools to send with these messages: the same objects, those of earlier turns first."""

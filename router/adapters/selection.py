@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,11 +22,10 @@ from typing import Final, Self, TypeVar
 
 from cachetools import LRUCache
 
+from router.adapters.rankers import LocalRanker, Ranker, RemoteRanker
 from router.errors import RouterError, SourceError
-from router.events import Degraded
+from router.events import Degraded, Events
 from router.request import MAX_REQUEST_CHARACTERS
-from router.sync import SyncSemanticRouter
-from router.tools.source import ToolSource
 from router.tools.tool import Tool, read_tool
 
 T = TypeVar("T")
@@ -61,6 +61,8 @@ class ToolSelector:
         always_include: Iterable[str] = (),
         sticky: bool = True,
         timeout: float = 5.0,
+        server: str | None = None,
+        key: str | None = None,
         read: Callable[[object], Tool] = _as_it_is,
     ) -> None:
         """A selector that knows no tool yet; it takes up those that it is offered.
@@ -72,6 +74,8 @@ class ToolSelector:
                 the provider's prompt cache.
             timeout: seconds after which every tool is shown. Indexing the tools counts too, unless
                 ``prepare`` has done it.
+            server: address of a ``router serve`` that ranks the tools; None ranks them here.
+            key: an API key of that server.
             read: what reads a tool of the caller's; by default one of the forms of
                 ``router.tools.tool``. It raises SourceError for one that it cannot read.
         """
@@ -79,14 +83,19 @@ class ToolSelector:
         self._always = tuple(always_include)
         self._sticky = sticky
         self._timeout = timeout
-        self._read = read
-        self._source = ToolSource(name="tools")
-        self.router: Final = SyncSemanticRouter(sources=[self._source])
-        self._objects: dict[str, object] = {}
-        self._taking = threading.Lock()
+        self._ranker: Ranker = (
+            LocalRanker(read, _tell_of)
+            if server is None
+            else RemoteRanker(server, read, _tell_of, key=key, timeout=timeout)
+        )
         self._shown: LRUCache[bytes, tuple[str, ...]] = LRUCache(REMEMBERED_TURNS)
         self._remembering = threading.Lock()
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="tool-selection")
+
+    @property
+    def events(self) -> Events:
+        """Where failures are told."""
+        return self._ranker.events
 
     def __enter__(self) -> Self:
         return self
@@ -102,7 +111,7 @@ class ToolSelector:
     def close(self) -> None:
         """End the threads and the router. Closing twice is fine."""
         self._threads.shutdown(cancel_futures=True)
-        self.router.close()
+        self._ranker.close()
 
     def prepare(self, offered: Mapping[str, object]) -> None:
         """Index tools before the first turn needs them. Those that change later, or come later,
@@ -111,7 +120,7 @@ class ToolSelector:
         Raises:
             RouterError: they cannot be indexed.
         """
-        self._take(offered)
+        self._ranker.take(offered)
 
     def select(self, turns: Sequence[str], offered: Mapping[str, object]) -> list[str]:
         """The names of the tools to show, in the order in which to show them.
@@ -164,29 +173,9 @@ class ToolSelector:
         return await asyncio.wait_for(asyncio.wrap_future(future), self._timeout)
 
     def _search(self, query: str, offered: Mapping[str, object], limit: int) -> list[str]:
-        self._take(offered)
+        self._ranker.take(offered)
         query = query[:MAX_REQUEST_CHARACTERS]
-        return list(self.router.rank(query, limit=limit, available=offered).names)
-
-    def _take(self, offered: Mapping[str, object]) -> None:
-        """Take up the tools that are new or not what they were."""
-        if all(self._objects.get(name) is tool for name, tool in offered.items()):
-            return
-        with self._taking:
-            new = [
-                (name, tool)
-                for name, tool in offered.items()
-                if self._objects.get(name) is not tool
-            ]
-            for name, tool in new:
-                try:
-                    read = self._read(tool)
-                    known = name in self._source
-                    (self._source.replace if known else self._source.add)(read)
-                except SourceError as error:
-                    _log.warning("%s: %s; it is always shown", PART, error)
-            self.router.reload()
-            self._objects.update(new)
+        return list(self._ranker.rank(query, offered, limit=limit))
 
     def _remembered(
         self, turns: Sequence[str], offered: Mapping[str, object]
@@ -202,7 +191,7 @@ class ToolSelector:
         Turns that are not remembered are ranked one after the other, so that the same conversation
         gets the same tools in another process.
         """
-        self._take(offered)
+        self._ranker.take(offered)
         digests = _digests(turns, offered)
         shown: tuple[str, ...] = ()
         first = 0 if self._sticky else len(turns) - 1
@@ -212,14 +201,15 @@ class ToolSelector:
                     first, shown = number, self._shown[digests[number - 1]]
                     break
         for number in range(first, len(turns)):
-            ranked = self.router.rank(
-                turns[number][:MAX_REQUEST_CHARACTERS],
-                limit=self._limit,
-                available=offered,
-                always_include=self._always,
-                history=[turn[:MAX_REQUEST_CHARACTERS] for turn in turns[:number][-1:]],
+            wanted = frozenset(
+                self._ranker.rank(
+                    turns[number][:MAX_REQUEST_CHARACTERS],
+                    offered,
+                    limit=self._limit,
+                    always=self._always,
+                    history=[turn[:MAX_REQUEST_CHARACTERS] for turn in turns[:number][-1:]],
+                )
             )
-            wanted = frozenset(ranked.names)
             kept = shown if self._sticky else ()
             shown = (*kept, *(name for name in offered if name in wanted and name not in kept))
             with self._remembering:
@@ -240,37 +230,24 @@ class ToolSelector:
         late = isinstance(error, TimeoutError)
         reason = f"no answer in {self._timeout:g} s" if late else f"{type(error).__name__}: {error}"
         _log.warning("%s: %s; every tool is shown", PART, reason)
-        self.router.events.emit(Degraded(PART, f"{reason}; every tool is shown"))
+        self.events.emit(Degraded(PART, f"{reason}; every tool is shown"))
 
     def _among(self, shown: Sequence[str], offered: Mapping[str, object]) -> list[str]:
         """What cannot be ranked comes first, because it is there in every turn."""
         if len(shown) == len(offered):
             return list(offered)
-        unreadable = [name for name in offered if name not in self._source]
-        return [*unreadable, *(name for name in shown if name in self._source)]
+        unreadable = [name for name in offered if not self._ranker.reads(name)]
+        return [*unreadable, *(name for name in shown if self._ranker.reads(name))]
 
 
-def by_name(tools: Iterable[T]) -> dict[str, T]:
-    """Definitions by the names in them.
-
-    Raises:
-        SourceError: one cannot be read, or two have one name.
-    """
-    found: dict[str, T] = {}
-    for position, tool in enumerate(tools, start=1):
-        name = read_tool(tool, source="tools", position=position).name
-        if name in found:
-            raise SourceError("tools", name, "two tools have this name")
-        found[name] = tool
-    return found
+def _tell_of(error: SourceError) -> None:
+    _log.warning("%s: %s; it is always shown", PART, error)
 
 
 def _digests(turns: Sequence[str], offered: Iterable[str]) -> list[bytes]:
     """A digest for each beginning of a conversation, together with the tools that it may use."""
     state = hashlib.blake2b(digest_size=16)
-    for name in offered:
-        _add(state, name)
-    _add(state, "")  # no name is empty
+    _add(state, json.dumps(list(offered)))
     digests = []
     for turn in turns:
         _add(state, turn)

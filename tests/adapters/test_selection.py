@@ -8,8 +8,9 @@ from adapters.toolbox import DESCRIPTIONS, EXPECTED, TURNS, openai_tools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from router.adapters.definitions import by_name
 from router.adapters.messages import user_turns
-from router.adapters.selection import ToolSelector, by_name
+from router.adapters.selection import ToolSelector
 from router.errors import SourceError
 from router.events import Degraded, Event
 
@@ -113,8 +114,8 @@ def test_a_router_that_fails_shows_every_tool_and_says_so() -> None:
     selector = ToolSelector(limit=3, timeout=60)
     events: list[Event] = []
     selector.prepare(OFFERED)
-    selector.router.events.subscribe(events.append)
-    selector.router.close()
+    selector.events.subscribe(events.append)
+    selector._ranker.close()
     assert selector.select(TURNS[:1], OFFERED) == list(OFFERED)
     [event] = events
     assert isinstance(event, Degraded)

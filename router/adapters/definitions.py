@@ -1,0 +1,71 @@
+"""Definitions of tools that a program sends to a model: what the adapters for SDKs share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from router.adapters.selection import ToolSelector
+from router.errors import SourceError
+from router.tools.tool import read_tool
+
+
+class ToolDefinitions:
+    """Definitions by their names, and the choice among them. Used in a ``with`` block, or closed by
+    ``close``.
+
+    Attributes:
+        selector: what chooses.
+    """
+
+    def __init__(self, tools: Iterable[Mapping[str, Any]], **options: Any) -> None:
+        """The tools are indexed at the first use, or by ``prepare``.
+
+        Args:
+            tools: in the order of the catalog.
+            options: those of ``ToolSelector``.
+
+        Raises:
+            SourceError: a tool cannot be used, or two have one name.
+        """
+        self._tools = by_name(tools)
+        self.selector = ToolSelector(**options)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def prepare(self) -> None:
+        """Index the tools now, so that the first turn need not wait for it.
+
+        Raises:
+            RouterError: they cannot be indexed.
+        """
+        self.selector.prepare(self._tools)
+
+    def close(self) -> None:
+        """End what the selector holds. Closing twice is fine."""
+        self.selector.close()
+
+
+def by_name(tools: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Definitions by the names in them.
+
+    Raises:
+        SourceError: one cannot be read, or two have one name.
+    """
+    found: dict[str, Mapping[str, Any]] = {}
+    for position, tool in enumerate(tools, start=1):
+        name = read_tool(tool, source="tools", position=position).name
+        if name in found:
+            raise SourceError("tools", name, "two tools have this name")
+        found[name] = tool
+    return found
