@@ -10,7 +10,7 @@ import typer
 
 from router.cli import output
 from router.cli.options import AsJson, left_out_in_words, read_settings
-from router.errors import ConfigurationError, ManifestError
+from router.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,25 +84,15 @@ def new_skill(
 def _findings(catalog: Catalog, settings: Settings, *, routing: bool) -> list[Diagnostic]:
     import asyncio
 
-    from router.lint.manifest import lint_manifest
-    from router.skills.diagnostics import Diagnostic
-    from router.skills.manifest import read_manifest_bytes
+    from router.service.linting import in_order, lint, lint_together
 
-    shadowed = tuple(lost.manifest for lost in catalog.shadowed)
-    findings = [*catalog.diagnostics, *(d for skill in shadowed for d in skill.diagnostics)]
-    for skill in (*catalog.skills.values(), *shadowed):
-        try:
-            findings += lint_manifest(skill, read_manifest_bytes(skill.path))
-        except ManifestError as error:  # deleted since the catalog was loaded
-            findings.append(Diagnostic.of_failure(error))
+    findings = lint(catalog)
     if routing and len(catalog.routable) > 1:
-        from router.lint.routing import lint_routing
         from router.retrieval.encoders import build_encoder
 
         with output.progress("ranking the examples") as show:
-            encoder = build_encoder(settings)
-            findings += asyncio.run(lint_routing(catalog, encoder=encoder, progress=show))
-    return sorted(findings, key=lambda finding: (finding.path.parts, finding.line))
+            findings += asyncio.run(lint_together(catalog, build_encoder(settings), show))
+    return in_order(findings)
 
 
 def _counts(catalog: Catalog, findings: Sequence[Diagnostic]) -> dict[str, int]:

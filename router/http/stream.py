@@ -90,11 +90,14 @@ class _Listener:
         try:
             while not self._ended.is_set():
                 got = asyncio.ensure_future(self._queue.get())
-                await asyncio.wait(
-                    (got, ended), timeout=ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED
-                )
+                try:
+                    await asyncio.wait(
+                        (got, ended), timeout=ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                    )
+                finally:  # also where the listener has gone meanwhile
+                    if not got.done():
+                        got.cancel()
                 if not got.done():
-                    got.cancel()
                     yield ": alive\n\n"
                     continue
                 yield got.result()

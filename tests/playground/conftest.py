@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from cascade import SHIPPED
+from cascade import SHIPPED, WAIT_SECONDS
 
 import router
 
@@ -123,8 +123,9 @@ def browser() -> Iterator[Browser]:
         if os.environ.get("ROUTER_TEST_ALL") == "1":
             pytest.fail("there is no chromium: apt-get install chromium")
         pytest.skip("NO CHROMIUM: the playground is not tested (apt-get install chromium)")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=WAIT_SECONDS * 1000)
     with sync_playwright() as driver:
         launched = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield launched
@@ -155,7 +156,7 @@ def visit(browser: Browser, served: Served) -> Iterator[Open]:
             color_scheme="dark" if theme == "dark" else "light",
         )
         page = context.new_page()
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(WAIT_SECONDS * 1000)
 
         def heard(text: str) -> None:
             if not allowed or not re.search(allowed, text):

@@ -12,9 +12,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from router.http.playground import texts, trying
+from router.http.playground import compare, skills, texts, trying
 from router.http.playground.assets import Assets
 from router.http.playground.forms import read_form
+from router.http.playground.journal import Journal
 from router.http.playground.screens import Action, Part, Screen, Visit
 from router.http.playground.session import COOKIE, Sessions, from_this_site
 from router.http.problems import Problem, Refused, problem, problem_of
@@ -22,7 +23,7 @@ from router.http.problems import Problem, Refused, problem, problem_of
 if TYPE_CHECKING:
     from router.http.api import Api
 
-SCREENS: Final = (trying.SCREEN,)
+SCREENS: Final = (trying.SCREEN, skills.SCREEN, compare.SCREEN)
 SIGN_IN: Final = "/sign-in"
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -69,6 +70,8 @@ class _Pages:
     def __init__(self, api: Api, sessions: Sessions) -> None:
         self._api = api
         self._sessions = sessions
+        self._journal = Journal()
+        api.service.router.events.subscribe(self._journal)
         self._templates = Environment(
             loader=PackageLoader("router.http.playground"),
             autoescape=True,
@@ -79,7 +82,9 @@ class _Pages:
         )
         self._templates.filters |= {
             "cut": texts.cut,
+            "clock": texts.clock,
             "duration": texts.duration,
+            "moment": texts.moment,
             "verbatim": texts.Verbatim,
         }
 
@@ -102,7 +107,7 @@ class _Pages:
         if request.method == "POST":
             from_this_site(request)
             given = await read_form(request)
-        visit = Visit(self._api, caller, {**given, **request.path_params})
+        visit = Visit(self._api, self._journal, caller, {**given, **request.path_params})
         if action is None:
             return await self._page(request, screen, visit, None)
         caller.require(action.right)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from router.http.api import Api
     from router.http.caller import Caller
     from router.http.keys import Right
+    from router.http.playground.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +26,13 @@ class Visit:
 
     Attributes:
         api: what the screens work on, as the endpoints do.
+        journal: what happened lately.
         caller: who it is.
         given: the fields of the form or of the query, and what the path holds.
     """
 
     api: Api
+    journal: Journal
     caller: Caller
     given: Mapping[str, str]
 

@@ -8,6 +8,7 @@ are shown by their code, and texts are cut to a length that fits their place.
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from markupsafe import Markup
@@ -16,6 +17,8 @@ _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
+LONG: Final = 1_000
+"""Characters."""
 
 
 class Verbatim(str):
@@ -32,11 +35,12 @@ def shown(value: Any) -> Any:
 
 
 def cut(text: str, length: int) -> str:
-    """A text of at most ``length`` characters; of a longer one the beginning, and how long it
-    is."""
+    """A text of at most ``length`` characters; of a longer one the beginning and, where most of it
+    is left out, how long it is."""
     if len(text) <= length:
         return text
-    return f"{text[:length].rstrip()}\u2026 ({len(text):,} characters)"
+    whole = f" ({len(text):,} characters)" if len(text) >= LONG else ""
+    return f"{text[:length].rstrip()}\u2026{whole}"
 
 
 def duration(seconds: float) -> str:
@@ -44,3 +48,13 @@ def duration(seconds: float) -> str:
     if seconds < 0.001:
         return f"{seconds * 1e6:.0f} \u00b5s"
     return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def clock(at: float) -> str:
+    """The time of day of the server, ``14:03:27``, for seconds since the epoch."""
+    return datetime.fromtimestamp(at).astimezone().strftime("%H:%M:%S")
+
+
+def moment(at: float) -> str:
+    """The same for programs, in full."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

@@ -8,3 +8,10 @@ document.addEventListener("keydown", (event) => {
     form.requestSubmit(form.querySelector("button.main"));
   }
 });
+
+const live = document.querySelector("[data-live]");
+if (live) {
+  const source = new EventSource(live.dataset.live);
+  source.addEventListener("reloaded", () => htmx.trigger(document.body, "skills-changed"));
+  window.addEventListener("pagehide", () => source.close());
+}

@@ -1,0 +1,143 @@
+"""The skills as a person looks at them: a list, one of them whole, and what is odd about them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from router.retrieval.encoders import build_encoder
+from router.service.linting import in_order, lint, lint_together, rules_broken_by
+from router.skills.catalog import Catalog
+from router.skills.discovery import shipped_skills_root
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from router.router import SemanticRouter
+    from router.skills.diagnostics import Diagnostic
+    from router.skills.manifest import SkillManifest
+
+MAX_LISTED: Final = 100
+"""Skills in one list; a search finds the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSkill:
+    """One line of the list.
+
+    Attributes:
+        skill: as its file describes it.
+        source: the folder or the source that it comes from.
+        oddities: how many things about its file are odd.
+        reason: why it was found; empty in a list that nobody searched.
+    """
+
+    skill: SkillManifest
+    source: str
+    oddities: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SkillList:
+    """What was found.
+
+    Attributes:
+        skills: best first, or by name.
+        total: how many there are in all.
+    """
+
+    skills: tuple[ListedSkill, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class SkillWhole:
+    """One skill with what is odd about it, and what it shares its requests with.
+
+    Attributes:
+        listed: as in the list.
+        findings: on its file.
+        near: the skills that its own description finds beside it, nearest first.
+    """
+
+    listed: ListedSkill
+    findings: tuple[Diagnostic, ...]
+    near: tuple[str, ...]
+
+
+async def list_skills(router: SemanticRouter, query: str, limit: int = MAX_LISTED) -> SkillList:
+    """The skills that a query finds, best first; without one all of them, by name.
+
+    Raises:
+        InvalidRequest: the query cannot be used.
+    """
+    catalog = (await router.open()).catalog
+    if not query:
+        chosen = list(catalog.skills.values())[:limit]
+        return SkillList(
+            tuple(_listed(skill, catalog, "") for skill in chosen), len(catalog.skills)
+        )
+    found = await router.discover(query, limit=min(limit, 20))
+    return SkillList(
+        tuple(
+            _listed(catalog.skills[one.name], catalog, one.reason)
+            for one in found
+            if one.name in catalog.skills
+        ),
+        len(catalog.skills),
+    )
+
+
+async def show_skill(router: SemanticRouter, name: str) -> SkillWhole:
+    """One skill.
+
+    Raises:
+        UnknownSkill: there is none of that name.
+    """
+    snapshot = await router.open()
+    catalog = snapshot.catalog
+    skill = catalog.get(name)
+    ranking = await snapshot.index.rank(skill.description, limit=6)
+    broken = await asyncio.to_thread(rules_broken_by, skill)
+    return SkillWhole(
+        _listed(skill, catalog, ""),
+        tuple(in_order([*skill.diagnostics, *broken])),
+        tuple(match.name for match in ranking.matches if match.name != name)[:5],
+    )
+
+
+async def find_oddities(router: SemanticRouter, *, together: bool) -> list[Diagnostic]:
+    """What is odd about the skills, by path and line. Works in a thread, for seconds where there
+    are many skills.
+
+    Args:
+        router: whose skills.
+        together: whether to look for skills that take each other's requests instead of at each
+            skill by itself.
+    """
+    catalog = (await router.open()).catalog
+    if not together:
+        return in_order(await asyncio.to_thread(lint, catalog))
+    files = Catalog(
+        {skill.name: skill for skill in catalog.routable if skill.has_file}, roots=catalog.roots
+    )
+
+    def rank_all() -> list[Diagnostic]:
+        return in_order(list(asyncio.run(lint_together(files, build_encoder(router.settings)))))
+
+    return await asyncio.to_thread(rank_all)
+
+
+def _listed(skill: SkillManifest, catalog: Catalog, reason: str) -> ListedSkill:
+    return ListedSkill(skill, _source(skill, catalog.roots), len(skill.diagnostics), reason)
+
+
+def _source(skill: SkillManifest, roots: tuple[Path, ...]) -> str:
+    if not skill.has_file:
+        return skill.origin
+    if skill.path.is_relative_to(shipped_skills_root()):
+        return "shipped"
+    root = next((root for root in roots if skill.path.is_relative_to(root)), skill.path.parent)
+    return str(root)
