@@ -97,6 +97,11 @@ class GuardedCall:
         """The provider did not answer, or refused the call."""
         self._breaker._settle(self, succeeded=False)
 
+    def refused(self) -> None:
+        """The provider said that it takes no calls: it is left alone at once."""
+        while self.epoch == self._breaker._epoch:
+            self._breaker._settle(self, succeeded=False)
+
     def __enter__(self) -> GuardedCall:
         return self
 

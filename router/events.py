@@ -161,7 +161,20 @@ class Degraded:
     reason: str
 
 
-Event: TypeAlias = Routed | CacheLookup | LLMCalled | Reloaded | Learned | Recalled | Degraded
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """A part that was ``Degraded`` works again.
+
+    Attributes:
+        part: as it was named then.
+    """
+
+    part: str
+
+
+Event: TypeAlias = (
+    Routed | CacheLookup | LLMCalled | Reloaded | Learned | Recalled | Degraded | Recovered
+)
 Sink: TypeAlias = Callable[[Event], None]
 
 

@@ -17,6 +17,9 @@ TURNS_OF_A_ROUTE: Final = 4
 SLICE_SECONDS: Final = 0.01
 """How long requests may compute in one round of the event loop before the others wait in line."""
 
+CANCEL_SECONDS: Final = 0.1
+"""Between two cancellations of a task that does not end."""
+
 T = TypeVar("T")
 
 
@@ -84,11 +87,12 @@ class Background:
             self._log.error("in the background: %s", task.exception())
 
     async def aclose(self) -> None:
-        """Cancel what is under way and wait until it has ended."""
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        """Cancel what is under way and wait until it has ended. It is cancelled again and again,
+        because a client of the network may take a cancellation for a lost connection."""
+        while self._tasks:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.wait(self._tasks, timeout=CANCEL_SECONDS)
 
 
 class Turns:

@@ -33,6 +33,7 @@ from router.stages.validation import Basis, KeptAnswer, Voice, context_of, refus
 from router.text import normalise
 
 if TYPE_CHECKING:
+    from router.cluster.cluster import Cluster
     from router.components import Snapshot
     from router.enrichment.asking import EnrichmentReport, Price
     from router.learning.evidence import Answer
@@ -117,6 +118,12 @@ class SemanticRouter:
         self.settings = settings
         self.events = Events()
         self._use_semantic_cache = use_semantic_cache
+        self.cluster: Cluster | None = None
+        if settings.cluster.url is not None and cache is None:
+            from router.cluster.cluster import Cluster
+
+            self.cluster = Cluster(settings, self.events)
+            cache, observers = self.cluster.answers, (*observers, self.cluster)
         self.cache: AnswerCache = LocalAnswers.configured(settings) if cache is None else cache
         if settings.enrichment_on_save:
             from router.enrichment.on_save import EnrichOnSave
@@ -126,6 +133,7 @@ class SemanticRouter:
             settings,
             self.cache,
             self.events,
+            cluster=self.cluster,
             sources=roots if sources is None else _with_paths(sources),
             encoder=encoder,
             models=models,
@@ -629,7 +637,41 @@ class SemanticRouter:
         *,
         teach_fuzzy: bool,
     ) -> RoutingResult:
-        """Stages 3 and 4, for a request that no cache knows. A strong answer is kept by both."""
+        """Stages 3 and 4, for a request that no cache knows: in one process of a cluster, where
+        there is one and an LLM would be asked."""
+
+        async def decide() -> RoutingResult:
+            return await self._decide_here(
+                asked, snapshot, context, evidence, caches, teach_fuzzy=teach_fuzzy
+            )
+
+        if self.cluster is None or not self._runtime.parts.llm.has_models:
+            return await decide()
+
+        async def look() -> RoutingResult | None:
+            found = await self.cache.find(asked.text, context, similar=teach_fuzzy)
+            refused = await self._refusal(found, asked, snapshot, evidence)
+            if found.kept is None or refused is not None:
+                return None
+            trace = found.trace(wanted_similar=teach_fuzzy)
+            return self._again(found.kept.result, snapshot, found.stage, trace)
+
+        version = snapshot.catalog.version
+        return await self.cluster.flight.once(
+            asked.text, context, version, look=look, decide=decide
+        )
+
+    async def _decide_here(
+        self,
+        asked: Request,
+        snapshot: Snapshot,
+        context: str,
+        evidence: str,
+        caches: tuple[StageTrace, ...],
+        *,
+        teach_fuzzy: bool,
+    ) -> RoutingResult:
+        """Decide, and have both caches keep a strong answer."""
         from router.decision import decide
 
         runtime = self._runtime

@@ -20,6 +20,7 @@ from router.events import Degraded, Events, Reloaded
 from router.flight import Background, in_thread
 
 if TYPE_CHECKING:
+    from router.cluster.cluster import Cluster
     from router.components import Components, Snapshot
     from router.llm.protocol import ChatModel
     from router.retrieval.encoders import Encoder
@@ -54,6 +55,7 @@ class Runtime:
         cache: AnswerCache,
         events: Events,
         *,
+        cluster: Cluster | None,
         sources: Sequence[SkillSource | Path] | None,
         encoder: Encoder | None,
         models: Sequence[ChatModel] | None,
@@ -66,6 +68,7 @@ class Runtime:
         self._settings = settings
         self._cache = cache
         self._events = events
+        self._cluster = cluster
         self._sources = sources
         self._encoder = encoder
         self._models = models
@@ -163,6 +166,8 @@ class Runtime:
             await in_thread(build, executor=self._builder)
         parts, first = self.parts, _opened(self._first)
         await self._cache.open()
+        if self._cluster is not None:
+            await self._cluster.begin(first.catalog)
         if parts.learner is not None:
             await parts.learner.begin(first.catalog)
         self._manager = SkillManager(
@@ -228,6 +233,8 @@ class Runtime:
                 await parts.llm.aclose()
             self._builder.shutdown()
             await self._cache.aclose()
+            if self._cluster is not None:
+                await self._cluster.aclose()
 
 
 def _opened(part: T | None) -> T:

@@ -237,6 +237,21 @@ class MemorySettings(_Section):
     service: MemoryServiceSettings = MemoryServiceSettings()
 
 
+class ClusterSettings(_Section):
+    """Sharing answers and evidence with other processes, through Redis or Valkey."""
+
+    url: Annotated[str | None, Trust.USER] = None
+    """Such as ``redis://127.0.0.1:6379/0``, or ``rediss://router@redis.example:6380`` for TLS and
+    an ACL user (``?ssl_ca_certs=FILE`` names the authority). None: nothing is shared."""
+    password: Annotated[SecretStr | None, Trust.USER] = None
+    """Set it by environment variable, not in a file."""
+    namespace: Annotated[str, Trust.USER] = Field("router", pattern=r"^[A-Za-z0-9._-]{1,64}$")
+    """In front of every name in Redis. Processes with the same skills and settings share one."""
+    deadline_seconds: Annotated[float, Trust.USER] = Field(0.5, gt=0, le=10)
+    """What one operation may take. After a few that take longer the process goes on alone, and
+    tries again in the background."""
+
+
 class Settings(BaseSettings):
     """All settings; see the module's text for their sources."""
 
@@ -284,6 +299,7 @@ class Settings(BaseSettings):
     watch: WatchSettings = WatchSettings()
     learning: LearningSettings = LearningSettings()
     memory: MemorySettings = MemorySettings()
+    cluster: ClusterSettings = ClusterSettings()
 
     @property
     def evidence_directory(self) -> Path:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from router.events import Degraded, Event, LLMCalled, Recalled, Reloaded, Routed
+from router.events import Degraded, Event, LLMCalled, Recalled, Recovered, Reloaded, Routed
 from router.result import Outcome
 from router.version import package_version
 
@@ -62,6 +62,8 @@ class Spans:
                 self._span("reload", seconds, {"router.catalog.changed": len(tuple(change.names))})
             case Degraded(part=part):
                 trace.get_current_span().add_event("degraded", {"router.part": part})
+            case Recovered(part=part):
+                trace.get_current_span().add_event("recovered", {"router.part": part})
             case _:
                 pass
 

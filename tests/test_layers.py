@@ -38,6 +38,7 @@ FLOORS = (
     ("skills", "events", "tracing"),
     ("retrieval", "llm", "tools"),
     ("stages", "lint", "memory", "learning", "enrichment"),
+    ("cluster",),
     ("components", "ranking"),
     ("decision",),
     ("runtime",),

@@ -28,7 +28,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
 from router.errors import RouterError
-from router.events import Degraded, Event
+from router.events import Degraded, Event, Recovered
 from router.http.caller import Caller, Callers
 from router.http.decisions import DecisionLog, asking
 from router.http.endpoints import ENDPOINTS, BatchArguments, BatchLine, Endpoint
@@ -152,6 +152,8 @@ class Api:
     def _note(self, event: Event) -> None:
         if isinstance(event, Degraded):
             self._degraded[event.part] = event.reason
+        elif isinstance(event, Recovered):
+            self._degraded.pop(event.part, None)
 
 
 def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:

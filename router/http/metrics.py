@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
@@ -20,6 +20,7 @@ from router.events import (
     Learned,
     LLMCalled,
     Recalled,
+    Recovered,
     Reloaded,
     Routed,
 )
@@ -113,6 +114,12 @@ class Metrics:
             ("part",),
             registry=registry,
         )
+        self._degraded_now = Gauge(
+            "router_degraded_now",
+            "Whether the router goes on without a part that can come back.",
+            ("part",),
+            registry=registry,
+        )
         registry.register(_Now(service))
 
     def __call__(self, event: Event) -> None:
@@ -140,6 +147,9 @@ class Metrics:
                 self._recall_seconds.observe(seconds)
             case Degraded(part=part):
                 self._degraded.labels(part).inc()
+                self._degraded_now.labels(part).set(1)
+            case Recovered(part=part):
+                self._degraded_now.labels(part).set(0)
 
     def _count_call(self, call: LLMCalled) -> None:
         who = (call.provider, call.model)

@@ -18,6 +18,7 @@ from router.events import (
     Learned,
     LLMCalled,
     Recalled,
+    Recovered,
     Reloaded,
     Routed,
 )
@@ -161,3 +162,5 @@ def _fields(event: Event) -> dict[str, Any]:
             }
         case Degraded(part=part, reason=reason):
             return {"part": part, "reason": reason}
+        case Recovered(part=part):
+            return {"part": part}

@@ -200,7 +200,9 @@ class Service:
                 Failure(path=_shown(failure.path), line=failure.line, reason=failure.message)
                 for failure in catalog.left_out[:MAX_FAILURES]
             ],
-            caches={
+            caches={}
+            if router.cluster is not None  # Redis counts for all processes
+            else {
                 "fuzzy": CacheStatus(**asdict(router.fuzzy.stats)),
                 "exact": CacheStatus(**asdict(router.exact.stats)),
             },

@@ -43,6 +43,7 @@ class Found:
         similar: what a look for similar requests gave; None when there was none.
         exact_microseconds: time spent in the exact cache.
         fuzzy_microseconds: time spent in the fuzzy cache.
+        alone: why only this process's own answers were looked at, where others share theirs.
     """
 
     kept: KeptAnswer | None
@@ -51,6 +52,7 @@ class Found:
     similar: Recall | None = None
     exact_microseconds: float = 0.0
     fuzzy_microseconds: float = 0.0
+    alone: str = ""
 
     def trace(self, *, wanted_similar: bool, refused: str | None = None) -> tuple[StageTrace, ...]:
         """The entries of both stages for the result.
@@ -63,6 +65,8 @@ class Found:
             exact = _EXACT_HIT.copy_with(microseconds=self.exact_microseconds)
             return _IDENTICAL, exact if refused is None else _refused(exact, refused)
         exact = _EXACT_MISS.copy_with(microseconds=self.exact_microseconds)
+        if self.alone:
+            exact = exact.copy_with(reason=f"{exact.reason} by this process; {self.alone}")
         if self.similar is None:
             return _NO_FUZZY_CACHE if wanted_similar else _LEFT_OUT, exact
         fuzzy = self.similar.trace(self.fuzzy_microseconds)

@@ -1,0 +1,384 @@
+"""Answers that all processes share, in Redis: an ``AnswerCache``.
+
+Redis is the authority. Every hit reads the answer there, so none is given again after its drop was
+acknowledged to anyone, and what is evicted or flushed is only a miss. What each process keeps for
+itself is the index of similar requests: it follows a stream of what is learnt and dropped, and a
+look for a similar request costs a round trip only where one is found.
+
+While Redis cannot be used, the process keeps the answers that it decides for itself, in memory,
+until Redis is back. An answer that was forgotten meanwhile is not given by this process, and the
+drop is sent until Redis has it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections import Counter
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from cachetools import LRUCache
+
+from router.cluster import scripts
+from router.cluster.follower import Follower, Record
+from router.cluster.keys import Keys, entry_of
+from router.cluster.link import RETRY_SECONDS, Alone, Link
+from router.cluster.outbox import Outbox
+from router.errors import StoreError
+from router.flight import Background, give_way, in_thread
+from router.result import Decision, RoutingResult, Stage
+from router.stages.answers import Found, LocalAnswers
+from router.stages.fuzzy import FuzzyCache, Recall
+from router.stages.validation import Basis, KeptAnswer, Voice
+
+if TYPE_CHECKING:
+    from router.settings import Settings
+
+_log: Final = logging.getLogger(__name__)
+
+MAX_ANSWER_BYTES: Final = 64 * 1024
+MAX_MARKS_BYTES: Final = 2**20
+LATE_SECONDS: Final = 3600
+"""A decision that has taken longer than this is kept by nobody."""
+MAX_CANDIDATES: Final = 4
+"""Similar requests that one look-up reads answers of, where the nearest ones are gone."""
+MAX_PARSED: Final = 1_000
+"""Answers whose parsed form is kept beside their bytes."""
+LETTERS: Final = "answers"
+"""What the drops in the outbox are filed under."""
+
+NOT_SHARED: Final = "not shared"
+"""In place of a token: the decision began while Redis could not be used."""
+holding: ContextVar[str] = ContextVar("holding", default="")
+"""The fencing token of the decision under way (``router/cluster/flight.py``); empty without one."""
+
+_TOKEN_DIGITS: Final = 20
+_ELSEWHERE: Final = RoutingResult(
+    decision=Decision.ABSTAIN,
+    selected_skills=(),
+    suggested_skills=(),
+    memory_layers=(),
+    mission_brief="",
+    reasoning="the answer is in Redis",
+    confidence=0.0,
+    calibrated=False,
+    evidence_count=0,
+    stage=Stage.FUZZY,
+    from_cache=False,
+    catalog_version="",
+    trace=(),
+    id="",
+)
+"""Stands for every answer in the index of similar requests, which knows their texts only."""
+
+
+class SharedAnswers:
+    """The answers of a cluster. Belongs to one event loop."""
+
+    def __init__(self, link: Link, keys: Keys, settings: Settings) -> None:
+        """Nothing is read yet.
+
+        Args:
+            link: to the server; closed by who made it.
+            keys: the names of everything.
+            settings: of the caches, the cluster and ``state_dir``.
+        """
+        self._link = link
+        self._keys = keys
+        self._settings = settings
+        self._life = int(settings.exact.ttl_seconds * 1000)
+        self._length = 4 * settings.fuzzy.max_entries
+        self._index = self._new_index()
+        self._alone = self._new_alone()
+        self._parsed: LRUCache[str, tuple[bytes, KeptAnswer]] = LRUCache(MAX_PARSED)
+        self._marks: LRUCache[str, bytes] = LRUCache(64)
+        self._pending: Counter[str] = Counter()  # entries whose drop is not acknowledged
+        self._outbox: Outbox | None = None
+        self._delivery: asyncio.Task[None] | None = None
+        self._background = Background(_log)
+        self.follower = Follower(
+            settings.cluster, keys.answers, take=self._take, missed=self._begin_anew
+        )
+        link.when_back(self._come_back)
+
+    def _new_index(self) -> FuzzyCache:
+        fuzzy = self._settings.fuzzy
+        return FuzzyCache(fuzzy.similarity_threshold, fuzzy.ttl_seconds, fuzzy.max_entries)
+
+    def _new_alone(self) -> LocalAnswers:
+        exact, fuzzy = self._settings.exact, self._settings.fuzzy
+        return LocalAnswers(
+            exact_entries=exact.max_entries,
+            exact_ttl_seconds=exact.ttl_seconds,
+            fuzzy_entries=fuzzy.max_entries,
+            fuzzy_ttl_seconds=fuzzy.ttl_seconds,
+            similarity_threshold=fuzzy.similarity_threshold,
+        )
+
+    async def open(self) -> None:
+        path = self._settings.state_dir / "cluster.sqlite3"
+        self._outbox = await in_thread(lambda: Outbox(path))
+        for _, letter in await in_thread(self._all_letters):
+            self._pending[json.loads(letter)["entry"]] += 1
+        if self._pending:
+            self._deliver_soon()
+        self.follower.start()
+
+    async def find(self, text: str, context: str, *, similar: bool) -> Found:
+        entry = entry_of(text, context)
+        began = time.perf_counter()
+        if self._pending[entry]:
+            return await self._alone.find(text, context, similar=False)
+        try:
+            own = await self._read(entry)
+            looked = time.perf_counter()
+            in_exact = (looked - began) * 1e6
+            if own is not None or not similar:
+                return Found(own, Stage.EXACT, text, None, in_exact)
+            self._index.discard(text, context)
+            recall = await self._similar(text, context)
+        except Alone as alone:
+            found = await self._alone.find(text, context, similar=similar)
+            return replace(found, alone=str(alone))
+        in_fuzzy = (time.perf_counter() - looked) * 1e6
+        return Found(recall.kept, Stage.FUZZY, recall.matched or text, recall, in_exact, in_fuzzy)
+
+    async def _similar(self, text: str, context: str) -> Recall:
+        """The answer to a similar request, as it is in Redis."""
+        for _ in range(MAX_CANDIDATES):
+            recall = self._index.find(text, context)
+            if recall.kept is None or recall.matched is None:
+                return recall
+            entry = entry_of(recall.matched, context)
+            kept = None if self._pending[entry] else await self._read(entry)
+            if kept is not None:
+                return replace(recall, kept=kept)
+            self._index.discard(recall.matched, context)
+        return Recall()
+
+    async def _read(self, entry: str) -> KeptAnswer | None:
+        """An answer in Redis; None where there is none that this version can read.
+
+        Raises:
+            Alone: Redis cannot be used.
+        """
+        key = self._keys.answer(entry)
+        value: bytes | None = await self._link.run(lambda redis: redis.get(key))
+        if value is None:
+            return None
+        parsed = self._parsed.get(entry)
+        if parsed is not None and parsed[0] == value:
+            return parsed[1]
+        try:
+            result, basis = json.loads(value[_TOKEN_DIGITS:])
+            kept = KeptAnswer(RoutingResult.from_dict(result), Basis.from_json(basis))
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            _log.warning("an answer in Redis cannot be read: %s", error)
+            return None
+        self._parsed[entry] = value, kept
+        return kept
+
+    async def keep(self, text: str, context: str, kept: KeptAnswer, *, similar: bool) -> None:
+        basis, entry = kept.basis, entry_of(text, context)
+        if basis is None:
+            return
+        value = json.dumps([kept.result.to_dict(), basis.to_json()])
+        if len(value) > MAX_ANSWER_BYTES:
+            return
+        if self._link.is_up and not self._pending[entry]:
+            if holding.get() == NOT_SHARED:
+                return
+            try:
+                said = await self._write(
+                    entry, value, basis.catalog, text, context, similar, token=holding.get()
+                )
+            except Alone:
+                pass
+            else:
+                if said == b"kept" and similar:
+                    await self._index.learn(text, _ELSEWHERE, context)
+                return
+        await self._alone.keep(text, context, kept, similar=similar)
+        if basis.voice is Voice.PERSON:
+            letter = {"text": text, "context": context, "similar": similar}
+            letter |= {"value": value, "catalog": basis.catalog}
+            await self._post(entry, letter)
+
+    async def _write(
+        self,
+        entry: str,
+        value: str,
+        catalog: str,
+        text: str,
+        context: str,
+        similar: bool,
+        *,
+        token: str = "",
+    ) -> bytes:
+        """What the fence says: ``kept``, or why not.
+
+        Raises:
+            Alone: Redis cannot be used.
+        """
+        keys = self._keys
+        fence = (
+            keys.answer(entry), keys.dropped(entry), keys.lease(entry),
+            keys.catalog, keys.token, keys.answers,
+        )  # fmt: skip
+        told = (text, context) if similar else ("", "")
+        values = (catalog, token, value, self._life, LATE_SECONDS * 10**6, self._length)
+
+        async def write(redis: Any) -> Any:
+            return await redis.eval(scripts.KEEP, len(fence), *fence, *values, entry, *told)
+
+        said: bytes = await self._link.run(write)
+        return said
+
+    async def forget(self, text: str, context: str) -> None:
+        """Drop an answer for every process.
+
+        When this returns, either no process gives it any more, or Redis cannot be used: then this
+        process does not, and the others are told as soon as they can be.
+
+        Raises:
+            StoreError: Redis cannot be used, and neither can the file of what is to be sent.
+        """
+        entry = entry_of(text, context)
+        self._pending[entry] += 1
+        self._index.discard(text, context)
+        await self._alone.forget(text, context)
+        try:
+            await self._drop(entry, text, context)
+        except Alone:
+            await self._post(entry, {"text": text, "context": context})
+        self._settled(entry)
+
+    async def _drop(self, entry: str, text: str, context: str) -> None:
+        keys = self._keys
+
+        async def drop(redis: Any) -> Any:
+            return await redis.eval(
+                scripts.DROP, 4, keys.answer(entry), keys.dropped(entry), keys.token, keys.answers,
+                LATE_SECONDS * 1000, self._length, entry, text, context,
+            )  # fmt: skip
+
+        await self._link.run(drop)
+
+    # What is to be sent
+
+    async def _post(self, entry: str, letter: dict[str, Any]) -> None:
+        """Write a letter down, and send it as soon as Redis can be used."""
+        outbox = self._outbox
+        if outbox is None:
+            raise RuntimeError("the answers are not open")
+        line = json.dumps({"entry": entry, **letter})
+        await in_thread(lambda: outbox.put(LETTERS, [line]))
+        self._pending[entry] += 1
+        self._deliver_soon()
+
+    def _all_letters(self) -> list[tuple[int, str]]:
+        return [] if self._outbox is None else self._outbox.waiting(LETTERS)
+
+    def _deliver_soon(self) -> None:
+        if self._delivery is None or self._delivery.done():
+            self._background.run(self._keep_delivering())
+
+    async def _keep_delivering(self) -> None:
+        self._delivery = asyncio.current_task()
+        while True:
+            try:
+                if await self._deliver():
+                    return
+            except (Alone, StoreError) as error:
+                _log.debug("not sent yet: %s", error)
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _deliver(self) -> bool:
+        """Send what is to be sent, in its order; whether nothing is left.
+
+        Raises:
+            Alone: Redis cannot be used.
+            StoreError: the file cannot be used.
+        """
+        outbox = self._outbox
+        if outbox is None:
+            return True
+        letters = await in_thread(self._all_letters)
+        for number, line in letters:
+            letter = json.loads(line)
+            entry, text, context = letter["entry"], letter["text"], letter["context"]
+            if "value" in letter:
+                await self._write(
+                    entry, letter["value"], letter["catalog"], text, context, letter["similar"]
+                )
+            else:
+                await self._drop(entry, text, context)
+            await in_thread(lambda number=number: outbox.sent([number]))  # type: ignore[misc]
+            self._settled(entry)
+        return not letters
+
+    def _settled(self, entry: str) -> None:
+        """One thing less is to be sent about an entry."""
+        self._pending[entry] -= 1
+        if self._pending[entry] <= 0:
+            del self._pending[entry]
+
+    async def _come_back(self) -> None:
+        """Redis answers again: what it holds counts, and not what was decided meanwhile."""
+        await self._deliver()
+        self._alone = self._new_alone()
+
+    # The index of similar requests
+
+    async def _take(self, records: list[Record]) -> None:
+        for number, record in enumerate(records):
+            text, context = record.get("text"), record.get("context")
+            if text is None or context is None:
+                continue  # a later version wrote it
+            if record.get("kind") == "learn":
+                await self._index.learn(text, _ELSEWHERE, context)
+            elif record.get("kind") == "drop":
+                self._index.discard(text, context)
+            if number % 20 == 19:
+                await give_way()
+
+    def _begin_anew(self) -> None:
+        self._index = self._new_index()
+
+    # The marks of catalogs
+
+    async def keep_marks(self, catalog_version: str, marks: bytes) -> None:
+        if self._marks.get(catalog_version) == marks or len(marks) > MAX_MARKS_BYTES:
+            return
+        key = self._keys.marks(catalog_version)
+        try:
+            await self._link.run(lambda redis: redis.set(key, marks, px=self._life))
+        except Alone:
+            await self._alone.keep_marks(catalog_version, marks)
+        else:
+            self._marks[catalog_version] = marks
+
+    async def marks_of(self, catalog_version: str) -> bytes | None:
+        marks = self._marks.get(catalog_version)
+        if marks is not None:
+            return marks
+        key = self._keys.marks(catalog_version)
+        try:
+            found: bytes | None = await self._link.run(lambda redis: redis.get(key))
+        except Alone:
+            return await self._alone.marks_of(catalog_version)
+        if found is not None:
+            self._marks[catalog_version] = found
+        return found
+
+    async def aclose(self) -> None:
+        """Stop following and sending; what is not sent yet is sent by the next process that opens
+        this ``state_dir``. Closing twice is fine."""
+        await self.follower.aclose()
+        await self._background.aclose()
+        if self._outbox is not None:
+            await in_thread(self._outbox.close)

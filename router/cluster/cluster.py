@@ -1,0 +1,63 @@
+"""One process's part in a cluster, put together from the settings.
+
+Without ``cluster.url`` there is none, and nothing of this package is imported.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from router.cluster.answers import SharedAnswers
+from router.cluster.flight import SharedFlight
+from router.cluster.keys import Keys
+from router.cluster.link import Link
+from router.cluster.members import Members
+
+if TYPE_CHECKING:
+    from router.events import Events
+    from router.settings import Settings
+    from router.skills.catalog import Catalog
+    from router.skills.changes import CatalogChange
+
+
+class Cluster:
+    """What a process shares, and with whom. Belongs to one event loop. An observer of the catalog.
+
+    Attributes:
+        name: as an observer.
+        link: the connection.
+        members: the processes, and the catalog that counts.
+        answers: the cache that all share.
+        flight: decides each request once.
+    """
+
+    name: Final = "cluster"
+
+    def __init__(self, settings: Settings, events: Events) -> None:
+        """Nothing is connected yet.
+
+        Args:
+            settings: with a ``cluster.url``.
+            events: told when the server is lost and when it is back.
+
+        Raises:
+            ConfigurationError: the address is not one, or the extra ``redis`` is not installed.
+        """
+        keys = Keys(settings.cluster.namespace)
+        self.link = Link(settings.cluster, events)
+        self.members = Members(self.link, keys)
+        self.answers = SharedAnswers(self.link, keys, settings)
+        self.flight = SharedFlight(self.link, keys)
+
+    async def begin(self, catalog: Catalog) -> None:
+        """Join the others with the first catalog. A server that cannot be reached is no error."""
+        await self.members.begin(catalog.version)
+
+    async def on_catalog_change(self, change: CatalogChange) -> None:
+        """Tell the others which catalog this process has now."""
+        await self.members.changed(change.after.version)
+
+    async def aclose(self) -> None:
+        """Leave the others and close the connections, after the answers. Closing twice is fine."""
+        await self.members.aclose()
+        await self.link.aclose()

@@ -1,0 +1,181 @@
+"""One decision for all processes that are asked the same at the same time.
+
+Whoever finds no answer asks for the lease of the request. One process gets it, looks once more, and
+decides; the others wait. When the leader is done they find its answer in the cache or, where no
+cache keeps it, its outcome. When the leader dies, its lease runs out and they compete again, so one
+of them goes on and not all.
+
+The lease carries a fencing token. A leader that was stopped for longer than its lease lives holds
+an old token, and what it writes then is refused (``scripts.KEEP``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+
+from router.cluster import scripts
+from router.cluster.answers import MAX_ANSWER_BYTES, NOT_SHARED, holding
+from router.cluster.keys import Keys, entry_of
+from router.cluster.link import Alone, Link
+from router.result import Outcome, RoutingResult, Stage
+
+_log: Final = logging.getLogger(__name__)
+
+LEASE_SECONDS: Final = 3.0
+"""A leader that says nothing for so long is taken for dead."""
+OUTCOME_SECONDS: Final = 5.0
+"""How long an outcome lies there for those who waited."""
+FIRST_PAUSE: Final = 0.005
+LONGEST_PAUSE: Final = 0.05
+"""Seconds between two looks of one who waits; they grow from the first to the longest."""
+
+
+class SharedFlight:
+    """Decides each request once. Belongs to one event loop.
+
+    Attributes:
+        waiting: requests that wait for another process now.
+    """
+
+    def __init__(self, link: Link, keys: Keys, *, lease_seconds: float = LEASE_SECONDS) -> None:
+        """Nothing is asked yet."""
+        self._link = link
+        self._keys = keys
+        self._life = int(lease_seconds * 1000)
+        self.waiting = 0
+        self._random = random.Random()  # noqa: S311 - spreads those who wait; nothing secret
+
+    async def once(
+        self,
+        text: str,
+        context: str,
+        catalog_version: str,
+        *,
+        look: Callable[[], Awaitable[RoutingResult | None]],
+        decide: Callable[[], Awaitable[RoutingResult]],
+    ) -> RoutingResult:
+        """What another process decides now, or what ``decide`` gives.
+
+        Args:
+            text: the request.
+            context: what its answer is filed under.
+            catalog_version: an outcome over another catalog is not taken.
+            look: the answer that the caches hold and that holds over this catalog, if any.
+            decide: decides, and has the caches keep a strong answer.
+        """
+        entry, waited_for, pause = entry_of(text, context), "", FIRST_PAUSE
+        while True:
+            try:
+                said, what = await self._join(entry, waited_for)
+            except Alone:
+                return await _alone(decide)
+            if said == "lead":
+                return await self._lead(entry, what, look, decide)
+            if said == "outcome":
+                result = _read(what)
+                if result is not None and result.catalog_version == catalog_version:
+                    return result
+                waited_for = ""
+                continue
+            if waited_for and what != waited_for and (found := await look()) is not None:
+                return found
+            waited_for = what
+            self.waiting += 1
+            try:
+                await asyncio.sleep(pause * self._random.uniform(0.5, 1))
+            finally:
+                self.waiting -= 1
+            pause = min(1.5 * pause, LONGEST_PAUSE)
+
+    async def _join(self, entry: str, waited_for: str) -> tuple[str, str]:
+        keys = self._keys
+
+        async def join(redis: Any) -> Any:
+            return await redis.eval(
+                scripts.JOIN, 3, keys.lease(entry), keys.outcome(entry), keys.token,
+                self._life, waited_for,
+            )  # fmt: skip
+
+        said, what = await self._link.run(join)
+        return said.decode(), what.decode("utf-8", "replace")
+
+    async def _lead(
+        self,
+        entry: str,
+        token: str,
+        look: Callable[[], Awaitable[RoutingResult | None]],
+        decide: Callable[[], Awaitable[RoutingResult]],
+    ) -> RoutingResult:
+        decided: RoutingResult | None = None
+        marker = holding.set(token)
+        try:
+            async with self._renewed(entry, token):
+                found = await look()
+                if found is None:
+                    found = decided = await decide()
+                return found
+        finally:
+            holding.reset(marker)
+            await self._release(entry, token, "" if decided is None else _outcome(decided))
+
+    @asynccontextmanager
+    async def _renewed(self, entry: str, token: str) -> AsyncIterator[None]:
+        """The lease lives on while the block runs."""
+        key = self._keys.lease(entry)
+
+        async def renew() -> None:
+            while True:
+                await asyncio.sleep(self._life / 3000)
+                with suppress(Alone):
+                    await self._link.run(
+                        lambda redis: redis.eval(scripts.RENEW, 1, key, token, self._life)
+                    )
+
+        task = asyncio.create_task(renew())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _release(self, entry: str, token: str, outcome: str) -> None:
+        keys, life = self._keys, int(OUTCOME_SECONDS * 1000)
+        with suppress(Alone):  # it runs out by itself
+            await self._link.run(
+                lambda redis: redis.eval(
+                    scripts.RELEASE, 2, keys.lease(entry), keys.outcome(entry), token, outcome, life
+                )
+            )
+
+
+async def _alone(decide: Callable[[], Awaitable[RoutingResult]]) -> RoutingResult:
+    """Decide without the others. Should Redis be back at the end, nobody knows what has been
+    dropped since the beginning, so the answer is not shared."""
+    marker = holding.set(NOT_SHARED)
+    try:
+        return await decide()
+    finally:
+        holding.reset(marker)
+
+
+def _outcome(result: RoutingResult) -> str:
+    """What those who wait may take over: what an LLM was asked for. What was answered inside an
+    error bound is on the account of one process, and each has its own."""
+    asked = any(
+        entry.stage is Stage.LLM and entry.outcome is not Outcome.SKIPPED for entry in result.trace
+    )
+    text = result.to_json() if asked else ""
+    return text if len(text) <= MAX_ANSWER_BYTES else ""
+
+
+def _read(text: str) -> RoutingResult | None:
+    try:
+        return RoutingResult.from_json(text)
+    except ValueError as error:
+        _log.warning("the outcome of another process cannot be read: %s", error)
+        return None

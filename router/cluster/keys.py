@@ -1,0 +1,105 @@
+"""The names of everything that a cluster keeps in Redis.
+
+All names lie under the namespace and the format of what is kept, so that two versions of this
+program that write different formats never read each other's entries. A request and its context
+appear only as a digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+from router.text import normalise
+
+FORMAT: Final = "1"
+"""Of everything that is kept; another one whenever an older version could not read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The names under one namespace."""
+
+    namespace: str
+
+    def _named(self, *parts: str) -> str:
+        return ":".join((self.namespace, FORMAT, *parts))
+
+    def answer(self, entry: str) -> str:
+        """An answer; ``entry`` is what ``entry_of`` gives, here and below."""
+        return self._named("answer", entry)
+
+    def dropped(self, entry: str) -> str:
+        """When the answer was dropped."""
+        return self._named("dropped", entry)
+
+    def lease(self, entry: str) -> str:
+        """Who decides the request now."""
+        return self._named("lease", entry)
+
+    def outcome(self, entry: str) -> str:
+        """What was decided and is kept by no cache, for those who waited for it."""
+        return self._named("outcome", entry)
+
+    def marks(self, catalog_version: str) -> str:
+        """The marks of a catalog."""
+        return self._named("marks", catalog_version)
+
+    @property
+    def token(self) -> str:
+        """The last fencing token."""
+        return self._named("token")
+
+    @property
+    def answers(self) -> str:
+        """The stream of answers that were learnt and dropped."""
+        return self._named("answers")
+
+    @property
+    def evidence(self) -> str:
+        """The stream of labels and outcomes."""
+        return self._named("evidence")
+
+    @property
+    def resync(self) -> str:
+        """Set when somebody has missed labels, and needs all of them again."""
+        return self._named("resync")
+
+    def fitting(self, model: str) -> str:
+        """Who fits a model; ``model`` is a digest of the skills and the encoder, here and below."""
+        return self._named("fitting", model)
+
+    def newest(self, model: str) -> str:
+        """The digest of the newest model, and the token of who published it."""
+        return self._named("newest", model)
+
+    def model(self, digest: str) -> str:
+        """A fitted model."""
+        return self._named("model", digest)
+
+    @property
+    def members(self) -> str:
+        """The processes, with the time until which each counts as alive."""
+        return self._named("members")
+
+    @property
+    def versions(self) -> str:
+        """The catalog of each process."""
+        return self._named("versions")
+
+    @property
+    def catalog(self) -> str:
+        """The catalog that most processes have, and its number in the sequence."""
+        return self._named("catalog")
+
+    @property
+    def notices(self) -> str:
+        """The channel of notices for MCP clients."""
+        return self._named("notices")
+
+
+def entry_of(text: str, context: str) -> str:
+    """32 hex digits by which a request in its context is filed."""
+    said = f"{context}\0{normalise(text)}".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(said, digest_size=16).hexdigest()

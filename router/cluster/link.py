@@ -1,0 +1,207 @@
+"""The connection to Redis or Valkey: bounded, with a deadline, behind one breaker.
+
+Everything that is asked of the server goes through ``Link.run``. While the server does not answer,
+or refuses, ``run`` raises ``Alone`` at once and the process goes on by itself. No request ever
+waits for an attempt to reach the server again: a task in the background makes them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from router.breaker import BreakerState, CircuitBreaker, GuardedCall
+from router.errors import ConfigurationError
+from router.events import Degraded, Events, Recovered
+from router.flight import Background
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+    from router.settings import ClusterSettings
+
+_log: Final = logging.getLogger(__name__)
+
+PART: Final = "cluster"
+"""The name of this part in events, metrics and ``/readyz``."""
+CONNECTIONS: Final = 8
+"""Operations that are under way at the same time; the next ones wait in line."""
+FAILURES: Final = 3
+"""Operations in a row without an answer, after which the server is left alone."""
+RETRY_SECONDS: Final = 1.0
+"""Time between two attempts to reach a server that is left alone."""
+
+T = TypeVar("T")
+
+
+class Alone(Exception):
+    """The server cannot be used now; the text says why. It never leaves ``router.cluster``."""
+
+
+class Link:
+    """The connection of one process. Belongs to one event loop."""
+
+    def __init__(
+        self,
+        settings: ClusterSettings,
+        events: Events,
+        *,
+        retry_seconds: float = RETRY_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Nothing is connected yet.
+
+        Args:
+            settings: where the server is, and how long it may take.
+            events: told when the server is lost and when it is back.
+            retry_seconds: between two attempts to reach a lost server.
+            clock: monotonic seconds.
+
+        Raises:
+            ConfigurationError: the address is not one, or the extra ``redis`` is not installed.
+        """
+        self._settings = settings
+        self._events = events
+        self._retry_seconds = retry_seconds
+        self._deadline = settings.deadline_seconds
+        self._redis = connect(settings, socket_timeout=settings.deadline_seconds)
+        self._places = asyncio.Semaphore(CONNECTIONS)
+        self._breaker = CircuitBreaker(failures=FAILURES, reset_seconds=retry_seconds, clock=clock)
+        self._background = Background(_log)
+        self._probing = False
+        self._returned: list[Callable[[], Awaitable[None]]] = []
+        self.trouble = ""
+        """Why the server is left alone; empty while it is not."""
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the server is asked at all."""
+        return not self.trouble
+
+    def when_back(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Have something done each time that the server answers again. It may raise ``Alone``."""
+        self._returned.append(work)
+
+    async def run(self, work: Callable[[Any], Awaitable[T]]) -> T:
+        """What ``work`` gives, which takes the client and asks the server one thing.
+
+        Raises:
+            Alone: the server cannot be used.
+        """
+        if self.trouble:
+            raise Alone(self.trouble)
+        if self._places.locked():
+            try:
+                async with asyncio.timeout(self._deadline):
+                    await self._places.acquire()
+            except TimeoutError:  # says nothing about the server
+                raise Alone("too many operations wait for Redis") from None
+        else:
+            await self._places.acquire()
+        try:
+            call = self._breaker.try_call()
+            if call is None or self.trouble:
+                raise Alone(self.trouble or "Redis is being tried")
+            try:
+                async with asyncio.timeout(self._deadline):
+                    found = await work(self._redis)
+            except _troubles() as error:
+                self._failed(call, error)
+                raise Alone(said(error)) from error
+            call.succeeded()
+            return found
+        finally:
+            self._places.release()
+
+    def _failed(self, call: GuardedCall, error: Exception) -> None:
+        from redis.exceptions import ResponseError
+
+        if isinstance(error, ResponseError):  # such as out of memory: it says so itself
+            call.refused()
+        else:
+            call.failed()
+        if self._breaker.state is not BreakerState.CLOSED and not self._probing:
+            self._probing = True
+            self.trouble = said(error)
+            _log.warning("going on alone: %s", self.trouble)
+            self._events.emit(Degraded(PART, self.trouble))
+            self._background.run(self._probe())
+
+    async def _probe(self) -> None:
+        """Try to write until it succeeds."""
+        while True:
+            await asyncio.sleep(self._retry_seconds)
+            call = self._breaker.try_call()
+            if call is None:
+                continue
+            with call:
+                try:
+                    async with asyncio.timeout(self._deadline):
+                        await self._redis.set(f"{self._settings.namespace}:probe", b"1", ex=60)
+                except _troubles() as error:
+                    call.failed()
+                    self.trouble = said(error)
+                    continue
+                call.succeeded()
+            break
+        self.trouble, self._probing = "", False
+        _log.warning("Redis answers again")
+        self._events.emit(Recovered(PART))
+        for work in self._returned:
+            with suppress(Alone):  # then it is lost again, and there will be another return
+                await work()
+
+    async def aclose(self) -> None:
+        """Stop trying and close the connections. Closing twice is fine."""
+        await self._background.aclose()
+        await self._redis.aclose()
+
+
+def connect(settings: ClusterSettings, *, socket_timeout: float) -> Redis:
+    """A client of the configured server; nothing is connected yet.
+
+    Args:
+        settings: with an address.
+        socket_timeout: seconds that one answer may take.
+
+    Raises:
+        ConfigurationError: the address is not one, or the extra ``redis`` is not installed.
+    """
+    try:
+        from redis.asyncio import Redis
+        from redis.asyncio.retry import Retry
+        from redis.backoff import NoBackoff
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            "setting cluster.url: needs the extra `redis`: pip install 'cascade-router[redis]'"
+        ) from error
+    password = settings.password
+    options: dict[str, Any] = {} if password is None else {"password": password.get_secret_value()}
+    try:
+        client: Redis = Redis.from_url(
+            settings.url or "",
+            socket_timeout=socket_timeout,
+            socket_connect_timeout=settings.deadline_seconds,
+            retry=Retry(NoBackoff(), 0),  # the breaker decides when to try again
+            protocol=2,  # the answers of streams have another shape in version 3
+            **options,
+        )
+    except ValueError as error:
+        raise ConfigurationError(f"setting cluster.url: {error}") from error
+    return client
+
+
+def said(error: Exception) -> str:
+    """Why the server cannot be used, in a sentence."""
+    what = f"{error}".strip() or "no answer in time"
+    return f"Redis cannot be used: {what[:200]}"
+
+
+def _troubles() -> tuple[type[Exception], ...]:
+    from redis.exceptions import RedisError
+
+    return (RedisError, OSError, TimeoutError)

@@ -1,0 +1,96 @@
+"""Which processes there are, and which catalog counts.
+
+Each process says every few seconds that it is alive and which catalog of skills it has. The catalog
+that most living processes have is the one that counts: answers over another one are not kept by
+others' caches, so a process whose skills are behind or ahead writes nothing until most agree with
+it. What it reads is checked against its own skills, as everywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from dataclasses import dataclass
+from typing import Any, Final
+
+from router.cluster import scripts
+from router.cluster.keys import Keys
+from router.cluster.link import Alone, Link
+from router.flight import Background
+
+_log: Final = logging.getLogger(__name__)
+
+BEAT_SECONDS: Final = 2.0
+LIFE_SECONDS: Final = 10.0
+"""Without a word for so long, a process counts as gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """What the processes agree on.
+
+    Attributes:
+        version: of the catalog that counts; empty while nothing is known.
+        sequence: how often it has changed.
+        members: processes that are alive.
+    """
+
+    version: str = ""
+    sequence: int = 0
+    members: int = 0
+
+
+class Members:
+    """One process among the others. Belongs to one event loop.
+
+    Attributes:
+        name: of this process; random.
+        agreed: as of the last word to the server.
+    """
+
+    def __init__(self, link: Link, keys: Keys) -> None:
+        """Nothing is said yet."""
+        self._link = link
+        self._keys = keys
+        self.name = secrets.token_hex(8)
+        self.agreed = Agreed()
+        self._version = ""
+        self._background = Background(_log)
+
+    async def begin(self, catalog_version: str) -> None:
+        """Join with a catalog, and stay."""
+        await self.changed(catalog_version)
+        self._background.run(self._stay())
+
+    async def changed(self, catalog_version: str) -> None:
+        """This process has another catalog now. That the server cannot be told is no error."""
+        self._version = catalog_version
+        await self._beat()
+
+    async def aclose(self) -> None:
+        """Leave. Closing twice is fine."""
+        await self._background.aclose()
+        if self._version:
+            self._version = ""
+            await self._beat()
+
+    async def _stay(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            await self._beat()
+
+    async def _beat(self) -> None:
+        keys, life = self._keys, int(LIFE_SECONDS * 1000)
+
+        async def beat(redis: Any) -> Any:
+            return await redis.eval(
+                scripts.BEAT, 3, keys.members, keys.versions, keys.catalog,
+                self.name, self._version, life,
+            )  # fmt: skip
+
+        try:
+            version, sequence, members = await self._link.run(beat)
+        except Alone:
+            return
+        self.agreed = Agreed(version.decode(), int(sequence), int(members))

@@ -1,0 +1,147 @@
+"""What Redis does in one step, as Lua scripts.
+
+A *token* is a number that only grows: the server's time in microseconds, or one more than the last
+token where the clock has stepped back. Whoever holds an older token than what is stored is late,
+and is refused. Were the last token lost (evicted, flushed), the time alone keeps the order.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_SHARED: Final = """
+local function new_token(key)
+  local time = redis.call('TIME')
+  local token = time[1] * 1000000 + time[2]
+  local last = tonumber(redis.call('GET', key) or '0')
+  if token <= last then token = last + 1 end
+  redis.call('SET', key, string.format('%.0f', token))
+  return token
+end
+local function append(stream, length, ...)
+  local last = redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)
+  local before = ''
+  if #last > 0 then before = last[1][1] end
+  redis.call('XADD', stream, 'MAXLEN', '~', length, '*', 'before', before, ...)
+end
+"""
+
+KEEP: Final = (
+    _SHARED
+    + """
+-- Keep an answer, unless it is late. Keys: answer, dropped, lease, catalog, token, stream.
+-- Arguments: catalog version, token or '', answer, life in ms, late after us, length of the stream,
+-- fields of the stream's record: the entry, and the text and context ('' where none is to be told).
+if redis.call('HGET', KEYS[4], 'version') ~= ARGV[1] then return 'catalog' end
+local newest = new_token(KEYS[5])
+local token = tonumber(ARGV[2]) or newest
+if newest - token > tonumber(ARGV[5]) then return 'late' end
+for _, key in ipairs({KEYS[2], KEYS[3]}) do
+  local other = tonumber(redis.call('GET', key) or '0')
+  if other > token then return 'late' end
+end
+local held = tonumber(redis.call('GETRANGE', KEYS[1], 0, 19))
+if held and held > token then return 'late' end
+redis.call('SET', KEYS[1], string.format('%020.0f', token) .. ARGV[3], 'PX', ARGV[4])
+if ARGV[8] ~= '' then
+  append(KEYS[6], ARGV[6], 'kind', 'learn', 'entry', ARGV[7], 'text', ARGV[8], 'context', ARGV[9])
+end
+return 'kept'
+"""
+)
+
+DROP: Final = (
+    _SHARED
+    + """
+-- Drop an answer; one that was decided before now is not kept any more. Keys: answer, dropped,
+-- token, stream. Arguments: life of the note in ms, length of the stream, entry, text, context.
+redis.call('SET', KEYS[2], string.format('%.0f', new_token(KEYS[3])), 'PX', ARGV[1])
+redis.call('DEL', KEYS[1])
+append(KEYS[4], ARGV[2], 'kind', 'drop', 'entry', ARGV[3], 'text', ARGV[4], 'context', ARGV[5])
+return 'dropped'
+"""
+)
+
+JOIN: Final = (
+    _SHARED
+    + """
+-- Take the lease, or learn who has it. Keys: lease, outcome, token. Arguments: life in ms, the
+-- token of whom the caller has waited for or ''.
+if ARGV[2] ~= '' and redis.call('HGET', KEYS[2], 'token') == ARGV[2] then
+  return {'outcome', redis.call('HGET', KEYS[2], 'result')}
+end
+local holder = redis.call('GET', KEYS[1])
+if holder then return {'wait', holder} end
+local token = string.format('%.0f', new_token(KEYS[3]))
+redis.call('SET', KEYS[1], token, 'PX', ARGV[1])
+return {'lead', token}
+"""
+)
+
+RENEW: Final = """
+-- Whether the lease is still the caller's; then it lives on. Keys: lease. Arguments: token, life.
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+"""
+
+RELEASE: Final = """
+-- Give the lease back. Keys: lease, outcome. Arguments: token, outcome or '', its life in ms.
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS[1])
+if ARGV[2] ~= '' then
+  redis.call('HSET', KEYS[2], 'token', ARGV[1], 'result', ARGV[2])
+  redis.call('PEXPIRE', KEYS[2], ARGV[3])
+end
+return 1
+"""
+
+BEAT: Final = """
+-- Say that a process is alive and which catalog it has. The catalog that most have counts; where
+-- two are equal, the one that counted before. Keys: members, versions, catalog. Arguments: process,
+-- catalog version ('' where the process leaves), life in ms.
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local function leave(member)
+  redis.call('ZREM', KEYS[1], member)
+  redis.call('HDEL', KEYS[2], member)
+end
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now)) do leave(member) end
+if ARGV[2] == '' then
+  leave(ARGV[1])
+else
+  redis.call('ZADD', KEYS[1], now + ARGV[3], ARGV[1])
+  redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+end
+local has = {}
+for _, version in ipairs(redis.call('HVALS', KEYS[2])) do has[version] = (has[version] or 0) + 1 end
+local current = redis.call('HGET', KEYS[3], 'version')
+local best, most = current, current and has[current] or 0
+for version, number in pairs(has) do
+  if number > most then best, most = version, number end
+end
+if best and best ~= current then
+  redis.call('HSET', KEYS[3], 'version', best)
+  redis.call('HINCRBY', KEYS[3], 'sequence', 1)
+end
+return {best or '', redis.call('HGET', KEYS[3], 'sequence') or '0', redis.call('ZCARD', KEYS[1])}
+"""
+
+APPEND: Final = (
+    _SHARED
+    + """
+-- Append records to a stream. Keys: stream. Arguments: its length, then each record as JSON.
+for number = 2, #ARGV do append(KEYS[1], ARGV[1], 'kind', 'label', 'record', ARGV[number]) end
+return #ARGV - 1
+"""
+)
+
+PUBLISH: Final = """
+-- Publish a model, unless somebody with a later lease has. Keys: lease, newest, model. Arguments:
+-- token, digest, model, life in ms.
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+if tonumber(redis.call('HGET', KEYS[2], 'token') or '0') > tonumber(ARGV[1]) then return 0 end
+redis.call('SET', KEYS[3], ARGV[3], 'PX', ARGV[4])
+redis.call('HSET', KEYS[2], 'token', ARGV[1], 'digest', ARGV[2])
+redis.call('PEXPIRE', KEYS[2], ARGV[4])
+return 1
+"""

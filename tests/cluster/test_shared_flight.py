@@ -1,0 +1,93 @@
+"""Identical requests at the same time make one call of the LLM, in however many processes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+from cascade import SQUASH, WAIT_SECONDS, HeldModel, answer, happened
+from clusters import few_skills_router
+from servers.redis_server import RedisServer
+
+from router import SemanticRouter, Settings
+from router.cluster.flight import SharedFlight
+from router.cluster.keys import entry_of
+
+SettingsOf = Callable[..., Settings]
+
+
+@asynccontextmanager
+async def processes(
+    settings_of: SettingsOf, server: RedisServer, model: HeldModel, count: int = 4
+) -> AsyncIterator[list[SemanticRouter]]:
+    """Routers of one cluster that ask one model."""
+    async with AsyncExitStack() as stack:
+        routers = []
+        for _ in range(count):
+            settings = settings_of(server.url)
+            router = few_skills_router(settings, models=[model])
+            routers.append(await stack.enter_async_context(router))
+        yield routers
+
+
+@pytest.mark.parametrize(
+    ("confidence", "each"), [(0.9, 50), (0.4, 1)], ids=["kept", "weak, so no cache keeps it"]
+)
+async def test_identical_requests_in_four_processes_make_one_call(
+    confidence: float, each: int, redis_server: RedisServer, settings_of: SettingsOf
+) -> None:
+    model = HeldModel(answer("git", confidence=confidence))
+    async with processes(settings_of, redis_server, model) as routers:
+        tasks = [asyncio.create_task(r.route(SQUASH)) for r in routers for _ in range(each)]
+        await happened(model.asked)
+        async with asyncio.timeout(WAIT_SECONDS):
+            while sum(r.cluster.flight.waiting for r in routers if r.cluster) < 3:  # noqa: ASYNC110
+                await asyncio.sleep(0)  # nothing tells a test
+        model.release()
+        results = await asyncio.gather(*tasks)
+    assert model.calls == 1
+    assert {result.selected_skills for result in results} == {("git",)}
+    assert len({result.id for result in results}) == 4 * each
+
+
+async def test_when_the_leader_dies_exactly_one_other_takes_over(
+    redis_server: RedisServer, settings_of: SettingsOf
+) -> None:
+    model = HeldModel(answer("git"))
+    async with processes(settings_of, redis_server, model) as routers:
+        leader = routers[0].cluster
+        assert leader is not None
+        context = routers[0]._runtime.current.base
+        # A process that was killed: it holds the lease, and will never renew it.
+        mine = SharedFlight(leader.link, leader.flight._keys, lease_seconds=0.5)
+        said, _ = await mine._join(entry_of(SQUASH, context), "")
+        assert said == "lead"
+        tasks = [asyncio.create_task(router.route(SQUASH)) for router in routers]
+        await happened(model.asked)
+        assert model.calls == 1
+        model.release()
+        async with asyncio.timeout(WAIT_SECONDS):
+            await asyncio.gather(*tasks)
+    assert model.calls == 1
+
+
+async def test_a_leader_that_was_stopped_too_long_writes_nothing(
+    redis_server: RedisServer, settings_of: SettingsOf
+) -> None:
+    model = HeldModel(answer("git"))
+    async with processes(settings_of, redis_server, model, count=2) as (router, other):
+        cluster = router.cluster
+        assert cluster is not None
+        entry = entry_of(SQUASH, router._runtime.current.base)
+        slow = asyncio.create_task(router.route(SQUASH))
+        await happened(model.asked)
+        # While the leader is stopped its lease runs out, and another takes it.
+        await cluster.link.run(lambda redis: redis.delete(cluster.flight._keys.lease(entry)))
+        assert other.cluster is not None
+        said, _ = await other.cluster.flight._join(entry, "")
+        assert said == "lead"
+        model.release()
+        assert (await slow).selected_skills == ("git",)  # its caller has its answer
+        assert (await other.look_up(SQUASH))[0] is None  # and nobody else
