@@ -23,7 +23,7 @@ from router.learning.bound import BoundDecision, ErrorBound
 from router.learning.calibration import Calibration, Confidence
 from router.learning.coverage import COVERED, uncovered_share
 from router.learning.evidence import Answer, EvidenceStore, Example, Source, self_description
-from router.learning.examples import shipped_examples
+from router.learning.examples import shipped_examples, written_examples
 from router.learning.local import MAX_RANKED, LocalAnswer, LocalModel, answer_of, skills_of
 from router.learning.trainer import Trainer
 
@@ -150,6 +150,7 @@ class Learner:
         self._store = store
         self._settings = settings
         self._events = Events() if events is None else events
+        self._has_llm = has_llm
         self._skills: Mapping[str, SkillManifest] = {}
         self._described: dict[str, str] = {}
         self.trainer = Trainer(
@@ -162,9 +163,14 @@ class Learner:
         self._background = Background(_log)
 
     def _examples(self) -> list[Example]:
-        """In a thread: what the skills' files say, then what was learnt, oldest first."""
+        """In a thread: what the skills' files say, then what was learnt, oldest first.
+
+        Requests that an LLM wrote beforehand count only where an LLM judges the answers. Without
+        one, retrieval reads them already.
+        """
         skills = self._skills
-        return [*shipped_examples(skills.values()), *self._store.examples(skills)]
+        written = written_examples(skills.values()) if self._has_llm else []
+        return [*written, *shipped_examples(skills.values()), *self._store.examples(skills)]
 
     def _about(self) -> str:
         """In a thread: a digest of what the skills say of themselves."""

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from router.learning.evidence import Example, Source
-from router.learning.examples import MAX_TRIGGERS, read_triggers, shipped_examples
+from router.learning.examples import (
+    MAX_TRIGGERS,
+    WRITTEN_WEIGHT,
+    read_triggers,
+    shipped_examples,
+    written_examples,
+)
+from router.skills.enrichment import Enrichment
 from router.skills.manifest import SkillManifest
 
 
@@ -39,6 +47,14 @@ NO = {"query": "what is git?", "should_trigger": False}
 def test_a_manifests_examples_are_labels(tmp_path: Path) -> None:
     assert shipped_examples([skill(tmp_path, examples=("commit it",))]) == [
         Example("commit it", ("git",), True, Source.FILE)
+    ]
+
+
+def test_requests_written_by_an_llm_are_examples_of_less_weight(tmp_path: Path) -> None:
+    written = Enrichment(skill="git", requests=("save my work", " "), near_misses=("cook",))
+    enriched = replace(skill(tmp_path), enrichment=written)
+    assert written_examples([enriched, skill(tmp_path, "tar")]) == [
+        Example("save my work", ("git",), True, Source.FILE, WRITTEN_WEIGHT)
     ]
 
 

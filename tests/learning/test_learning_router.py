@@ -65,6 +65,25 @@ async def test_the_trace_says_why_the_llm_was_asked(
     assert evidence["outcomes"] == 0
 
 
+async def test_what_was_written_for_the_skills_is_learnt_where_an_llm_judges(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    """Without an LLM, retrieval reads the same requests already."""
+
+    async def learnt_of(router: SemanticRouter) -> int:
+        await router.learned()
+        return int(router.learner.status()["model"]["examples"])
+
+    async with router_over(SHIPPED, tmp_path / "judged", openai_server) as router:
+        skills = router.catalog.skills.values()
+        judged = await learnt_of(router)
+    async with router_over(SHIPPED, tmp_path / "alone") as router:
+        alone = await learnt_of(router)
+    assert judged - alone == sum(
+        len(skill.enrichment.requests) for skill in skills if skill.enrichment is not None
+    )
+
+
 async def test_a_correction_is_what_the_same_request_gets_from_then_on(tmp_path: Path) -> None:
     async with router_over(SHIPPED, tmp_path) as router:
         first = await router.route(NONSENSE)
