@@ -1,0 +1,100 @@
+"""Adapters whose tools are ranked by a server: the same tools as without one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import uvicorn
+from adapters.toolbox import EXPECTED, TURNS, openai_tools
+from servers.loopback import LoopbackServer, Recorded, Reply
+
+from router.adapters.openai import OpenAITools
+from router.errors import InvalidRequest
+from router.events import Degraded, Event
+from router.http.api import Api, http_app
+
+KEY = "from-the-environment"
+NAMES = ("localhost", "127.0.0.1")
+
+
+@asynccontextmanager
+async def served(api: Api) -> AsyncIterator[str]:
+    """The address of a server over an API."""
+    config = uvicorn.Config(
+        http_app(api, names=NAMES, mcp=None), log_config=None, timeout_graceful_shutdown=1
+    )
+    running = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        serving = asyncio.create_task(running.serve(sockets=[listening]))
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        running.should_exit = True
+        await serving
+
+
+def said(turns: int) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text} for text in TURNS[:turns]]
+
+
+async def test_a_server_chooses_what_the_router_here_would_choose(guarded: Api) -> None:
+    definitions = [*openai_tools(), {"type": "function", "function": {"name": "odd", "x": 1}}]
+    options = {"limit": 3, "timeout": 60, "always_include": ["lock_door"]}
+    async with served(guarded) as address:
+        with (
+            OpenAITools(definitions, **options) as here,
+            OpenAITools(definitions, **options, server=address, key=KEY) as there,
+        ):
+            for turn, wanted in enumerate(EXPECTED, start=1):
+                chosen = await there.aselect(said(turn))
+                assert chosen == await here.aselect(said(turn))
+                assert wanted in [tool["function"]["name"] for tool in chosen]
+
+
+async def test_a_server_that_refuses_leaves_every_tool_shown_and_an_event(guarded: Api) -> None:
+    definitions, events = openai_tools(), list[Event]()
+    async with served(guarded) as address:
+        with OpenAITools(definitions, limit=3, timeout=60, server=address) as tools:
+            tools.selector.events.subscribe(events.append)
+            assert await tools.aselect(said(1)) == definitions
+    [event] = events
+    assert isinstance(event, Degraded)
+    assert "the server answered 401" in event.reason
+    assert event.reason.endswith("every tool is shown")
+
+
+class OddServer(LoopbackServer):
+    """Answers rankings with what a test queues."""
+
+    def respond(self, request: Recorded) -> Reply:
+        return self.next_reply()
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (Reply(b"%%%"), "the server gave no ranking"),
+        (Reply.json({"skills": [7]}), "the server gave no ranking"),
+        (Reply(b"x" * (1 << 20), endless=True), "the server's answer is over 8,388,608 bytes"),
+        (Reply(json.dumps({"skills": []}).encode(), cut=True), "the server cannot be reached"),
+    ],
+)
+def test_what_no_ranking_is_leaves_every_tool_shown(reply: Reply, reason: str) -> None:
+    server, events = OddServer(), list[Event]()
+    server.queue(reply)
+    definitions = openai_tools()
+    with OpenAITools(definitions, limit=3, timeout=60, server=server.address) as tools:
+        tools.selector.events.subscribe(events.append)
+        assert tools.select(said(1)) == definitions
+    server.close()
+    [event] = events
+    assert isinstance(event, Degraded)
+    assert reason in event.reason
+
+
+def test_an_address_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="is no address of HTTP"):
+        OpenAITools(openai_tools(), server="router.example.org")
