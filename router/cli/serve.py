@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import socket
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -18,6 +22,7 @@ from router.cli.options import NoLLM, SkillFolders, read_settings
 from router.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from router.http.siblings import Siblings
     from router.settings import Settings
 
 DEFAULT_PORT: Final = 8017
@@ -48,6 +53,11 @@ def serve(
         float,
         typer.Option(min=1, help="Time for requests under way when the server is told to stop."),
     ] = 10,
+    workers: Annotated[
+        int,
+        typer.Option(min=1, max=64, help="Processes that serve the address together."),
+    ] = 1,
+    worker: Annotated[str | None, typer.Option("--worker", hidden=True)] = None,
 ) -> None:
     """Serve routing, skills and memory over HTTP, and MCP under /mcp.
 
@@ -59,62 +69,138 @@ def serve(
         raise ConfigurationError("the server is an extra: pip install 'cascade-router[serve]'")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     logging.getLogger("watchfiles").setLevel(logging.WARNING)  # at INFO it tells of every event
-    asyncio.run(
-        _serve(
-            folders,
-            read_settings(no_llm=no_llm),
-            host=host,
-            port=port,
-            secret=None if key_env is None else read_token(key_env),
-            allowed=allow_host or (),
-            drain_seconds=drain_seconds,
-        )
-    )
-
-
-async def _serve(
-    folders: Sequence[Path] | None,
-    settings: Settings,
-    *,
-    host: str,
-    port: int,
-    secret: str | None,
-    allowed: Sequence[str],
-    drain_seconds: float,
-) -> None:
-    from opentelemetry import trace
-
-    from router.http.api import Api, http_app
-    from router.http.caller import Callers
-    from router.mcp.http import mcp_app
-    from router.tools.folder import ToolFolder
-    from router.web.names import served_names
-    from router.web.running import address_of, listen, run
-
-    keys = key_file()
-    has_keys = secret is not None or bool(keys.all())
-    names = served_names(
+    server = _Serving(
+        folders,
+        read_settings(no_llm=no_llm),
         host,
-        allowed=allowed,
-        guarded=has_keys,
-        guard="make keys for those who may use it (router keys new NAME, or --key-env)",
+        None if key_env is None else read_token(key_env),
+        allow_host or (),
+        drain_seconds,
     )
-    with listen(host, port) as listening:
-        tools = ToolFolder(settings.evidence_directory / "tools")
-        async with serving(folders, settings, more=[tools]) as served:
-            callers = Callers(keys, secret=secret, required=has_keys)
+    if worker is not None:
+        number, descriptor, folder = worker.split(":", 2)
+        asyncio.run(server.as_worker(int(number), int(descriptor), Path(folder)))
+        return
+    with server.listen(port) as listening:
+        if workers == 1:
+            asyncio.run(server.alone(listening))
+        elif os.name != "posix":
+            raise ConfigurationError("--workers needs a system on which processes share a socket")
+        else:
+            asyncio.run(server.with_workers(workers, listening))
+
+
+@dataclass(frozen=True, slots=True)
+class _Serving:
+    """What is served, and to whom. The names are those of the command's options."""
+
+    folders: Sequence[Path] | None
+    settings: Settings
+    host: str
+    secret: str | None
+    allowed: Sequence[str]
+    drain_seconds: float
+
+    def listen(self, port: int) -> socket.socket:
+        from router.web.running import listen
+
+        self._names()
+        return listen(self.host, port)
+
+    async def alone(self, listening: socket.socket) -> None:
+        """Serve in this process."""
+        from router.web.running import address_of
+
+        said = f"serving at {address_of(listening)}"
+        await self._serve(listening, started=lambda: typer.echo(said, err=True))
+
+    async def with_workers(self, number: int, listening: socket.socket) -> None:
+        """Serve in processes of their own, which this one looks after."""
+        from router.http.siblings import make_ready
+        from router.web.running import address_of
+        from router.web.workers import run_workers
+
+        said = f"serving at {address_of(listening)} with {number} workers"
+        with tempfile.TemporaryDirectory(prefix="router-") as name:
+            folder = Path(name)
+            make_ready(folder)
+
+            def command(worker: int) -> list[str]:
+                place = f"{worker}:{listening.fileno()}:{folder}"
+                return [sys.executable, "-m", "router", *sys.argv[1:], "--worker", place]
+
+            def died(process: int) -> None:
+                """What it said of its present state holds no more."""
+                for file in (folder / "metrics").glob(f"gauge_live*_{process}.db"):
+                    file.unlink(missing_ok=True)
+
+            await run_workers(
+                command,
+                number,
+                listening=listening,
+                environment={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(folder / "metrics")},
+                drain_seconds=self.drain_seconds,
+                started=lambda: typer.echo(said, err=True),
+                died=died,
+            )
+
+    async def as_worker(self, number: int, descriptor: int, folder: Path) -> None:
+        """Serve as one of several processes."""
+        from router.http.siblings import Siblings
+
+        siblings = Siblings(folder, number)
+        with socket.socket(fileno=descriptor) as listening, siblings.listen() as private:
+            await self._serve(listening, private, siblings=siblings)
+
+    async def _serve(
+        self,
+        *sockets: socket.socket,
+        siblings: Siblings | None = None,
+        started: Callable[[], None] = lambda: None,
+    ) -> None:
+        from opentelemetry import trace
+
+        from router.http.api import Api, http_app
+        from router.http.caller import Callers
+        from router.mcp.http import mcp_app
+        from router.tools.folder import ToolFolder
+        from router.web.running import run
+
+        names, has_keys = self._names()
+        tools = ToolFolder(self.settings.evidence_directory / "tools")
+        async with serving(self.folders, self.settings, more=[tools]) as served:
             provider = trace.get_tracer_provider()  # such as opentelemetry-instrument sets up
             configured = not isinstance(provider, trace.ProxyTracerProvider)
-            api = Api(served.router, served.memory, callers, spans=provider if configured else None)
+            api = Api(
+                served.router,
+                served.memory,
+                Callers(key_file(), secret=self.secret, required=has_keys),
+                spans=provider if configured else None,
+                siblings=siblings,
+            )
 
             def stop() -> None:
                 api.stop()
                 served.server.close()
 
+            mcp = mcp_app(served.server, sessions=siblings is None)
             await run(
-                http_app(api, names=names, mcp=mcp_app(served.server)),
-                listening,
-                drain_seconds=drain_seconds,
-                started=lambda: typer.echo(f"serving at {address_of(listening)}", err=True),
+                http_app(api, names=names, mcp=mcp),
+                *sockets,
+                drain_seconds=self.drain_seconds,
+                started=started,
                 stopping=stop,
             )
+
+    def _names(self) -> tuple[Sequence[str], bool]:
+        """Under which names the server is known, and whether clients must show a key."""
+        from router.web.names import served_names
+
+        has_keys = self.secret is not None or bool(key_file().all())
+        names = served_names(
+            self.host,
+            allowed=self.allowed,
+            guarded=has_keys,
+            guard="make keys for those who may use it (router keys new NAME, or --key-env)",
+        )
+        return names, has_keys

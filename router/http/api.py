@@ -29,7 +29,7 @@ from starlette.routing import Mount, Route
 
 from router.errors import RouterError
 from router.events import Degraded, Event, Recovered
-from router.http.caller import Caller, Callers
+from router.http.caller import LOCAL, Caller, Callers
 from router.http.decisions import DecisionLog, asking
 from router.http.endpoints import ENDPOINTS, BatchArguments, BatchLine, Endpoint
 from router.http.keys import Right
@@ -39,6 +39,7 @@ from router.http.narrowing import Narrowing
 from router.http.openapi import openapi
 from router.http.playground.playground import playground
 from router.http.problems import Refused, problem, problem_of
+from router.http.stream import PATH as EVENTS_PATH
 from router.http.stream import EventStream
 from router.http.tools import Tools
 from router.service.memory import MemoryService
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from router.http.siblings import Siblings
     from router.mcp.http import McpApp
     from router.memory.memory import Memory
     from router.router import SemanticRouter
@@ -84,6 +86,7 @@ class Api:
         callers: Callers,
         *,
         spans: TracerProvider | None = None,
+        siblings: Siblings | None = None,
     ) -> None:
         """
         Args:
@@ -91,13 +94,15 @@ class Api:
             memory: opened by the first call that needs it.
             callers: who may call.
             spans: records what happens as spans; None: nothing is recorded.
+            siblings: the other workers of the server; None: it is this process alone.
         """
+        self.siblings = siblings
         self.service: Service = Service(router)
         self.memory: MemoryService = MemoryService(memory)
         self.narrowing: Narrowing = Narrowing(self.service)
         self.tools: Tools = Tools(router)
         self.decisions: DecisionLog = DecisionLog()
-        self.events: EventStream = EventStream()
+        self.events: EventStream = EventStream(siblings)
         self.metrics: Metrics = Metrics(self.service)
         self.places: Places = Places()
         self.callers: Callers = callers
@@ -192,7 +197,8 @@ def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
         Route(endpoint.path, guarded(_handler(api, endpoint)), methods=[endpoint.method])
         for endpoint in ENDPOINTS
     ]
-    routes += playground(api)
+    secret = None if api.siblings is None else api.siblings.secret.encode()
+    routes += playground(api, secret=secret)
     if mcp is not None:
         routes.append(Mount("/", _ForMasters(api, mcp)))
 
@@ -231,6 +237,8 @@ def _handler(api: Api, endpoint: Endpoint) -> Callable[[Request], Awaitable[Resp
     answers = adapter_of(endpoint.answer)
 
     async def handle(request: Request) -> Response:
+        if endpoint.path == EVENTS_PATH and _is_from_sibling(api, request):
+            return await _stream(api, endpoint, api.events.listen(everywhere=False), LOCAL)
         caller = api.callers.identify(request.headers)
         caller.require(endpoint.right)
         if endpoint.reaches_all:
@@ -238,18 +246,23 @@ def _handler(api: Api, endpoint: Endpoint) -> Callable[[Request], Awaitable[Resp
         given = await _given(request, endpoint)
         asked = await api.narrowing.narrowed(endpoint.arguments.model_validate(given), caller)
         asking.set(caller)
+        if endpoint.of_one_worker and asked.id not in api.decisions:
+            told = await _told_by_another(api, endpoint, request, given)
+            if told is not None:
+                return told
         if endpoint.stream is not None:
             return await _stream(api, endpoint, endpoint.stream(api, caller, asked), caller)
         if endpoint.run is None:
             raise TypeError(f"{endpoint.path}: an endpoint runs or streams")
+        headers = {}
+        if endpoint.etag:
+            headers["ETag"] = tag = f'"{(await api.service.router.open()).catalog.version}"'
+            known = request.headers.get("if-none-match", "").replace("W/", "")
+            if tag in map(str.strip, known.split(",")) or known.strip() == "*":
+                return Response(status_code=304, headers=headers)
         async with api.places.take(caller.id):
             with _inside(request) if api.traced else nullcontext():
                 found = await endpoint.run(api, caller, asked)
-        headers = {}
-        if endpoint.etag and (catalog := api.service.catalog) is not None:
-            headers["ETag"] = f'"{catalog.version}"'
-            if request.headers.get("if-none-match") == headers["ETag"]:
-                return Response(status_code=304, headers=headers)
         if isinstance(found, dict):
             body = json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
         else:
@@ -257,6 +270,23 @@ def _handler(api: Api, endpoint: Endpoint) -> Callable[[Request], Awaitable[Resp
         return Response(body, headers=headers, media_type="application/json")
 
     return handle
+
+
+async def _told_by_another(
+    api: Api, endpoint: Endpoint, request: Request, given: dict[str, Any]
+) -> Response | None:
+    """The answer about a decision that this worker does not know, by the one that does."""
+    if api.siblings is None:
+        return None
+    if _is_from_sibling(api, request):
+        raise Refused(404, "there is no such decision", "this worker does not know it")
+    rest = {name: given[name] for name in given if name not in endpoint.in_path} or None
+    told = await api.siblings.ask(request.method, request.url.path, request.headers, rest)
+    return None if told is None else Response(told.body, told.status, media_type=told.media_type)
+
+
+def _is_from_sibling(api: Api, request: Request) -> bool:
+    return api.siblings is not None and api.siblings.is_one(request.headers)
 
 
 @contextmanager

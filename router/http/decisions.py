@@ -49,6 +49,9 @@ class DecisionLog:
             if len(self._kept) > MAX_DECISIONS:
                 self._kept.popitem(last=False)
 
+    def __contains__(self, decision_id: object) -> bool:
+        return decision_id in self._kept
+
     def find(self, decision_id: str, caller: Caller) -> Routed:
         """An answer that the caller may see.
 

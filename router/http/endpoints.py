@@ -119,6 +119,7 @@ class Endpoint:
         media_type: of what is answered.
         body: the argument that the whole body is; None: its fields are the arguments.
         etag: whether the answer changes with the catalog only.
+        of_one_worker: whether it is about a decision, which one worker of the server knows.
     """
 
     method: Literal["GET", "POST", "PUT", "DELETE"]
@@ -132,6 +133,7 @@ class Endpoint:
     media_type: str = "application/json"
     body: str | None = None
     etag: bool = False
+    of_one_worker: bool = False
 
     @property
     def in_path(self) -> tuple[str, ...]:
@@ -240,9 +242,9 @@ ENDPOINTS: Final = (
     _row("DELETE /v1/catalogs/{namespace}/tools/{name}", Right.MANAGE, ToolPlace, ToolDeleted,
          "Drop a tool of a namespace", _delete_tool),
     _row("GET /v1/decisions/{id}", Right.ROUTE, DecisionArguments, DecisionFound,
-         "An answer with its whole trace", _find_decision),
+         "An answer with its whole trace", _find_decision, of_one_worker=True),
     _row("POST /v1/decisions/{id}/feedback", Right.FEEDBACK, FeedbackArguments, Noted,
-         "Say what an answer should have been", _asked(Service.feedback)),
+         "Say what an answer should have been", _asked(Service.feedback), of_one_worker=True),
     _row("POST /v1/cache/test", Right.ROUTE, RouteArguments, CacheTested,
          "Whether a cache would answer a request, and why or why not", _asked(Service.test_cache)),
     _row("POST /v1/cache/forget", Right.FEEDBACK, RouteArguments, Forgotten,

@@ -6,12 +6,14 @@ a request says becomes a label.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.multiprocess import MultiProcessCollector
 
 from router.events import (
     CacheLookup,
@@ -29,6 +31,9 @@ from router.result import Outcome
 if TYPE_CHECKING:
     from router.service.service import Service
 
+MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable by which ``prometheus_client`` knows, when it is imported, that several processes
+count together."""
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 _SECONDS: Final = (
     0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
@@ -119,8 +124,10 @@ class Metrics:
             "Whether the router goes on without a part that can come back.",
             ("part",),
             registry=registry,
+            multiprocess_mode="livemax",
         )
-        registry.register(_Now(service))
+        self._now = _Now(service)
+        registry.register(self._now)
 
     def __call__(self, event: Event) -> None:
         """Take an event in."""
@@ -162,8 +169,13 @@ class Metrics:
             self._cost.labels(*who).inc(call.cost_usd)
 
     def text(self) -> bytes:
-        """The figures as they are now."""
-        return generate_latest(self._registry)
+        """The figures as they are now, of all workers where the server has several."""
+        registry = self._registry
+        if MULTIPROCESS in os.environ:
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+            registry.register(self._now)
+        return generate_latest(registry)
 
 
 class _Now:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Any, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
 from router.events import (
     CacheLookup,
@@ -24,9 +25,15 @@ from router.events import (
 )
 from router.http.problems import Refused
 
+if TYPE_CHECKING:
+    from router.http.siblings import Siblings
+
+PATH: Final = "/v1/events"
 MAX_LISTENERS: Final = 32
 MAX_QUEUED: Final = 1_000
 """Events that wait for one listener."""
+JOIN_SECONDS: Final = 2.0
+"""The other workers have so long to be listened to before the stream begins without them."""
 ALIVE_SECONDS: Final = 15.0
 """A comment is sent when nothing has happened for so long, so that proxies keep the stream."""
 
@@ -34,9 +41,11 @@ ALIVE_SECONDS: Final = 15.0
 class EventStream:
     """Tells listeners what happens. Belongs to one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, siblings: Siblings | None = None) -> None:
+        """Nobody listens yet; ``siblings`` are the other workers of the server, if it has any."""
         self._listeners: set[_Listener] = set()
         self._loop = asyncio.get_running_loop()
+        self._siblings = siblings
 
     def __call__(self, event: Event) -> None:
         """Take an event in, in any thread."""
@@ -49,8 +58,11 @@ class EventStream:
         for listener in self._listeners:
             listener.end()
 
-    async def listen(self) -> AsyncGenerator[bytes, None]:
+    async def listen(self, *, everywhere: bool = True) -> AsyncGenerator[bytes, None]:
         """What happens from now on, until the stream is closed.
+
+        Args:
+            everywhere: whether what happens in the other workers is told too.
 
         Raises:
             Refused: there are too many listeners.
@@ -59,15 +71,36 @@ class EventStream:
             raise Refused(503, "too many listeners", f"at most {MAX_LISTENERS} may listen")
         listener = _Listener()
         self._listeners.add(listener)
+        others = self._siblings.streams(PATH) if self._siblings and everywhere else []
+        gates = [asyncio.Event() for _ in others]
+        pumps = [
+            asyncio.create_task(_pump(stream, listener, gate))
+            for stream, gate in zip(others, gates, strict=True)
+        ]
         try:
+            with suppress(TimeoutError):  # one that is being started again joins later
+                async with asyncio.timeout(JOIN_SECONDS):
+                    for gate in gates:
+                        await gate.wait()
             yield b": listening\n\n"
             async for text in listener.texts():
                 yield text.encode()
         finally:
             self._listeners.discard(listener)
+            for pump in pumps:
+                pump.cancel()
+            await asyncio.gather(*pumps, return_exceptions=True)
 
     def _tell(self, text: str) -> None:
         for listener in self._listeners:
+            listener.put(text)
+
+
+async def _pump(stream: AsyncIterator[str], listener: _Listener, stands: asyncio.Event) -> None:
+    """Hand what another worker tells to a listener."""
+    async for text in stream:
+        stands.set()
+        if text:
             listener.put(text)
 
 

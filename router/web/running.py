@@ -55,7 +55,7 @@ def address_of(listening: socket.socket) -> str:
 async def run(
     app: ASGIApp,
     listening: socket.socket,
-    *,
+    *more: socket.socket,
     drain_seconds: float,
     started: Callable[[], None] = lambda: None,
     stopping: Callable[[], None] = lambda: None,
@@ -65,6 +65,7 @@ async def run(
     Args:
         app: the ASGI application.
         listening: as ``listen`` gives it; it is closed at the end.
+        more: further sockets that listen.
         drain_seconds: how long requests under way may take once the process is told to stop.
         started: is called once clients can connect.
         stopping: is called when the process is told to stop; it ends streams, which would not end
@@ -98,4 +99,4 @@ async def run(
     # uvicorn handles signals while it runs, and raises them again when it has stopped; SIGTERM
     # would then end the process before the router is closed.
     signal.signal(signal.SIGTERM, lambda *_: setattr(running, "should_exit", True))
-    await running.serve(sockets=[listening])
+    await running.serve(sockets=[listening, *more])

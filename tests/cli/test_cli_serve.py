@@ -11,7 +11,9 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -39,8 +41,16 @@ def served(
     tmp_path: Path, environment: dict[str, str]
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A running server and its address."""
+    with started(tmp_path, environment) as running:
+        yield running
+
+
+@contextmanager
+def started(
+    tmp_path: Path, environment: dict[str, str], *more: str
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     skills = some_skills(tmp_path / "skills", "git", "testing")
-    arguments = ["serve", "--port", "0", "--no-llm", "--skills", str(skills)]
+    arguments = ["serve", "--port", "0", "--no-llm", "--skills", str(skills), *more]
     with subprocess.Popen(
         [sys.executable, "-m", "router", *arguments],
         cwd=tmp_path,
@@ -51,10 +61,12 @@ def served(
     ) as process:
         assert process.stderr is not None
         line = process.stderr.readline()
-        found = re.fullmatch(r"serving at (http://127\.0\.0\.1:\d+)\n", line)
+        found = re.fullmatch(r"serving at (http://127\.0\.0\.1:\d+)( with 2 workers)?\n", line)
         assert found is not None, line
-        yield process, found[1]
-        process.kill()
+        try:
+            yield process, found[1]
+        finally:
+            process.terminate()
 
 
 async def test_it_answers_drains_and_keeps_what_it_learnt(
@@ -89,6 +101,50 @@ async def test_it_answers_drains_and_keeps_what_it_learnt(
         check=True,
     )
     assert json.loads(done.stdout)["examples"]["feedback"] == 1
+
+
+def test_workers_answer_as_one_server(tmp_path: Path, environment: dict[str, str]) -> None:
+    """Each request comes on a connection of its own, so that any worker may get it."""
+    with started(tmp_path, environment, "--workers", "2") as (process, url):
+
+        def ask(method: str, path: str, **sent: Any) -> httpx.Response:
+            return httpx.request(method, url + path, timeout=60, **sent)
+
+        with httpx.stream("GET", f"{url}/v1/events", timeout=60) as events:
+            ids = {
+                ask("POST", "/v1/route", json={"request": SQUASH}).json()["id"] for _ in range(20)
+            }
+            left = set(ids)
+            for line in events.iter_lines():
+                left -= {one for one in ids if one in line}
+                if not left:
+                    break
+        for one in ids:
+            assert ask("GET", f"/v1/decisions/{one}").status_code == 200
+        assert ask("GET", "/v1/decisions/nothing").status_code == 404
+        metrics = ask("GET", "/metrics").text
+        counted = re.findall(r"^router_requests_total\{.*\} (\S+)$", metrics, re.MULTILINE)
+        assert sum(map(float, counted)) == len(ids)
+        for one in sorted(ids)[:4]:
+            sent = {"skills": ["testing"]}
+            assert ask("POST", f"/v1/decisions/{one}/feedback", json=sent).status_code == 200
+        again = ask("POST", "/v1/route", json={"request": SQUASH}).json()
+        assert again["selected_skills"] == ["testing"]
+        process.send_signal(signal.SIGTERM)
+        output, errors = process.communicate(timeout=60)
+        assert (process.returncode, output, errors) == (0, "", "")
+
+
+def test_a_worker_that_dies_is_started_again(tmp_path: Path, environment: dict[str, str]) -> None:
+    with started(tmp_path, environment, "--workers", "2") as (process, url):
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        first, second = children.read_text().split()
+        os.kill(int(first), signal.SIGKILL)
+        answer = httpx.post(f"{url}/v1/route", json={"request": SQUASH}, timeout=60)
+        assert answer.json()["selected_skills"] == ["git"]
+        while len(now := children.read_text().split()) < 2 or first in now:
+            httpx.get(f"{url}/healthz", timeout=60)
+        assert second in now
 
 
 def test_slow_and_broken_clients_cost_nothing(

@@ -1,0 +1,120 @@
+"""Several processes that serve one address: started, started again when one dies, stopped in order.
+
+The first process opens the socket and hands it down; the system gives each connection to one of the
+workers that wait for it. A worker that dies takes its connections along and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from router.errors import RouterError
+
+FIRST_PAUSE: Final = 0.5
+LONGEST_PAUSE: Final = 30.0
+"""Between two starts of a worker that dies at once; doubled each time."""
+STABLE_SECONDS: Final = 60.0
+"""A worker that lived so long is started again at once."""
+GRACE_SECONDS: Final = 20.0
+"""After the time for requests under way: for keeping what was learnt. Then it is killed."""
+REFUSED: Final = (1, 2)
+"""Exit codes that say that a command cannot be carried out; starting it again would not help."""
+
+
+class WorkersFailed(RouterError):
+    """The workers cannot serve; each has said why on standard error."""
+
+
+async def run_workers(
+    command: Callable[[int], Sequence[str]],
+    number: int,
+    *,
+    listening: socket.socket,
+    environment: Mapping[str, str],
+    drain_seconds: float,
+    started: Callable[[], None],
+    died: Callable[[int], None],
+) -> None:
+    """Keep some workers running until this process is told to stop, then stop them.
+
+    Call it in the main thread, which gets the signals.
+
+    Args:
+        command: the command line of the worker of a number, from 0 on.
+        number: of workers.
+        listening: the socket that they inherit.
+        environment: their environment.
+        drain_seconds: how long a worker lets requests under way go on.
+        started: is called when all of them have been started.
+        died: is called with the process id of a worker that ended without being told to.
+
+    Raises:
+        WorkersFailed: a worker refused to serve.
+    """
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, stopping.set)
+    running: dict[int, asyncio.subprocess.Process] = {}
+
+    async def start(worker: int) -> asyncio.subprocess.Process:
+        running[worker] = await asyncio.create_subprocess_exec(
+            *command(worker),
+            pass_fds=[listening.fileno()],
+            env=dict(environment),
+            start_new_session=True,  # Ctrl-C is for this process, which tells them
+        )
+        return running[worker]
+
+    async def keep(worker: int, process: asyncio.subprocess.Process) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            began = loop.time()
+            code = await process.wait()
+            if stopping.is_set():
+                return
+            if code in REFUSED:
+                raise WorkersFailed("a worker could not serve; what it said stands above")
+            died(process.pid)
+            if loop.time() - began > STABLE_SECONDS:
+                pause = FIRST_PAUSE
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+            if stopping.is_set():
+                return
+            process = await start(worker)
+
+    keepers: list[asyncio.Task[None]] = []
+    try:
+        keepers += [
+            asyncio.create_task(keep(worker, await start(worker))) for worker in range(number)
+        ]
+        started()
+        stop = asyncio.create_task(stopping.wait())
+        done, _ = await asyncio.wait([stop, *keepers], return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        stopping.set()
+        await _stop(running.values(), drain_seconds + GRACE_SECONDS)
+        await asyncio.gather(*keepers, return_exceptions=True)
+        for name in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(name)
+
+
+async def _stop(processes: Iterable[asyncio.subprocess.Process], seconds: float) -> None:
+    """Tell processes to stop, and end those that do not within some seconds."""
+    alive = [process for process in processes if process.returncode is None]
+    for process in alive:
+        process.terminate()
+    waiting = [asyncio.create_task(process.wait()) for process in alive]
+    if waiting:
+        await asyncio.wait(waiting, timeout=seconds)
+    for process in alive:
+        if process.returncode is None:
+            process.kill()
+    await asyncio.gather(*waiting)
