@@ -33,6 +33,8 @@ _NO_LIGATURES: Final = re.compile("[^\u3300-\u33ff\ufd50-\ufdff]+")
 _MARKS_WITHOUT_CLASS: Final = frozenset("\u0f73\u0f75\u0f81\uff9e\uff9f")
 """Characters that become combining marks in a normal form, beside those with a combining class."""
 
+_TOO_MANY: Final = bytes([True]) * (MAX_MARKS + 1)
+
 
 def bounded_marks(text: str) -> str:
     """The text with at most ``MAX_MARKS`` combining marks in a row.
@@ -55,9 +57,13 @@ def _is_mark(character: str) -> bool:
 
 
 def _cut_marks(run: re.Match[str]) -> str:
+    found = run.group()
+    are_marks = bytes(map(bool, map(unicodedata.combining, found)))
+    if _TOO_MANY not in are_marks and _MARKS_WITHOUT_CLASS.isdisjoint(found):
+        return found  # of rare letters, as most are
     kept: list[str] = []
     marks = 0
-    for character in run.group():
+    for character in found:
         marks = marks + 1 if _is_mark(character) else 0
         if marks <= MAX_MARKS:
             kept.append(character)
@@ -86,26 +92,36 @@ def compatible(text: str) -> str:
 
 def _compatible(text: str) -> str:
     text = unicodedata.normalize("NFKC", text)
-    # Composing can enable a fold, and folding can undo the composition: hence two more rounds.
-    text = unicodedata.normalize("NFKC", text.casefold())
-    return bounded_marks(unicodedata.normalize("NFKC", text.casefold()))
+    for _ in range(2):  # composing can enable a fold, and folding can undo the composition
+        folded = text.casefold()
+        if folded == text:
+            break
+        text = unicodedata.normalize("NFKC", folded)
+    return bounded_marks(text)
 
 
 # Punctuation that Unicode's compatibility forms leave alone, brought to what people type.
 # CJK, Arabic and Indic stops end a clause wherever they stand, so they become a space; the ASCII
 # comma and stop must not, because they also live inside numbers, paths and versions.
-_PUNCTUATION: Final = str.maketrans(
-    {
-        **dict.fromkeys("\u2018\u2019\u201b\u02bc\u00b4", "'"),
-        **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\u300c\u300d", '"'),
-        **dict.fromkeys("\u2010\u2011\u2212", "-"),
-        "\u2044": "/",
-        **dict.fromkeys("\u3002\u3001\uff0c\uff61\uff64\uff1b\uff1a\uff01\u060c\u061b\u0964", " "),
-        **dict.fromkeys("\u2013\u2014\u00a1\u00bf", " "),
-        **dict.fromkeys("\u061f\u037e", "?"),
-        **dict.fromkeys("\u00ad\u200b\u2060\ufeff", ""),
-    }
-)
+_PUNCTUATION: Final[dict[str, str]] = {
+    **dict.fromkeys("\u2018\u2019\u201b\u02bc\u00b4", "'"),
+    **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\u300c\u300d", '"'),
+    **dict.fromkeys("\u2010\u2011\u2212", "-"),
+    "\u2044": "/",
+    **dict.fromkeys("\u3002\u3001\uff0c\uff61\uff64\uff1b\uff1a\uff01\u060c\u061b\u0964", " "),
+    **dict.fromkeys("\u2013\u2014\u00a1\u00bf", " "),
+    **dict.fromkeys("\u061f\u037e", "?"),
+    **dict.fromkeys("\u00ad\u200b\u2060\ufeff", ""),
+}
+_PUNCTUATION_MARK: Final = re.compile(f"[{''.join(_PUNCTUATION)}]")
+
+
+def _plain_punctuation(text: str) -> str:
+    """Also what ``str.translate`` would do, which takes ten times as long on a text in which few
+    characters change."""
+    return _PUNCTUATION_MARK.sub(lambda mark: _PUNCTUATION[mark.group()], text)
+
+
 # The compatibility forms would join these to the number beside them: two to the third would become
 # 23, and one and a half 11/2.
 _RAISED: Final = re.compile("[\u00b2\u00b3\u00b9\u2070\u2071\u2074-\u207f]+")
@@ -148,10 +164,10 @@ def normalise(text: str) -> str:
 
 def _normalise(text: str) -> str:
     if not text.isascii():
-        text = _RAISED.sub(r"^\g<0>", text.translate(_PUNCTUATION))
+        text = _RAISED.sub(r"^\g<0>", _plain_punctuation(text))
         text = _LOWERED.sub(r"_\g<0>", text)
         text = _NUMBER_SIGN.sub(" ", text)
-        text = _CJK_GAP.sub("", compatible(text).translate(_PUNCTUATION))
+        text = _CJK_GAP.sub("", _plain_punctuation(compatible(text)))
     kept: list[str] = []
     for word in bounded_marks(text.casefold()).split():  # folding takes some letters apart
         if word[-1] in _SENTENCE_MARKS:
@@ -195,7 +211,7 @@ def tokens(text: str) -> list[str]:
     """
     if text.isascii():
         return _TOKEN.findall(text.lower())
-    folded = compatible(text.translate(_PUNCTUATION))
+    folded = compatible(_plain_punctuation(text))
     words: list[str] = []
     for word in _TOKEN.findall(folded):
         if len(word) > 2 and _IS_CJK.match(word):

@@ -40,6 +40,7 @@ FAMILIES: Final[dict[str, str]] = {
     "one long word of syllables": _drawn((0xAC00, 0xD7A3)),
     "ideographs": _drawn((0x4E00, 0x9FFF)),
     "anything": _drawn((0x21, 0x7E), (0xA1, 0xD7FF), (0x10000, 0x1FFFF)),
+    "very many clauses": repeated("commit my changes, "),
     "emoji": repeated("\U0001f600"),
     "an endless emoji": repeated("\U0001f468\u200d"),
     **{

@@ -11,8 +11,19 @@ _BREAK: Final = re.compile(
     r"(?<=[.!?;:])\s+|,\s+(?:and|then|so|but)\s+"
     r"|(?<!\s)\s+(?:and then|and|then|plus|afterwards|also|-)\s+|,\s+|\n+"
 )
+MAX_READ_CHARACTERS: Final = 4_000
+"""What retrieval reads of a request, so that none keeps the event loop for long. Whoever pastes a
+log says before or after it what to do: of a longer request the beginning and the end are read."""
+_END_CHARACTERS: Final = 1_000
 _MIN_WORDS: Final = 2
 """A part with fewer content words says nothing by itself and stays with its neighbour."""
+
+
+def readable(request: str) -> str:
+    """What retrieval reads of a request; see ``MAX_READ_CHARACTERS``."""
+    if len(request) <= MAX_READ_CHARACTERS:
+        return request
+    return f"{request[: MAX_READ_CHARACTERS - _END_CHARACTERS]}\n{request[-_END_CHARACTERS:]}"
 
 
 def clauses(request: str) -> list[str]:

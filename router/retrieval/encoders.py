@@ -42,6 +42,8 @@ _MALFORMED: Final = (ValueError, TypeError, AttributeError)
 
 BODY_SHARE: Final = 0.75
 """Weight of a skill's body beside its head in the static vector."""
+SHORT: Final = 128
+"""Tokens of a text whose repetitions are not worth counting."""
 FEW_TEXTS: Final = 4
 """The bundled encoder tokenizes so many one by one."""
 
@@ -121,8 +123,12 @@ class WordLlamaEncoder:
         table = self._table
         rows = np.zeros((len(texts), table.shape[1]), dtype=np.float32)
         for row, encoding in zip(rows, self._encodings(texts), strict=True):
-            tokens, counts = np.unique(np.asarray(encoding.ids, dtype=np.int64), return_counts=True)
-            row[:] = (np.sqrt(counts) if damped else counts) @ table[tokens].astype(np.float32)
+            ids = np.asarray(encoding.ids, dtype=np.int64)
+            if damped or len(ids) > SHORT:
+                tokens, counts = np.unique(ids, return_counts=True)
+                row[:] = (np.sqrt(counts) if damped else counts) @ table[tokens].astype(np.float32)
+            else:  # the same number: 64 bits hold sums of 16-bit ones without rounding
+                row[:] = table[ids].sum(axis=0, dtype=np.float64)
         return rows
 
     def _encodings(self, texts: Sequence[str]) -> Sequence[Any]:

@@ -29,7 +29,7 @@ from router.retrieval.candidates import (
     RoughVectors,
     highest,
 )
-from router.retrieval.clauses import clauses
+from router.retrieval.clauses import clauses, readable
 from router.retrieval.copies import Copies
 from router.retrieval.documents import SkillDocument, words
 from router.retrieval.encoders import Encoder
@@ -44,6 +44,8 @@ from router.skills.manifest import SkillManifest
 from router.text import stem, tokens
 
 REMEMBERED_VECTORS: Final = 1_024
+MAX_CLAUSES: Final = 12
+"""Clauses of one request that are ranked by themselves; hardly any has more."""
 SCORED_AT_ONCE: Final = 8
 """Requests, in ``scores``, between two looks at what else there is to do."""
 
@@ -285,7 +287,7 @@ class SkillIndex:
         Raises:
             EncoderError: the encoder cannot be reached.
         """
-        await self._encoded(requests)
+        await self._encoded(map(readable, requests))
 
     async def vector(self, request: str) -> NDArray[np.float32]:
         """The vector of a request; see ``EncodedRequest``.
@@ -293,6 +295,7 @@ class SkillIndex:
         Raises:
             EncoderError: the encoder cannot be reached.
         """
+        request = readable(request)
         return (await self._encoded([request]))[request].vector
 
     async def nearest_example(self, request: str, name: str) -> tuple[str, float] | None:
@@ -335,6 +338,7 @@ class SkillIndex:
         Raises:
             EncoderError: the request cannot be encoded.
         """
+        request = readable(request)
         among = self._copies.without(among)
         allowed = EVERYTHING if among is None else self._positions_of(among)
         if not len(self._positions[allowed]):
@@ -347,6 +351,7 @@ class SkillIndex:
     ) -> list[Ranking]:
         """Rank the skills for each clause of a request by itself; arguments and errors as for
         ``rank``. A request of one clause gives an empty list."""
+        request = readable(request)
         parts = clauses(request)
         allowed = EVERYTHING if among is None else self._positions_of(among)
         if len(parts) < 2 or not len(self._positions[allowed]):
@@ -354,7 +359,7 @@ class SkillIndex:
         vectors = (await self._encoded([request]))[request].clauses
         return [
             self._ranking(part, vector, allowed, limit)
-            for part, vector in zip(parts, vectors, strict=True)
+            for part, vector in zip(parts[:MAX_CLAUSES], vectors, strict=False)
         ]
 
     async def scores(self, requests: Sequence[str], names: Sequence[str]) -> NDArray[np.float64]:
@@ -370,7 +375,7 @@ class SkillIndex:
             return table
         positions = np.array([self._position[names[column]] for column in known], dtype=np.intp)
         for start in range(0, len(requests), SCORED_AT_ONCE):
-            batch = requests[start : start + SCORED_AT_ONCE]
+            batch = [readable(text) for text in requests[start : start + SCORED_AT_ONCE]]
             encoded = await self._encoded(batch)
             for row, request in enumerate(batch, start):
                 terms = self._terms(request)

@@ -30,7 +30,7 @@ from rapidfuzz.distance import Levenshtein
 from router.result import Evidence, EvidenceValue, Outcome, RoutingResult, Stage, StageTrace
 from router.stages.fuzzy_index import Entry, Index
 from router.stages.fuzzy_store import Store
-from router.stages.gate import Signature, judge, signature
+from router.stages.gate import Signature, judge, signature_of
 from router.stages.validation import Basis, KeptAnswer
 from router.text import normalise
 
@@ -194,7 +194,7 @@ class FuzzyCache:
             kept = KeptAnswer(result, basis)
             row_id = self._store.add(text, context, now, kept)
             entry_id = next(self._memory_ids) if row_id is None else row_id
-            items = signature(text)
+            items = signature_of(text)
             self._add(Entry(entry_id, text, context, items.core, now, kept), items)
 
     def find(self, request: str, context: str = "") -> Recall:
@@ -211,7 +211,7 @@ class FuzzyCache:
             own = self._own.get((text, context))
             if own is not None and (kept := self._answer(own, now)) is not None:
                 return Recall(kept, text, 1.0, now - own.learned, 1, is_own=True)
-            return self._find_similar(signature(text), context, now)
+            return self._find_similar(signature_of(text), context, now)
 
     def keep_marks(self, catalog_version: str, marks: bytes) -> None:
         """Keep the marks of a catalog that answers were decided over (``validation``)."""
@@ -273,7 +273,7 @@ class FuzzyCache:
         for entry in itertools.islice(self._index.matching(context, wanted), _MAX_COMPARED):
             compared += 1
             similarity = Levenshtein.normalized_similarity(wanted.core, entry.core)
-            if similarity >= self._threshold and judge(wanted, signature(entry.text)).passes:
+            if similarity >= self._threshold and judge(wanted, signature_of(entry.text)).passes:
                 passing.append((similarity, entry))
         passing.sort(key=lambda match: match[0], reverse=True)
         for similarity, entry in passing:
@@ -295,7 +295,7 @@ class FuzzyCache:
             return Recall(compared=compared)
         _, similarity, place = nearest
         entry = near[place]
-        verdict = judge(wanted, signature(entry.text))
+        verdict = judge(wanted, signature_of(entry.text))
         blocked = "both spellings are in use" if verdict.passes else verdict.reason
         age = max(0.0, now - entry.learned)
         return Recall(None, entry.text, similarity, age, compared, blocked)
@@ -328,7 +328,7 @@ class FuzzyCache:
 
     def _forget(self, entry: Entry) -> None:
         del self._entries[entry.id], self._own[entry.text, entry.context]
-        self._index.remove(entry, signature(entry.text))
+        self._index.remove(entry, signature_of(entry.text))
 
     def _make_room(self, size: int) -> None:
         while len(self._entries) > size:
@@ -356,7 +356,7 @@ class FuzzyCache:
                 continue
             if (old := self._own.get((text, context))) is not None:
                 self._forget(old)
-            items = signature(text)
+            items = signature_of(text)
             entry = Entry(row_id, text, context, items.core, min(learned, now), None)
             self._add(entry, items)
         self._make_room(self._max_entries)

@@ -120,11 +120,15 @@ class Signature:
 
 def signature(text: str) -> Signature:
     """The signature of a request; any text will do, it is normalised first. Memoised."""
+    return signature_of(normalise(text))
+
+
+def signature_of(text: str) -> Signature:
+    """The signature of a text that is normalised already. Memoised."""
     return _memoised(text)
 
 
 def _signature(text: str) -> Signature:
-    text = normalise(text)
     words = split(text) or [text]
     marked = text.endswith("?") or "? " in text
     if not is_english(words):

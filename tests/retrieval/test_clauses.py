@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router.request import MAX_REQUEST_CHARACTERS
-from router.retrieval.clauses import clauses
+from router.retrieval.clauses import MAX_READ_CHARACTERS, clauses, readable
 from router.retrieval.documents import words
 
 CONNECTIVES = {"plus", "afterwards"}
@@ -73,3 +73,14 @@ def test_an_empty_request_is_its_own_clause() -> None:
 def test_the_longest_requests_are_split_in_no_time(filler: str) -> None:
     with cpu_time_at_most(1):  # with backtracking it takes minutes
         clauses("x" + filler * ((MAX_REQUEST_CHARACTERS - 2) // len(filler)) + "y")
+
+
+def test_of_a_long_request_the_beginning_and_the_end_are_read() -> None:
+    request = "commit this log\n" + "x" * MAX_READ_CHARACTERS + "\nand push it"
+
+    read = readable(request)
+
+    assert read.startswith("commit this log")
+    assert read.endswith("and push it")
+    assert len(read) <= MAX_READ_CHARACTERS + 1
+    assert readable("commit this") == "commit this"

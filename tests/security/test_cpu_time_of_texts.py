@@ -1,7 +1,8 @@
 """No text of 20,000 characters keeps a reader busy: wherever texts enter, they take linear time.
 
-On a quiet machine each takes at most 50 ms of CPU time. What is asserted is five times as much, for
-machines that are slow or busy. Quadratic work takes seconds.
+On a quiet machine each, and a whole request, takes at most 50 ms of CPU time. What is asserted is
+more, for machines that are slow or busy: there the same work takes twice the CPU time and more.
+Quadratic work takes seconds.
 """
 
 from __future__ import annotations
@@ -44,10 +45,12 @@ from router.stages.gate import signature
 from router.text import normalise, stems, tokens
 
 QUIET_SECONDS: Final = 0.05
-ALLOWED_SECONDS: Final = 5 * QUIET_SECONDS
-WHOLE_SECONDS: Final = 1.0
-"""What a whole request or memory may take: its text goes through many of these entry points, and
-random Unicode of all planes fills each of their tables for the first time."""
+ALLOWED_SECONDS: Final = 3 * QUIET_SECONDS
+WHOLE_SECONDS: Final = 5 * QUIET_SECONDS
+"""What a whole request may take: its text goes through many of these entry points, and random
+Unicode of all planes fills each of their tables for the first time."""
+RECALL_SECONDS: Final = 10 * QUIET_SECONDS
+"""A recall reads a query and the longest memory."""
 
 OFFERED: Final = [OfferedSkill("git", "Commits.")]
 NOW: Final = datetime(2026, 3, 1, tzinfo=UTC)
@@ -56,6 +59,7 @@ COSTLIEST: Final = (
     "anything",
     "one long word that grows",
     "the longest ligature",
+    "very many clauses",
 )
 REFUSALS: Final = (InvalidRequest, LLMAnswerError, ManifestError, ValueError)
 """What a text that cannot be used is answered with."""
@@ -148,5 +152,5 @@ async def test_no_request_or_memory_blocks_the_event_loop(tmp_path: Path, family
             await router.discover(text)
         with cpu_time_at_most(WHOLE_SECONDS):
             await memory.save(text, layer="semantic")
-        with cpu_time_at_most(WHOLE_SECONDS):
+        with cpu_time_at_most(RECALL_SECONDS):
             await memory.recall(question)
