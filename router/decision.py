@@ -1,382 +1,265 @@
-"""What happens to a request that no cache knows: the local answer inside the error bound, the LLM,
-the vector fallback, and what is learnt from it.
+"""What happens to a request that no cache answers: evidence, LLM, retrieval, verdict.
 
-With an LLM the evidence decides whether it need be asked at all. Without one, the evidence speaks
-for the skills that it covers and the vector stage for the others. Whatever the LLM says becomes
-evidence for the requests to come.
+Each stage is asked once at most, and gives its answer or says why it has none. With an LLM, the
+evidence comes first: it answers alone where its risk keeps within the error bound. Without an LLM,
+it answers after retrieval, for the skills that its examples cover. What the LLM says becomes
+evidence for later requests.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
-from types import MappingProxyType
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from router.errors import StoreError
 from router.learning.calibration import Confidence
 from router.learning.evidence import Source
-from router.learning.learner import (
-    COVERAGE,
-    LOCAL,
-    OWN_CONFIDENCE,
-    Judgement,
-    Learner,
-    Learnt,
-)
+from router.learning.learner import OWN_CONFIDENCE, Judgement
+from router.memory.model import MAX_QUERY_CHARACTERS
 from router.request import Request
-from router.result import (
-    Candidate,
-    Decision,
-    Outcome,
-    RoutingResult,
-    Stage,
-    StageTrace,
-)
+from router.result import Decision, LayerChoice, Outcome, RoutingResult, Stage, StageTrace
 from router.stages.followup import read
-from router.stages.llm import LLMAnswer, LLMChoice
+from router.stages.llm import LLMAnswer
 from router.stages.offer import offer_of
 from router.stages.vector import LocalDecision
 from router.stages.vector import decide as decide_by_retrieval
-from router.stages.verdict import Verdict, brief, is_generic, of_llm, of_retrieval, weakness, weigh
+from router.stages.verdict import (
+    LIKELY,
+    Verdict,
+    brief,
+    of_examples,
+    of_llm,
+    of_neither,
+    of_retrieval,
+    weakness,
+    weigh,
+)
 
 if TYPE_CHECKING:
     from router.components import Components, Snapshot
-    from router.retrieval.index import SkillIndex
     from router.settings import Settings
 
 _log: Final = logging.getLogger(__name__)
 
-EVEN: Final = 0.5
-"""Least probability at which the evidence's answer is given: rather right than wrong."""
-
-_NOT_WEAK: Final = StageTrace(Stage.VECTOR, Outcome.SKIPPED, "the LLM's route is strong")
+_NO_LLM: Final = StageTrace(Stage.LLM, Outcome.SKIPPED, "no LLM is configured")
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """A decision, and what is to be done with it.
+class Decider:
+    """Decides requests over one snapshot of the skills."""
 
-    Attributes:
-        verdict: what to tell the caller.
-        llm: the LLM stage's trace entry.
-        vector: the vector stage's.
-        strong: whether the caches may keep it.
-        source: what gave the verdict's confidence: a stage's name, or ``local``.
-        outcomes: what that confidence was fitted on; None when it is a stage's own.
-        audit: the judgement to hold against the LLM, in the background; None for most.
-    """
+    def __init__(self, snapshot: Snapshot, parts: Components, settings: Settings) -> None:
+        """Holds references only, so one is made for each request."""
+        self._skills = snapshot.catalog.skills
+        self._version = snapshot.catalog.version
+        self._index = snapshot.index
+        self._parts = parts
+        self._settings = settings
 
-    verdict: Verdict
-    llm: StageTrace
-    vector: StageTrace
-    strong: bool
-    source: str
-    outcomes: int | None = None
-    audit: Judgement | None = None
-
-    def as_result(
+    async def decide(
         self,
-        catalog_version: str,
+        asked: Request,
         caches: tuple[StageTrace, ...],
-        learner: Learner | None,
+        *,
+        id: str,  # noqa: A002 - named like the result's attribute
+    ) -> tuple[RoutingResult, bool, Judgement | None]:
+        """Decide a request anew.
+
+        Returns:
+            The answer; whether the caches may keep it; and the judgement by which it was given
+            without the LLM, if that is to be checked with the LLM in the background.
+
+        Raises:
+            EncoderError: the request cannot be encoded.
+        """
+        if not self._parts.llm.has_models:
+            verdict = await self._locally(asked)
+            return self._result(asked, verdict, (*caches, _NO_LLM), id), verdict.strong, None
+        judgement = await self._judge(asked)
+        if judgement is not None and judgement.learnt is not None and judgement.bound.local:
+            reason, evidence = judgement.bound.reason, judgement.evidence()
+            skipped = StageTrace(Stage.LLM, Outcome.SKIPPED, reason, evidence=evidence)
+            verdict = of_examples(asked.text, judgement.learnt, self._settings.vector)
+            result = self._result(asked, verdict, (*caches, skipped), id)
+            # Not for the caches: a repeated error would stand outside the account of the bound.
+            return result, False, judgement if judgement.bound.audit else None
+        answer = await self._ask(asked, judgement)
+        verdict = await self._of_answer(asked, answer, judgement)
+        entry = answer.trace
+        if judgement is not None:  # why the LLM was asked
+            entry = entry.with_evidence(judgement.evidence())
+        return self._result(asked, verdict, (*caches, entry), id), verdict.strong, None
+
+    async def agrees(self, asked: Request, judgement: Judgement) -> bool | None:
+        """Ask the LLM about an answer that was given without it: whether the LLM agrees; None when
+        it gives no answer.
+
+        Raises:
+            EncoderError: the request cannot be encoded.
+        """
+        answer = await self._ask(asked, judgement, audit=True)
+        if answer.selection is None or judgement.learnt is None:
+            return None
+        return set(answer.selection.skills) == set(judgement.learnt.skills)
+
+    def corrected(
+        self,
+        text: str,
+        skills: Sequence[str],
         *,
         id: str,  # noqa: A002 - named like the result's attribute
     ) -> RoutingResult:
-        """The whole answer, its confidence calibrated as far as there are outcomes."""
-        own = self.verdict.confidence
-        confidence = Confidence(own, self.outcomes is not None, self.outcomes or 0)
-        if self.outcomes is None and learner is not None:
-            confidence = learner.calibrated(self.source, own)
-        trace = [*caches, self.llm, self.vector]
+        """The answer that a person said is right for a request."""
+        selected = tuple(skills)
+        return RoutingResult(
+            decision=Decision.ROUTE if selected else Decision.ABSTAIN,
+            selected_skills=selected,
+            suggested_skills=(),
+            memory_layers=self._layers(text),
+            mission_brief=brief(text, selected),
+            reasoning="feedback on an earlier answer said so",
+            confidence=1.0,
+            calibrated=False,
+            evidence_count=0,
+            stage=Stage.VECTOR,
+            from_cache=False,
+            catalog_version=self._version,
+            trace=(),
+            id=id,
+        )
+
+    def _layers(self, text: str) -> tuple[LayerChoice, ...]:
+        """The memory layers to read for a request."""
+        return self._parts.classifier.classify(text.strip()[:MAX_QUERY_CHARACTERS]).layers
+
+    async def _judge(self, asked: Request) -> Judgement | None:
+        """Evidence, where there is an LLM: may its answer be given without asking?"""
+        learner = self._parts.learner
+        return None if learner is None else await learner.judge(asked, self._index)
+
+    async def _ask(
+        self, asked: Request, judgement: Judgement | None, *, audit: bool = False
+    ) -> LLMAnswer:
+        """The LLM. What it says is evidence, where it is sure and the text alone decides."""
+        settings = self._settings
+        offer = await offer_of(
+            asked, self._index, pinned=settings.pinned_skills, tokens=settings.llm.offered_tokens
+        )
+        answer = await self._parts.llm.choose(
+            asked,
+            offer.skills,
+            likeliest=offer.likeliest,
+            purpose="audit" if audit else "route",
+        )
+        learner = self._parts.learner
+        if (
+            learner is not None
+            and answer.selection is not None
+            and answer.confidence >= settings.vector.confidence_threshold
+            and asked.available is None
+            and not asked.history
+        ):
+            source = Source.AUDIT if audit else Source.LLM
+            skills = answer.selection.skills
+            try:
+                await learner.learn(asked, skills, source=source, judgement=judgement)
+            except StoreError as error:
+                _log.error("an LLM's answer is not kept as evidence: %s", error)
+        return answer
+
+    async def _of_answer(
+        self, asked: Request, answer: LLMAnswer, judgement: Judgement | None
+    ) -> Verdict:
+        """The verdict after the LLM, with retrieval where its answer is weak or missing."""
+        settings = self._settings.vector
+        selection, confidence = answer.selection, answer.confidence
+        weak = weakness(answer, self._skills, settings)
+        if selection is not None and weak is None:
+            return of_llm(selection, confidence)
+        retrieved = await self._retrieve(asked, asked.available)
+        if selection is not None and weak is not None:
+            return weigh(selection, confidence, weak, retrieved, settings)
+        # The LLM is down. What stands in for its answer is not for the caches.
+        learnt = None if judgement is None else judgement.learnt
+        if learnt is not None and learnt.confidence >= max(retrieved.confidence, LIKELY):
+            return replace(of_examples(asked.text, learnt, settings), strong=False)
+        return replace(of_retrieval(asked.text, retrieved, self._skills, settings), strong=False)
+
+    async def _locally(self, asked: Request) -> Verdict:
+        """Retrieval and evidence, where there is no LLM: the examples answer for the skills that
+        they cover, retrieval for the others."""
+        settings, learner = self._settings.vector, self._parts.learner
+        retrieved = await self._retrieve(asked, asked.available)
+        learnt = None
+        if learner is not None and retrieved.fits is not None:
+            scores = {candidate.name: candidate.score for candidate in retrieved.candidates}
+            learnt = await learner.learnt(asked, self._index, scores, fits=retrieved.fits)
+        if learner is None or learnt is None:
+            return of_retrieval(asked.text, retrieved, self._skills, settings)
+        uncovered = 1 - learnt.coverage
+        if learnt.confidence >= max(uncovered, LIKELY):
+            return of_examples(asked.text, learnt, settings, retrieved.microseconds)
+        other = await self._retrieve(asked, learner.others())
+        other = replace(other, confidence=uncovered * other.confidence)
+        if other.decision is Decision.ROUTE and other.selected == learnt.skills:
+            # Two ways to the same answer.
+            learnt = replace(learnt, confidence=learnt.confidence + other.confidence)
+        elif other.decision is Decision.ROUTE and other.confidence >= learnt.confidence:
+            return of_retrieval(asked.text, other, self._skills, settings)
+        if learnt.confidence >= LIKELY:
+            return of_examples(asked.text, learnt, settings, retrieved.microseconds)
+        return of_neither(learnt, other, settings)
+
+    async def _retrieve(self, asked: Request, among: Sequence[str] | None) -> LocalDecision:
+        """Retrieval. A request that cannot stand alone is read with the user's latest turn, and the
+        evidence says which text was read."""
+        reading = read(asked)
+        local = await decide_by_retrieval(
+            reading.text, self._index, among=among, caution=self._settings.vector.least_right
+        )
+        if not asked.history:
+            return local
+        evidence = {**local.evidence, **reading.evidence}
+        return replace(local, reason=reading.explained(local.reason), evidence=evidence)
+
+    def _result(
+        self,
+        asked: Request,
+        verdict: Verdict,
+        before: tuple[StageTrace, ...],
+        id: str,  # noqa: A002 - named like the result's attribute
+    ) -> RoutingResult:
+        """The whole answer: with a confidence that is calibrated as far as outcomes are known, and
+        with the memory layers to read, where no LLM has named any."""
+        own, learner = verdict.confidence, self._parts.learner
+        if verdict.outcomes is not None:
+            confidence = Confidence(own, True, verdict.outcomes)
+        elif learner is not None:
+            confidence = learner.calibrated(verdict.stage.value, own)
+        else:
+            confidence = Confidence(own, False, 0)
+        trace = (*before, verdict.vector)
         if confidence.value != own:
-            trace = [
-                entry.copy_with(evidence=MappingProxyType({**entry.evidence, OWN_CONFIDENCE: own}))
-                if entry.stage is self.verdict.stage
+            trace = tuple(
+                entry.with_evidence({OWN_CONFIDENCE: own})
+                if entry.stage is verdict.stage
                 else entry
                 for entry in trace
-            ]
-        return self.verdict.as_result(catalog_version, tuple(trace), id=id).copy_with(
+            )
+        return RoutingResult(
+            decision=verdict.decision,
+            selected_skills=verdict.selected_skills,
+            suggested_skills=verdict.suggested_skills,
+            memory_layers=verdict.memory_layers or self._layers(asked.text),
+            mission_brief=verdict.mission_brief,
+            reasoning=verdict.reasoning,
             confidence=confidence.value,
             calibrated=confidence.calibrated,
             evidence_count=confidence.evidence_count if confidence.calibrated else 0,
+            stage=verdict.stage,
+            from_cache=False,
+            catalog_version=self._version,
+            trace=trace,
+            id=id,
         )
-
-
-async def decide(
-    asked: Request, snapshot: Snapshot, parts: Components, settings: Settings
-) -> Decided:
-    """Decide a request anew.
-
-    Raises:
-        EncoderError: the request cannot be encoded.
-    """
-    learner, skills = parts.learner, snapshot.catalog.skills
-    if not parts.llm.has_models:
-        return await _without_llm(asked, snapshot, parts, settings)
-    judgement = learnt = None
-    if learner is not None:
-        judgement = await learner.judge(asked, snapshot.index)
-        learnt = _offered(snapshot, None if judgement is None else judgement.learnt())
-        if judgement is not None and learnt is not None and judgement.may_answer:
-            return _inside_bound(asked, judgement, learnt, settings)
-    answer = await _ask(asked, snapshot, parts, settings)
-    if learner is not None and answer.choice is not None:
-        await _teach(learner, asked, answer.choice, Source.LLM, judgement, settings)
-    llm = _explained(answer.trace(), judgement)
-    weak = None if answer.choice is None else weakness(answer.choice, skills, settings.vector)
-    if answer.choice is not None and weak is None:
-        return Decided(of_llm(answer.choice), llm, _NOT_WEAK, strong=True, source=Stage.LLM.value)
-    local = await _retrieved(asked, snapshot.index, among=asked.available, settings=settings)
-    if answer.choice is not None and weak is not None:
-        verdict, vector = weigh(answer.choice, weak, local, settings.vector)
-        return Decided(verdict, llm, vector, strong=False, source=Stage.LLM.value)
-    # It stands in for an LLM's, and must not outlive what kept that from coming.
-    if learnt is not None and learnt.confidence >= max(local.confidence, EVEN):
-        return replace(_of_examples(asked, learnt, settings, llm), strong=False)
-    return replace(_of_vector(asked, snapshot, local, settings, llm), strong=False)
-
-
-async def audit(
-    asked: Request,
-    snapshot: Snapshot,
-    parts: Components,
-    settings: Settings,
-    judgement: Judgement,
-) -> bool | None:
-    """Ask the LLM about a local answer after the fact: whether it agrees, None if it does not say.
-
-    Raises:
-        EncoderError: the request cannot be encoded.
-    """
-    answer = await _ask(asked, snapshot, parts, settings, purpose="audit")
-    if parts.learner is None or answer.choice is None or judgement.local is None:
-        return None
-    await _teach(parts.learner, asked, answer.choice, Source.AUDIT, judgement, settings)
-    return set(answer.choice.selection.skills) == set(judgement.local.skills)
-
-
-async def _ask(
-    asked: Request,
-    snapshot: Snapshot,
-    parts: Components,
-    settings: Settings,
-    *,
-    purpose: str = "route",
-) -> LLMAnswer:
-    offer = await offer_of(
-        asked, snapshot.index, pinned=settings.pinned_skills, tokens=settings.llm.offered_tokens
-    )
-    return await parts.llm.choose(asked, offer.skills, likeliest=offer.likeliest, purpose=purpose)
-
-
-async def _retrieved(
-    asked: Request, index: SkillIndex, *, among: Sequence[str] | None, settings: Settings
-) -> LocalDecision:
-    """What retrieval would answer; a request that cannot stand alone is read with the user's latest
-    turn, and the evidence says which text was read."""
-    reading = read(asked)
-    local = await decide_by_retrieval(
-        reading.text, index, among=among, caution=settings.vector.least_right
-    )
-    if not asked.history:
-        return local
-    evidence = {**local.evidence, **reading.evidence}
-    return replace(local, reason=reading.explained(local.reason), evidence=evidence)
-
-
-async def _teach(
-    learner: Learner,
-    asked: Request,
-    choice: LLMChoice,
-    source: Source,
-    judgement: Judgement | None,
-    settings: Settings,
-) -> None:
-    """What the LLM says is evidence, where it is sure of it and the text alone decides."""
-    if choice.confidence < settings.vector.confidence_threshold:
-        return
-    if asked.available is not None or asked.history:
-        return
-    try:
-        await learner.learn(asked, choice.selection.skills, source=source, judgement=judgement)
-    except StoreError as error:
-        _log.error("an LLM's answer is not kept as evidence: %s", error)
-
-
-def _explained(entry: StageTrace, judgement: Judgement | None) -> StageTrace:
-    """The LLM stage's entry with why it was asked."""
-    if judgement is None:
-        return entry
-    return entry.copy_with(evidence=MappingProxyType({**entry.evidence, **judgement.evidence()}))
-
-
-def _offered(snapshot: Snapshot, learnt: Learnt | None) -> Learnt | None:
-    """What was learnt of skills that the snapshot of this request offers; the model may be of
-    another one. None when its answer is not among them."""
-    skills = snapshot.catalog.skills
-
-    def offers(names: Sequence[str]) -> bool:
-        return all(name in skills and not skills[name].disable_model_invocation for name in names)
-
-    if learnt is None or not offers(learnt.skills):
-        return None
-    return replace(learnt, ranked=tuple(row for row in learnt.ranked if offers(row[0])))
-
-
-def _inside_bound(
-    asked: Request, judgement: Judgement, learnt: Learnt, settings: Settings
-) -> Decided:
-    """The local answer, given because its risk keeps within the bound."""
-    skipped = StageTrace(
-        Stage.LLM, Outcome.SKIPPED, judgement.decision.reason, evidence=judgement.evidence()
-    )
-    return replace(
-        _of_examples(asked, learnt, settings, skipped),
-        strong=False,  # a cache that repeated it would repeat its error outside the account
-        audit=judgement if judgement.decision.audit else None,
-    )
-
-
-async def _without_llm(
-    asked: Request, snapshot: Snapshot, parts: Components, settings: Settings
-) -> Decided:
-    """Evidence speaks for the skills that it covers, retrieval for the others."""
-    learner, index = parts.learner, snapshot.index
-    llm = (await parts.llm.choose(asked, [])).trace()
-    retrieved = await _retrieved(asked, index, among=asked.available, settings=settings)
-    if learner is None or retrieved.fits is None:
-        return _of_vector(asked, snapshot, retrieved, settings, llm)
-    scores = {candidate.name: candidate.score for candidate in retrieved.candidates}
-    learnt = _offered(snapshot, await learner.learnt(asked, index, scores, fits=retrieved.fits))
-    if learnt is None:
-        return _of_vector(asked, snapshot, retrieved, settings, llm)
-    rest = 1 - learnt.coverage
-    if learnt.confidence >= max(rest, EVEN):
-        return _of_examples(asked, learnt, settings, llm, retrieved.microseconds)
-    other = await _retrieved(asked, index, among=learner.others(), settings=settings)
-    other = replace(other, confidence=rest * other.confidence)
-    routes = other.decision is Decision.ROUTE
-    if routes and other.selected == learnt.skills:  # two ways to the same answer
-        learnt = replace(learnt, confidence=learnt.confidence + other.confidence)
-    elif routes and other.confidence >= learnt.confidence:
-        return _of_vector(asked, snapshot, other, settings, llm)
-    if learnt.confidence >= EVEN:
-        return _of_examples(asked, learnt, settings, llm, retrieved.microseconds)
-    return _of_neither(asked, learnt, other, settings, llm)
-
-
-def _of_examples(
-    asked: Request,
-    learnt: Learnt,
-    settings: Settings,
-    llm: StageTrace,
-    microseconds: float = 0.0,
-) -> Decided:
-    """What the examples say."""
-    vector = _learnt_trace(learnt, Outcome.ANSWERED, microseconds)
-    others = dict.fromkeys(name for skills, _ in learnt.ranked for name in skills)
-    verdict = Verdict(
-        decision=Decision.ROUTE if learnt.skills else Decision.ABSTAIN,
-        selected_skills=learnt.skills,
-        suggested_skills=_besides(learnt.skills, others, settings) if learnt.skills else (),
-        memory_layers=(),
-        mission_brief=brief(asked.text, learnt.skills),
-        reasoning=vector.reason,
-        confidence=learnt.confidence,
-        stage=Stage.VECTOR,
-    )
-    sure = learnt.confidence >= settings.vector.confidence_threshold
-    return Decided(
-        verdict,
-        llm,
-        vector,
-        strong=bool(learnt.skills) and sure,
-        source=LOCAL,
-        outcomes=learnt.outcomes,
-    )
-
-
-def _of_neither(
-    asked: Request, learnt: Learnt, other: LocalDecision, settings: Settings, llm: StageTrace
-) -> Decided:
-    """Whatever would be loaded is rather wrong than right: offer it, or refuse when it is likely
-    that nothing fits."""
-    nothing = learnt.nothing + (1 - learnt.coverage) * (1 - (other.fits or 0.0))
-    known = [name for skills, _ in learnt.ranked for name in skills]
-    if other.confidence > learnt.confidence:
-        offered = [*other.ranked[:1], *known[:1], *other.ranked, *known]
-    else:
-        offered = [*known[:1], *other.ranked[:1], *known, *other.ranked]
-    refused = nothing >= EVEN
-    vector = _learnt_trace(learnt, Outcome.DECLINED, other.microseconds)
-    verdict = Verdict(
-        decision=Decision.ABSTAIN if refused else Decision.CLARIFY,
-        selected_skills=(),
-        suggested_skills=_besides((), offered, settings),
-        memory_layers=(),
-        mission_brief=brief(asked.text, ()),
-        reasoning=vector.reason + (f"; of the others, {other.reason}" if other.ranked else ""),
-        confidence=nothing,
-        stage=Stage.VECTOR,
-    )
-    return Decided(verdict, llm, vector, strong=False, source=LOCAL, outcomes=learnt.outcomes)
-
-
-def _besides(selected: Sequence[str], names: Iterable[str], settings: Settings) -> tuple[str, ...]:
-    others = (name for name in dict.fromkeys(names) if name not in selected)
-    return tuple(islice(others, settings.vector.max_suggestions))
-
-
-def _of_vector(
-    asked: Request,
-    snapshot: Snapshot,
-    local: LocalDecision,
-    settings: Settings,
-    llm: StageTrace,
-) -> Decided:
-    routed = local.decision is Decision.ROUTE
-    strong = (
-        routed
-        and local.confidence >= settings.vector.confidence_threshold
-        and not is_generic(local.selected, snapshot.catalog.skills, settings.vector)
-    )
-    return Decided(
-        of_retrieval(asked, local, settings.vector),
-        llm,
-        local.trace(Outcome.ANSWERED if routed else Outcome.DECLINED),
-        strong=strong,
-        source=Stage.VECTOR.value,
-    )
-
-
-def _learnt_trace(learnt: Learnt, outcome: Outcome, microseconds: float) -> StageTrace:
-    named = " and ".join(learnt.skills) or "no skill"
-    return StageTrace(
-        Stage.VECTOR,
-        outcome,
-        f"{learnt.examples} examples say {named}, with a probability of {learnt.confidence:.3f}",
-        microseconds,
-        {
-            "examples": learnt.examples,
-            "examples_of_answer": learnt.examples_of_answer,
-            COVERAGE: learnt.coverage,
-        },
-        tuple(Candidate(" + ".join(skills) or "none", share) for skills, share in learnt.ranked),
-    )
-
-
-def of_feedback(text: str, skills: Sequence[str]) -> Verdict:
-    """What a person said is right for a request."""
-    return Verdict(
-        decision=Decision.ROUTE if skills else Decision.ABSTAIN,
-        selected_skills=tuple(skills),
-        suggested_skills=(),
-        memory_layers=(),
-        mission_brief=brief(text, tuple(skills)),
-        reasoning="feedback on an earlier answer said so",
-        confidence=1.0,
-        stage=Stage.VECTOR,
-    )

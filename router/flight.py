@@ -1,4 +1,4 @@
-"""Helpers for asynchronous work: single flight, background tasks, threads, turns on the loop."""
+"""Helpers for asynchronous work: single flight, background tasks, turns, admission, threads."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final, Generic, TypeVar
+
+from router.errors import Overloaded
 
 TURNS_OF_A_ROUTE: Final = 4
 """Turns of the event loop that a route takes: so many are left to it, so that it waits once."""
@@ -138,6 +140,50 @@ class Turns:
                 turn.set_result(None)
                 self._begin_round()
                 return
+
+
+class Admission:
+    """Lets requests in: each at its turn, and never more than ``most`` that wait or are decided.
+
+    if admission.taken:
+        await admission.turn()
+    with admission:
+        ...  # decide
+    """
+
+    def __init__(self, most: int) -> None:
+        """Nobody is inside yet."""
+        self._most = most
+        self._inside = 0
+        self._turns = Turns()
+
+    @property
+    def taken(self) -> bool:
+        """Whether ``turn`` is to be awaited first; see ``Turns``."""
+        return self._turns.taken
+
+    async def turn(self) -> None:
+        """Wait in line for the next turn.
+
+        Raises:
+            Overloaded: see ``__enter__``.
+        """
+        with self:
+            await self._turns.wait()
+
+    def __enter__(self) -> None:
+        """Raises ``Overloaded`` when too many requests are inside already."""
+        if self._inside >= self._most:
+            raise Overloaded(self._inside)
+        self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        self._inside -= 1
+
+    @property
+    def empty(self) -> bool:
+        """Whether no request is inside."""
+        return self._inside == 0
 
 
 async def _call(work: Callable[[], Awaitable[T]]) -> T:

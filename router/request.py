@@ -72,14 +72,9 @@ class Request:
         if available is None and not history and scope is None and isinstance(text, str):
             return _parse_text(text)
         check_text("request", text, MAX_REQUEST_CHARACTERS)
-        if isinstance(available, str):
-            raise InvalidRequest("available_skills: expected a list of names, not one string")
         names = None
         if available is not None:
-            given = _listed("available_skills", available)
-            if not all(isinstance(name, str) for name in given):
-                raise InvalidRequest("available_skills: every name must be a string")
-            names = tuple(sorted(set(given)))
+            names = tuple(sorted(set(names_in("available_skills", available))))
         if scope is not None:
             check_text("scope", scope, MAX_SCOPE_CHARACTERS)
         return cls(text, names, _parse_history(history) if history else (), scope)
@@ -141,6 +136,20 @@ def _said(content: object) -> str | None:
         return None
     texts = [part.get("text") for part in content]
     return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def names_in(part: str, given: Iterable[str]) -> list[str]:
+    """A list of names as a caller gave it; ``part`` is what errors call it.
+
+    Raises:
+        InvalidRequest: it is one string, no list, or something in it is no string.
+    """
+    if isinstance(given, str):
+        raise InvalidRequest(f"{part}: expected a list of names, not one string")
+    names = _listed(part, given)
+    if not all(isinstance(name, str) for name in names):
+        raise InvalidRequest(f"{part}: every name must be a string")
+    return names
 
 
 def _listed(part: str, items: Iterable[T]) -> list[T]:

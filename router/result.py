@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import secrets
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -121,6 +122,10 @@ class StageTrace(_Copied):
 
     def __post_init__(self) -> None:
         _freeze_evidence(self)
+
+    def with_evidence(self, more: Evidence) -> StageTrace:
+        """A copy with more evidence."""
+        return self.copy_with(evidence=MappingProxyType({**self.evidence, **more}))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A read-only mapping can be neither pickled nor copied.
@@ -399,3 +404,11 @@ class _Reader:
     def done(self) -> None:
         if self._raw:
             raise ValueError(f"{self._where}: unknown field {next(iter(self._raw))!r}")
+
+
+def answer_ids() -> Iterator[str]:
+    """Identifiers of answers: 96 random bits each, so that nobody can guess another's. The system
+    gives the random bytes of many at once, because one call takes longer than a cache hit."""
+    while True:
+        drawn = secrets.token_hex(12 * 64)
+        yield from (drawn[start : start + 24] for start in range(0, len(drawn), 24))

@@ -1,42 +1,36 @@
 """The cascade: fuzzy cache, exact cache, LLM, vector fallback.
 
-``SemanticRouter.route`` and ``_decide`` read top to bottom. What one request runs against is one
-immutable ``Snapshot``, taken at its start: a reload in the middle changes nothing for it.
+``SemanticRouter.route`` reads top to bottom: stages 1 and 2 are in ``router/stages/caches.py``, 3
+and 4 in ``router/decision.py``. A request runs on one immutable ``Snapshot``, taken at its start: a
+reload in the middle changes nothing for it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from router.errors import (
-    ConfigurationError,
-    EncoderError,
-    InvalidRequest,
-    Overloaded,
-    StoreError,
-)
-from router.events import CacheLookup, CacheOutcome, Events, Routed
-from router.flight import SingleFlight, Turns
-from router.memory.model import MAX_QUERY_CHARACTERS
-from router.request import AnyTurn, Request
-from router.result import Outcome, RoutingResult, Stage, StageTrace
+from router.errors import ConfigurationError, InvalidRequest, StoreError
+from router.events import Events, Routed
+from router.flight import Admission, SingleFlight
+from router.request import AnyTurn, Request, names_in
+from router.result import RoutingResult, Stage, StageTrace, answer_ids
 from router.runtime import Runtime
-from router.stages.answers import AnswerCache, Found, LocalAnswers
-from router.stages.validation import Basis, KeptAnswer, Voice, context_of, refusal, state_of
+from router.stages.answers import AnswerCache, LocalAnswers
+from router.stages.caches import CacheStages
+from router.stages.validation import Basis, KeptAnswer, Voice, context_of
 from router.text import normalise
 
 if TYPE_CHECKING:
     from router.cluster.cluster import Cluster
     from router.components import Snapshot
+    from router.decision import Decider
     from router.enrichment.asking import EnrichmentReport, Price
-    from router.learning.evidence import Answer
     from router.learning.learner import AnsweredRequest, Judgement, Learner
     from router.llm.protocol import ChatModel
     from router.ranking import RankedSkills
@@ -125,6 +119,7 @@ class SemanticRouter:
             self.cluster = Cluster(settings, self.events)
             cache, observers = self.cluster.answers, (*observers, self.cluster)
         self.cache: AnswerCache = LocalAnswers.configured(settings) if cache is None else cache
+        self._caches = CacheStages(self.cache, self.events)
         if settings.enrichment_on_save:
             from router.enrichment.on_save import EnrichOnSave
 
@@ -142,9 +137,8 @@ class SemanticRouter:
         )
         self._flights: SingleFlight[RoutingResult] = SingleFlight()
         self._searches: SingleFlight[tuple[Discovered, ...]] = SingleFlight()
-        self._turns = Turns()
-        self._pending = 0
-        self._ids = _ids()
+        self._admission = Admission(settings.max_pending)
+        self._ids = answer_ids()
         self._answered: deque[AnsweredRequest] = deque(maxlen=RECENT_ANSWERS)
 
     @classmethod
@@ -252,7 +246,7 @@ class SemanticRouter:
 
     async def _finish_requests(self) -> None:
         await self._flights.finish()
-        while self._pending:  # some wait in line for their turn
+        while not self._admission.empty:  # some wait in line for their turn
             await asyncio.sleep(0)
             await self._flights.finish()
         await self._searches.finish()
@@ -306,57 +300,112 @@ class SemanticRouter:
         runtime = self._runtime
         if runtime.ready is None:
             await runtime.open()
-        if self._turns.taken:
-            self._admit()
-            try:
-                await self._turns.wait()
-            finally:
-                self._pending -= 1
+        if self._admission.taken:
+            await self._admission.turn()
         snapshot, evidence, learner = runtime.current, runtime.evidence, runtime.parts.learner
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
         context = context_of(snapshot.base, asked)
+        similar = use_semantic_cache and self._use_semantic_cache
 
-        use_semantic_cache = use_semantic_cache and self._use_semantic_cache
-        found = await self.cache.find(asked.text, context, similar=use_semantic_cache)
-        refused = None
-        if found.kept is not None:
-            refused = await self._refusal(found, asked, snapshot, evidence)
-        if self.events.listening:
-            self._tell_of_caches(found, refused)
-        if found.kept is not None and refused is None:
-            caches = found.trace(wanted_similar=use_semantic_cache)
-            again = self._again(found.kept.result, snapshot, found.stage, caches)
+        again, caches = await self._caches.answer(
+            asked, context, snapshot.index, evidence=evidence, similar=similar, id=next(self._ids)
+        )
+        if again is not None:
             return self._given(asked, context, again, learner, began)
-        caches = found.trace(wanted_similar=use_semantic_cache, refused=refused)
-
-        self._admit()
-        try:
+        with self._admission:
             answer = await self._flights.do(
-                (normalise(asked.text), context, use_semantic_cache, snapshot.catalog.version),
-                lambda: self._decide(
-                    asked, snapshot, context, evidence, caches, teach_fuzzy=use_semantic_cache
-                ),
+                (normalise(asked.text), context, similar, snapshot.catalog.version),
+                lambda: self._decide(asked, snapshot, context, evidence, caches, similar=similar),
             )
-        finally:
-            self._pending -= 1
         # Others may have been given the same answer.
         answer = answer.copy_with(id=next(self._ids))
         return self._given(asked, context, answer, learner, began)
 
-    def _tell_of_caches(self, found: Found, refused: str | None) -> None:
-        """The one place where events of the caches are raised."""
-        fuzzy, exact = found.trace(wanted_similar=True, refused=refused)
-        for entry in (exact, fuzzy):
-            if entry.outcome is Outcome.SKIPPED:
-                continue
-            outcome = CacheOutcome.MISS
-            if entry.outcome is Outcome.ANSWERED:
-                outcome = CacheOutcome.HIT
-            elif (
-                refused is not None and entry.stage is found.stage
-            ) or "blocked" in entry.evidence:
-                outcome = CacheOutcome.REFUSED
-            self.events.emit(CacheLookup(entry.stage, outcome, entry.reason))
+    async def _decide(
+        self,
+        asked: Request,
+        snapshot: Snapshot,
+        context: str,
+        evidence: str,
+        caches: tuple[StageTrace, ...],
+        *,
+        similar: bool,
+    ) -> RoutingResult:
+        """Stages 3 and 4, for a request that no cache answers: in one process of a cluster, where
+        there is one and an LLM would be asked."""
+
+        async def decide() -> RoutingResult:
+            return await self._decide_here(
+                asked, snapshot, context, evidence, caches, similar=similar
+            )
+
+        async def look() -> RoutingResult | None:
+            again, _ = await self._caches.answer(
+                asked,
+                context,
+                snapshot.index,
+                evidence=evidence,
+                similar=similar,
+                id=next(self._ids),
+                tell=False,
+            )
+            return again
+
+        if self.cluster is None or not self._runtime.parts.llm.has_models:
+            return await decide()
+        version = snapshot.catalog.version
+        return await self.cluster.flight.once(
+            asked.text, context, version, look=look, decide=decide
+        )
+
+    async def _decide_here(
+        self,
+        asked: Request,
+        snapshot: Snapshot,
+        context: str,
+        evidence: str,
+        caches: tuple[StageTrace, ...],
+        *,
+        similar: bool,
+    ) -> RoutingResult:
+        """Decide, and have both caches keep a strong answer."""
+        from router.decision import Decider
+
+        runtime = self._runtime
+        decider = Decider(snapshot, runtime.parts, self.settings)
+        result, strong, audit = await decider.decide(asked, caches, id=next(self._ids))
+        if strong and snapshot is runtime.snapshot:  # else a newer answer may be there
+            voice = Voice.LLM if result.stage is Stage.LLM else Voice.ROUTER
+            basis = Basis.of(voice, result.selected_skills, snapshot.catalog, evidence)
+            await self._caches.keep(
+                asked.text, context, result, basis, snapshot.marks, similar=similar
+            )
+        if audit is not None:
+            runtime.background.run(self._audit(decider, asked, context, audit))
+        return result
+
+    async def _audit(
+        self, decider: Decider, asked: Request, context: str, judgement: Judgement
+    ) -> None:
+        """Ask the LLM about an answer that has been given; one that it calls wrong is not given
+        again."""
+        if await decider.agrees(asked, judgement) is False:
+            await self.cache.forget(asked.text, context)
+
+    def _given(
+        self,
+        asked: Request,
+        context: str,
+        result: RoutingResult,
+        learner: Learner | None,
+        began: float,
+    ) -> RoutingResult:
+        """The result, remembered for feedback and told to whoever listens."""
+        if learner is not None:
+            self._answered.append(learner.answer(result, asked, context))
+        if self.events.listening:
+            self.events.emit(Routed(asked.text, asked.scope, result, perf_counter() - began))
+        return result
 
     async def look_up(
         self,
@@ -372,18 +421,17 @@ class SemanticRouter:
         Takes and raises what ``route`` does.
         """
         await self.open()
-        snapshot, evidence = self._runtime.current, self._runtime.evidence
+        snapshot = self._runtime.current
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
-        context = context_of(snapshot.base, asked)
-        use_semantic_cache = use_semantic_cache and self._use_semantic_cache
-        found = await self.cache.find(asked.text, context, similar=use_semantic_cache)
-        refused = None
-        if found.kept is not None:
-            refused = await self._refusal(found, asked, snapshot, evidence)
-        trace = found.trace(wanted_similar=use_semantic_cache, refused=refused)
-        if found.kept is None or refused is not None:
-            return None, trace
-        return self._again(found.kept.result, snapshot, found.stage, trace), trace
+        return await self._caches.answer(
+            asked,
+            context_of(snapshot.base, asked),
+            snapshot.index,
+            evidence=self._runtime.evidence,
+            similar=use_semantic_cache and self._use_semantic_cache,
+            id=next(self._ids),
+            tell=False,
+        )
 
     async def forget(
         self,
@@ -400,35 +448,6 @@ class SemanticRouter:
         snapshot = await self.open()
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
         await self.cache.forget(asked.text, context_of(snapshot.base, asked))
-
-    async def _refusal(
-        self, found: Found, asked: Request, snapshot: Snapshot, evidence: str
-    ) -> str | None:
-        """Why the answer that a cache holds is not given again; None when it is."""
-        kept = found.kept
-        now = state_of(snapshot.catalog.version, evidence)
-        if kept is None or kept.holds_in == now:
-            return None
-        marks = None if kept.basis is None else await self.cache.marks_of(kept.basis.catalog)
-        try:
-            why = await refusal(
-                kept, found.text, snapshot.index, available=asked.available, marks_then=marks
-            )
-        except EncoderError as error:
-            return f"whether it still holds cannot be found out: {error}"
-        if why is None:
-            kept.holds_in = now
-        return why
-
-    def _admit(self) -> None:
-        """Count a request that is going to wait or to be decided.
-
-        Raises:
-            Overloaded: there are ``max_pending`` of them already.
-        """
-        if self._pending >= self.settings.max_pending:
-            raise Overloaded(self._pending)
-        self._pending += 1
 
     async def route_many(
         self,
@@ -627,101 +646,6 @@ class SemanticRouter:
         await self.reload()
         return report
 
-    async def _decide(
-        self,
-        asked: Request,
-        snapshot: Snapshot,
-        context: str,
-        evidence: str,
-        caches: tuple[StageTrace, ...],
-        *,
-        teach_fuzzy: bool,
-    ) -> RoutingResult:
-        """Stages 3 and 4, for a request that no cache knows: in one process of a cluster, where
-        there is one and an LLM would be asked."""
-
-        async def decide() -> RoutingResult:
-            return await self._decide_here(
-                asked, snapshot, context, evidence, caches, teach_fuzzy=teach_fuzzy
-            )
-
-        if self.cluster is None or not self._runtime.parts.llm.has_models:
-            return await decide()
-
-        async def look() -> RoutingResult | None:
-            found = await self.cache.find(asked.text, context, similar=teach_fuzzy)
-            refused = await self._refusal(found, asked, snapshot, evidence)
-            if found.kept is None or refused is not None:
-                return None
-            trace = found.trace(wanted_similar=teach_fuzzy)
-            return self._again(found.kept.result, snapshot, found.stage, trace)
-
-        version = snapshot.catalog.version
-        return await self.cluster.flight.once(
-            asked.text, context, version, look=look, decide=decide
-        )
-
-    async def _decide_here(
-        self,
-        asked: Request,
-        snapshot: Snapshot,
-        context: str,
-        evidence: str,
-        caches: tuple[StageTrace, ...],
-        *,
-        teach_fuzzy: bool,
-    ) -> RoutingResult:
-        """Decide, and have both caches keep a strong answer."""
-        from router.decision import decide
-
-        runtime = self._runtime
-        parts = runtime.parts
-        decided = await decide(asked, snapshot, parts, self.settings)
-        result = decided.as_result(
-            snapshot.catalog.version, caches, parts.learner, id=next(self._ids)
-        )
-        result = self._with_memory(asked.text, result)
-        if decided.strong and snapshot is runtime.snapshot:  # else a newer answer may be there
-            voice = Voice.LLM if decided.source == Stage.LLM.value else Voice.ROUTER
-            basis = Basis.of(voice, result.selected_skills, snapshot.catalog, evidence)
-            await self._keep(asked.text, context, result, basis, snapshot, similar=teach_fuzzy)
-        if decided.audit is not None:
-            runtime.background.run(self._audit(asked, snapshot, context, decided.audit))
-        return result
-
-    async def _keep(
-        self,
-        text: str,
-        context: str,
-        result: RoutingResult,
-        basis: Basis,
-        snapshot: Snapshot,
-        *,
-        similar: bool = True,
-    ) -> None:
-        kept = KeptAnswer(result.copy_with(trace=()), basis)  # a hit has a trace of its own
-        await self.cache.keep(text, context, kept, similar=similar)
-        if basis.voice is not Voice.ROUTER:
-            await self.cache.keep_marks(basis.catalog, snapshot.marks)
-
-    def _with_memory(self, text: str, result: RoutingResult) -> RoutingResult:
-        """The result with the memory layers to read, where no LLM has named any."""
-        if result.memory_layers:
-            return result
-        query = text.strip()[:MAX_QUERY_CHARACTERS]
-        return result.copy_with(memory_layers=self._runtime.parts.classifier.classify(query).layers)
-
-    async def _audit(
-        self, asked: Request, snapshot: Snapshot, context: str, judgement: Judgement
-    ) -> None:
-        """Ask the LLM about an answer that has been given; one that it calls wrong is not given
-        again."""
-        from router.decision import audit
-
-        agrees = await audit(asked, snapshot, self._runtime.parts, self.settings, judgement)
-        if agrees is False:
-            await self.cache.forget(asked.text, context)
-
     async def feedback(
         self,
         result_id: str,
@@ -749,29 +673,21 @@ class SemanticRouter:
             RuntimeError: the router is closed, or learning is switched off.
         """
         await self.open()
-        learner = self.learner
-        if right is not None and not isinstance(right, bool):
-            raise InvalidRequest(f"feedback: right: expected a boolean, not {type(right).__name__}")
-        named = _feedback_names(result_id, skills)
-        answer = await learner.feedback(
+        named = None if skills is None else names_in("feedback: skills", skills)
+        past = await self.learner.feedback(
             result_id, named, right=right, scope=scope, recent=self._answered
         )
-        if right is False or (named is not None and set(named) != set(answer.skills)):
-            await self.cache.forget(answer.text, answer.context)
-        if named is not None:
-            await self._correct(answer, named)
-
-    async def _correct(self, answer: Answer, skills: Sequence[str]) -> None:
-        """The same request is answered as a person said from now on."""
-        from router.decision import of_feedback
+        if right is False or (named is not None and set(named) != set(past.skills)):
+            await self.cache.forget(past.text, past.context)
+        if named is None:
+            return
+        from router.decision import Decider
 
         snapshot = self._runtime.current
-        result = of_feedback(answer.text, skills).as_result(
-            snapshot.catalog.version, (), id=next(self._ids)
-        )
-        result = self._with_memory(answer.text, result)
-        basis = Basis.of(Voice.PERSON, skills, snapshot.catalog)
-        await self._keep(answer.text, answer.context, result, basis, snapshot)
+        decider = Decider(snapshot, self._runtime.parts, self.settings)
+        result = decider.corrected(past.text, named, id=next(self._ids))
+        basis = Basis.of(Voice.PERSON, named, snapshot.catalog)
+        await self._caches.keep(past.text, past.context, result, basis, snapshot.marks)
 
     async def learned(self) -> None:
         """Wait until the local model is of all the evidence there is. Routing needs no such wait:
@@ -799,37 +715,6 @@ class SemanticRouter:
         file = evidence_file(self.settings.evidence_directory)
         raise StoreError(file, "cannot be opened (the log says why); move it away to begin anew")
 
-    def _given(
-        self,
-        asked: Request,
-        context: str,
-        result: RoutingResult,
-        learner: Learner | None,
-        began: float,
-    ) -> RoutingResult:
-        """The result, kept in mind for feedback and told to whoever listens."""
-        if learner is not None:
-            self._answered.append(learner.answer(result, asked, context))
-        if self.events.listening:
-            self.events.emit(Routed(asked.text, asked.scope, result, perf_counter() - began))
-        return result
-
-    def _again(
-        self,
-        kept: RoutingResult,
-        snapshot: Snapshot,
-        stage: Stage,
-        caches: tuple[StageTrace, ...],
-    ) -> RoutingResult:
-        """An earlier answer, given again because it still holds."""
-        return kept.copy_with(
-            stage=stage,
-            from_cache=True,
-            catalog_version=snapshot.catalog.version,
-            trace=(*caches, *_NOT_NEEDED),
-            id=next(self._ids),
-        )
-
     @property
     def exact(self) -> ExactCache[KeptAnswer]:
         """The exact cache of this machine.
@@ -856,34 +741,3 @@ class SemanticRouter:
 
 def _with_paths(sources: Sequence[SkillSource | Path | str]) -> list[SkillSource | Path]:
     return [Path(source) if isinstance(source, str) else source for source in sources]
-
-
-def _feedback_names(result_id: object, skills: object) -> list[str] | None:
-    """The skills of a call of ``feedback``, checked; None where none are named."""
-    if not isinstance(result_id, str):
-        raise InvalidRequest(f"feedback: the id is a string, not {type(result_id).__name__}")
-    if skills is None:
-        return None
-    if isinstance(skills, str) or not isinstance(skills, Iterable):
-        raise InvalidRequest(
-            f"feedback: skills: expected a list of names, not {type(skills).__name__}"
-        )
-    names = list(skills)
-    if not all(isinstance(name, str) for name in names):
-        raise InvalidRequest("feedback: skills: every name must be a string")
-    return names
-
-
-def _ids() -> Iterator[str]:
-    """Identifiers of answers: 96 random bits each, so that nobody can guess another's. Random
-    bytes are asked of the system for many at once, because each call of it takes longer than a
-    cache hit."""
-    while True:
-        drawn = secrets.token_hex(12 * 64)
-        yield from (drawn[start : start + 24] for start in range(0, len(drawn), 24))
-
-
-_NOT_NEEDED: Final = (
-    StageTrace(Stage.LLM, Outcome.SKIPPED, "a cache answered"),
-    StageTrace(Stage.VECTOR, Outcome.SKIPPED, "a cache answered"),
-)

@@ -29,7 +29,7 @@ from cascade import (
 from servers.openai_server import OpenAIServer, completion
 
 from router import RoutingResult, SemanticRouter, Stage
-from router.decision import decide
+from router.decision import Decider
 from router.llm.protocol import Completion, OutputMode, Prompt
 from router.request import Request
 from router.skills.catalog import Catalog
@@ -325,9 +325,8 @@ async def test_no_cached_answer_differs_from_what_a_fresh_router_decides(tmp_pat
                 snapshot, parts = router._runtime.current, router._runtime.parts
                 for text in chance.choices(REQUESTS, k=6):
                     result = await router.route(text)
-                    fresh = (
-                        await decide(Request.parse(text), snapshot, parts, router.settings)
-                    ).verdict
+                    decider = Decider(snapshot, parts, router.settings)
+                    fresh, _, _ = await decider.decide(Request.parse(text), (), id="fresh")
                     assert summary(result) == (fresh.decision, fresh.selected_skills)
                     assert result.suggested_skills == fresh.suggested_skills
                     cached += result.from_cache

@@ -114,7 +114,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PastAnswer:
     """An earlier answer, as far as feedback can be about it.
 
     Attributes:
@@ -369,7 +369,7 @@ class EvidenceStore:
         found = dict(self._read("SELECT source, count(*) FROM examples GROUP BY source"))
         return {source: found.get(source.value, 0) for source in Source}
 
-    def keep_answers(self, answers: Mapping[str, Answer]) -> None:
+    def keep_answers(self, answers: Mapping[str, PastAnswer]) -> None:
         """Remember answers, by the id of each, so that feedback can be given on them later.
 
         Raises:
@@ -388,11 +388,11 @@ class EvidenceStore:
         except sqlite3.Error as error:
             raise StoreError(self._path, f"cannot be written: {error}") from error
 
-    def answer(self, answer_id: str) -> Answer | None:
+    def answer(self, answer_id: str) -> PastAnswer | None:
         """An earlier answer; None when it is unknown or too long ago."""
         for (text,) in self._read("SELECT answer FROM answers WHERE id = ?", answer_id):
             fields = json.loads(text)
-            return Answer(**fields | {"skills": tuple(fields["skills"])})
+            return PastAnswer(**fields | {"skills": tuple(fields["skills"])})
         return None
 
     def state(self, name: str) -> Any:

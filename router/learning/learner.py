@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 import numpy as np
 
@@ -22,14 +22,14 @@ from router.flight import Background, in_thread
 from router.learning.bound import BoundDecision, ErrorBound
 from router.learning.calibration import Calibration, Confidence
 from router.learning.coverage import COVERED, uncovered_share
-from router.learning.evidence import Answer, EvidenceStore, Example, Source, self_description
+from router.learning.evidence import EvidenceStore, Example, PastAnswer, Source, self_description
 from router.learning.examples import shipped_examples, written_examples
-from router.learning.local import MAX_RANKED, LocalAnswer, LocalModel, answer_of, skills_of
+from router.learning.local import MAX_RANKED, LocalModel, answer_of, skills_of
 from router.learning.trainer import Trainer
 
 if TYPE_CHECKING:
     from router.request import Request
-    from router.result import RoutingResult
+    from router.result import EvidenceValue, RoutingResult
     from router.retrieval.encoders import Encoder
     from router.retrieval.index import SkillIndex
     from router.settings import LearningSettings
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-AnsweredRequest: TypeAlias = "tuple[str, Answer]"
+AnsweredRequest: TypeAlias = "tuple[str, PastAnswer]"
 """The id of an answer that was given, and what feedback on it needs."""
 SAVE_EVERY: Final = 50
 """Outcomes between two saves of the bound's account; a crash loses the account of the rest, and
@@ -78,51 +78,44 @@ class Learnt:
     examples_of_answer: int
     outcomes: int
 
+    def offered_by(self, catalog: Catalog) -> Self | None:
+        """The same without the skills that a catalog does not offer, because the model may be of
+        other skills; None when the likeliest answer is among those."""
+
+        def offers(names: Sequence[str]) -> bool:
+            return all(catalog.offers(name) for name in names)
+
+        if not offers(self.skills):
+            return None
+        return replace(self, ranked=tuple(row for row in self.ranked if offers(row[0])))
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the evidence says about one request, and whether that is good enough.
+    """Whether a request may be answered from the evidence, without asking the LLM.
 
     Attributes:
-        local: the local answer; None while there is too little evidence for one.
-        decision: whether it may be given without asking the LLM.
+        bound: what the error bound decides, and on what.
+        learnt: the answer of the evidence; None where there is none whose risk is known, or where
+            it names a skill that is not offered.
     """
 
-    local: LocalAnswer | None
-    decision: BoundDecision
+    bound: BoundDecision
+    learnt: Learnt | None
 
-    @property
-    def may_answer(self) -> bool:
-        """Whether the local answer may be given."""
-        return self.local is not None and self.decision.local
-
-    def learnt(self) -> Learnt | None:
-        """The local answer as far as its risk is known; None where it is not."""
-        if self.local is None or self.decision.risk is None:
-            return None
-        return Learnt(
-            skills=self.local.skills,
-            confidence=1 - self.decision.risk,
-            coverage=1.0,
-            nothing=0.0 if self.local.skills else 1 - self.decision.risk,
-            ranked=tuple((skills_of(name), share) for name, share in self.local.ranked),
-            examples=self.local.signals.evidence,
-            examples_of_answer=self.local.signals.examples,
-            outcomes=self.decision.evidence_count,
-        )
-
-    def evidence(self) -> dict[str, str | int | float | bool]:
+    def evidence(self) -> dict[str, EvidenceValue]:
         """For the trace: risk, bound, and what stands behind them."""
-        found: dict[str, str | int | float | bool] = {
-            "error_bound": self.decision.bound,
-            "outcomes": self.decision.evidence_count,
-            "bound": self.decision.reason,
+        found: dict[str, EvidenceValue] = {
+            "error_bound": self.bound.bound,
+            "outcomes": self.bound.evidence_count,
+            "bound": self.bound.reason,
         }
-        if self.decision.risk is not None:
-            found["risk"] = self.decision.risk
-        if self.local is not None:
-            found["local_answer"] = self.local.answer
-            found["local_probability"] = self.local.signals.probability
+        if self.bound.risk is not None:
+            found["risk"] = self.bound.risk
+        if self.bound.answer is not None:
+            found["local_answer"] = self.bound.answer
+        if self.learnt is not None:
+            found["local_probability"] = self.learnt.ranked[0][1]
         return found
 
 
@@ -248,12 +241,24 @@ class Learner:
             return None
         model = self.trainer.model
         if model is None or not self.trainer.current:
-            return Judgement(None, self.bound.decide(None))
+            return Judgement(self.bound.decide(None), None)
         local = model.answer(asked.text, await index.vector(asked.text))
         decision = self.bound.decide(local.signals.vector(), answer=local.answer)
         if self.bound.due:
             self._background.run(self._refit())
-        return Judgement(local, decision)
+        if decision.risk is None:
+            return Judgement(decision, None)
+        learnt = Learnt(
+            skills=local.skills,
+            confidence=1 - decision.risk,
+            coverage=1.0,
+            nothing=0.0 if local.skills else 1 - decision.risk,
+            ranked=tuple((skills_of(name), share) for name, share in local.ranked),
+            examples=local.signals.evidence,
+            examples_of_answer=local.signals.examples,
+            outcomes=decision.evidence_count,
+        )
+        return Judgement(decision, learnt.offered_by(index.catalog))
 
     async def learnt(
         self, asked: Request, index: SkillIndex, retrieved: Mapping[str, float], *, fits: float
@@ -279,7 +284,7 @@ class Learner:
         share = uncovered_share(retrieved, model.examples_of)
         coverage = model.coverage.coverage(scores, uncovered=share, fits=fits)
         best = np.argsort(-right, kind="stable")[:MAX_RANKED].tolist()
-        return Learnt(
+        learnt = Learnt(
             skills=model.answers[best[0]],
             confidence=coverage * float(right[best[0]]),
             coverage=coverage,
@@ -290,6 +295,7 @@ class Learner:
             examples_of_answer=model.count(best[0]),
             outcomes=model.coverage.pairs,
         )
+        return learnt.offered_by(index.catalog)
 
     @property
     def evidence(self) -> str:
@@ -319,9 +325,9 @@ class Learner:
             StoreError: the label cannot be kept; the answer is not in danger.
         """
         names = tuple(sorted(skills))
-        if judgement is not None and judgement.local is not None:
-            right = judgement.local.answer == answer_of(names)
-            self.bound.observe(judgement.decision, right=right)
+        if judgement is not None and judgement.bound.answer is not None:
+            right = judgement.bound.answer == answer_of(names)
+            self.bound.observe(judgement.bound, right=right)
             self._unsaved += 1
             if self._unsaved >= SAVE_EVERY:
                 self._unsaved = 0
@@ -342,7 +348,7 @@ class Learner:
         right: bool | None,
         scope: str | None,
         recent: Iterable[AnsweredRequest],
-    ) -> Answer:
+    ) -> PastAnswer:
         """A person said what an earlier answer should have been; the answer that it was.
 
         Raises:
@@ -350,6 +356,10 @@ class Learner:
                 not exactly one of ``skills`` and ``right`` is given.
             StoreError: the label cannot be kept.
         """
+        if not isinstance(answer_id, str):
+            raise InvalidRequest(f"feedback: the id is a string, not {type(answer_id).__name__}")
+        if right is not None and not isinstance(right, bool):
+            raise InvalidRequest(f"feedback: right: expected a boolean, not {type(right).__name__}")
         if (skills is None) == (right is None):
             raise InvalidRequest("feedback: give either skills or right")
         answer = await self._answer(answer_id, scope, recent)
@@ -374,7 +384,7 @@ class Learner:
 
     async def _answer(
         self, answer_id: str, scope: str | None, recent: Iterable[AnsweredRequest]
-    ) -> Answer:
+    ) -> PastAnswer:
         found = next((answer for known, answer in recent if known == answer_id), None)
         if found is None and answer_id.isascii():  # ids are; SQLite takes no lone surrogates
             found = await in_thread(lambda: self._store.answer(answer_id))
@@ -393,7 +403,7 @@ class Learner:
             context: what its cache entries are filed under.
         """
         cached = result.from_cache  # its trace is the caches' own
-        return result.id, Answer(
+        return result.id, PastAnswer(
             text=asked.text,
             skills=result.selected_skills,
             context=context,

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from router.errors import InvalidRequest
+from router.request import names_in
 from router.retrieval.index import Match
 from router.skills.catalog import Catalog
 
@@ -26,15 +27,10 @@ def always_included(
     Raises:
         InvalidRequest: it is one string, or something in it is no string.
     """
-    if isinstance(given, str):
-        raise InvalidRequest("always_include: expected a list of names, not one string")
-    names = list(given)
-    if not all(isinstance(name, str) for name in names):
-        raise InvalidRequest("always_include: every name must be a string")
     allowed = None if available is None else frozenset(available)
     return [
         name
-        for name in dict.fromkeys(names)
+        for name in dict.fromkeys(names_in("always_include", given))
         if (allowed is None or name in allowed) and catalog.offers(name)
     ]
 

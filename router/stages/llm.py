@@ -6,8 +6,8 @@ second. A provider that is unavailable is asked again after a pause (exponential
 least what it asked for), an unusable answer once more with a reminder of the form, a refused call
 not at all. A circuit breaker per provider keeps one that is down from costing every request.
 
-Trouble with a provider never raises: it is the answer's ``reason``, and the cascade goes on.
-Cancellation of the caller does raise, and nothing is left running, because nothing is started.
+Trouble with a provider never raises: the trace says what happened, and the cascade goes on. When
+the caller is cancelled, the call under way is cancelled with it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Final
 
 from router.breaker import CircuitBreaker
@@ -61,89 +60,19 @@ class ConfidenceSource(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class LLMChoice:
-    """A usable answer of one model."""
-
-    provider: str
-    model: str
-    selection: Selection
-    completion: Completion
-    confidence: float
-    confidence_source: ConfidenceSource
-
-
-@dataclass(frozen=True, slots=True)
 class LLMAnswer:
     """How the stage ended.
 
     Attributes:
-        outcome: ANSWERED (``choice`` is set), FAILED, or SKIPPED when no provider was called.
-        reason: one sentence for a person.
-        choice: the model's answer; None unless ANSWERED.
-        attempts: one line for each call, and for each provider left alone, in order.
-        offered: how many skills the models could choose from.
-        microseconds: time spent.
+        selection: what a model chose; None when there is no usable answer.
+        confidence: the raw, uncalibrated confidence in [0, 1]; 0 without an answer.
+        trace: the stage's entry for the result. Its outcome is ANSWERED, FAILED, or SKIPPED when no
+            provider was called.
     """
 
-    outcome: Outcome
-    reason: str
-    choice: LLMChoice | None = None
-    attempts: tuple[str, ...] = ()
-    offered: int = 0
-    microseconds: float = 0.0
-
-    @property
-    def selection(self) -> Selection | None:
-        """What was chosen; None unless ANSWERED."""
-        return self.choice.selection if self.choice else None
-
-    @property
-    def confidence(self) -> float:
-        """The raw, uncalibrated confidence in [0, 1]; 0 unless ANSWERED."""
-        return self.choice.confidence if self.choice else 0.0
-
-    def trace(self) -> StageTrace:
-        """The stage's entry for the result."""
-        evidence: dict[str, EvidenceValue] = {
-            "attempts": self.attempts,
-            "skills_offered": self.offered,
-        }
-        candidates: tuple[Candidate, ...] = ()
-        if self.choice:
-            evidence |= _evidence(self.choice)
-            candidates = tuple(
-                Candidate(name, self.confidence) for name in self.choice.selection.skills
-            )
-        return StageTrace(
-            Stage.LLM,
-            self.outcome,
-            self.reason,
-            microseconds=self.microseconds,
-            evidence=MappingProxyType(evidence),
-            candidates=candidates,
-        )
-
-
-def _evidence(choice: LLMChoice) -> dict[str, EvidenceValue]:
-    selection, completion = choice.selection, choice.completion
-    evidence: dict[str, EvidenceValue] = {
-        "provider": choice.provider,
-        "model": choice.model,
-        "output_mode": completion.mode.value,
-        "confidence": choice.confidence,
-        "confidence_source": choice.confidence_source.value,
-    }
-    if selection.stated_confidence is not None:
-        evidence["stated_confidence"] = selection.stated_confidence
-    if completion.refused:
-        evidence["refused_features"] = completion.refused
-    if selection.problems:
-        evidence["problems"] = selection.problems
-    if completion.input_tokens is not None:
-        evidence["input_tokens"] = completion.input_tokens
-    if completion.output_tokens is not None:
-        evidence["output_tokens"] = completion.output_tokens
-    return evidence
+    selection: Selection | None
+    confidence: float
+    trace: StageTrace
 
 
 @dataclass(slots=True)
@@ -163,7 +92,7 @@ class LLMStage:
     """Asks the configured models; see the module's text.
 
     Args:
-        models: in fall-back order; empty means that the stage is always skipped.
+        models: in fall-back order. Without any, nobody may call ``choose``.
         settings: deadline, retries and breaker.
         clock: monotonic seconds.
         sleep: waits the given seconds.
@@ -226,12 +155,14 @@ class LLMStage:
         skills = (*stable, *more)
         log = _Log()
 
-        def ended(outcome: Outcome, reason: str, choice: LLMChoice | None = None) -> LLMAnswer:
+        def ended(outcome: Outcome, reason: str) -> LLMAnswer:
+            evidence: dict[str, EvidenceValue] = {
+                "attempts": tuple(log.lines),
+                "skills_offered": len(skills),
+            }
             elapsed = (self._clock() - started) * 1e6
-            return LLMAnswer(outcome, reason, choice, tuple(log.lines), len(skills), elapsed)
+            return LLMAnswer(None, 0.0, StageTrace(Stage.LLM, outcome, reason, elapsed, evidence))
 
-        if not self._guarded:
-            return ended(Outcome.SKIPPED, "no LLM is configured")
         if not skills:
             return ended(Outcome.SKIPPED, "there is no skill to offer")
         prompt = build_prompt(request, stable, more)
@@ -239,11 +170,10 @@ class LLMStage:
         for position, (model, breaker) in enumerate(self._guarded):
             now = self._clock()
             share = (deadline - now) / (len(self._guarded) - position)
-            choice = await self._ask(model, breaker, prompt, skills, now + share, log, purpose)
-            if choice is not None:
-                chosen = ", ".join(choice.selection.skills)
-                said = f"chose {chosen}" if chosen else "says that no skill fits"
-                return ended(Outcome.ANSWERED, f"{model.provider} {said}", choice)
+            answered = await self._ask(model, breaker, prompt, skills, now + share, log, purpose)
+            if answered is not None:
+                elapsed = (self._clock() - started) * 1e6
+                return _answer(model, *answered, tuple(log.lines), len(skills), elapsed)
         why = "; ".join(dict.fromkeys(log.lines))
         _log.warning("no LLM answered: %s", why)
         if self._events.listening:
@@ -266,7 +196,7 @@ class LLMStage:
         deadline: float,
         log: _Log,
         purpose: str,
-    ) -> LLMChoice | None:
+    ) -> tuple[Selection, Completion] | None:
         """Ask one provider until it answers, gives up, or its time is over."""
         retries = 0
         asked_again = False
@@ -308,7 +238,7 @@ class LLMStage:
                 prompt = ask_again(prompt)
             else:
                 log.note(model, "answered")
-                return _choice(model, completion, selection)
+                return selection, completion
         log.note(model, "the time is over")
         return None
 
@@ -323,7 +253,14 @@ def _message(error: LLMError) -> str:
     return str(error).removeprefix(f"{error.provider}: ")
 
 
-def _choice(model: ChatModel, completion: Completion, selection: Selection) -> LLMChoice:
+def _answer(
+    model: ChatModel,
+    selection: Selection,
+    completion: Completion,
+    attempts: tuple[str, ...],
+    offered: int,
+    microseconds: float,
+) -> LLMAnswer:
     probability = selection_probability(completion, selection)
     if probability is not None:
         confidence, source = probability, ConfidenceSource.TOKEN_PROBABILITY
@@ -331,7 +268,38 @@ def _choice(model: ChatModel, completion: Completion, selection: Selection) -> L
         confidence, source = selection.stated_confidence, ConfidenceSource.STATED
     else:
         confidence, source = 0.0, ConfidenceSource.NONE
-    return LLMChoice(model.provider, model.model, selection, completion, confidence, source)
+    evidence: dict[str, EvidenceValue] = {
+        "attempts": attempts,
+        "skills_offered": offered,
+        "provider": model.provider,
+        "model": model.model,
+        "output_mode": completion.mode.value,
+        "confidence": confidence,
+        "confidence_source": source.value,
+    }
+    if selection.stated_confidence is not None:
+        evidence["stated_confidence"] = selection.stated_confidence
+    if completion.refused:
+        evidence["refused_features"] = completion.refused
+    if selection.problems:
+        evidence["problems"] = selection.problems
+    if completion.input_tokens is not None:
+        evidence["input_tokens"] = completion.input_tokens
+    if completion.output_tokens is not None:
+        evidence["output_tokens"] = completion.output_tokens
+    chosen = ", ".join(selection.skills)
+    return LLMAnswer(
+        selection,
+        confidence,
+        StageTrace(
+            Stage.LLM,
+            Outcome.ANSWERED,
+            f"{model.provider} " + (f"chose {chosen}" if chosen else "says that no skill fits"),
+            microseconds,
+            evidence,
+            tuple(Candidate(name, confidence) for name in selection.skills),
+        ),
+    )
 
 
 def prices_of(settings: LLMSettings) -> dict[str, tuple[float, float]]:

@@ -1,63 +1,58 @@
-"""From what stages 3 and 4 found to a verdict: what to load, how sure, and why.
+"""The end of the path: from what the stages found to a verdict, which says what to load, how sure
+the router is, and why.
 
 An LLM answer is weak when it names no skill, is less sure than ``confidence_threshold``, or names
-one generic skill alone. A weak answer is weighed against retrieval: support lifts its confidence,
-the lack of it never does, and what the LLM rejected is offered but not loaded.
+one generic skill alone. A weak answer is weighed against retrieval: when retrieval supports it, its
+confidence rises; when not, it stays. Skills that the LLM rejected are suggested at most.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
-from router.request import Request
-from router.result import Decision, LayerChoice, Outcome, RoutingResult, Stage, StageTrace
+from router.learning.learner import COVERAGE
+from router.llm.prompt import Selection
+from router.result import Candidate, Decision, LayerChoice, Outcome, Stage, StageTrace
 from router.settings import VectorSettings
 from router.skills.manifest import SkillManifest
-from router.stages.llm import LLMChoice
+from router.stages.llm import LLMAnswer
 from router.stages.vector import LocalDecision
 
+if TYPE_CHECKING:
+    from router.learning.learner import Learnt
+
 MAX_BRIEF_CHARACTERS: Final = 200
+LIKELY: Final = 0.5
+"""Least probability at which the answer of the examples is given: rather right than wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The part of a ``RoutingResult`` that the deciding stages determine; same meanings."""
+    """What the router answers; the first attributes are those of ``RoutingResult``.
+
+    Attributes:
+        vector: the trace entry of stage 4.
+        strong: whether the caches may keep it.
+        outcomes: on how many outcomes the confidence was fitted; None when it is a stage's own.
+    """
 
     decision: Decision
     selected_skills: tuple[str, ...]
     suggested_skills: tuple[str, ...]
-    memory_layers: tuple[LayerChoice, ...]
     mission_brief: str
     reasoning: str
     confidence: float
     stage: Stage
+    vector: StageTrace
+    memory_layers: tuple[LayerChoice, ...] = ()
+    strong: bool = False
+    outcomes: int | None = None
 
-    def as_result(
-        self,
-        catalog_version: str,
-        trace: tuple[StageTrace, ...],
-        *,
-        id: str,  # noqa: A002 - named like the result's attribute
-    ) -> RoutingResult:
-        """The verdict with what only the router knows."""
-        return RoutingResult(
-            decision=self.decision,
-            selected_skills=self.selected_skills,
-            suggested_skills=self.suggested_skills,
-            memory_layers=self.memory_layers,
-            mission_brief=self.mission_brief,
-            reasoning=self.reasoning,
-            confidence=self.confidence,
-            calibrated=False,
-            evidence_count=0,
-            stage=self.stage,
-            from_cache=False,
-            catalog_version=catalog_version,
-            trace=trace,
-            id=id,
-        )
+
+_NOT_NEEDED: Final = StageTrace(Stage.VECTOR, Outcome.SKIPPED, "the LLM's route is strong")
 
 
 def is_generic(
@@ -71,89 +66,172 @@ def is_generic(
 
 
 def weakness(
-    choice: LLMChoice, skills: Mapping[str, SkillManifest], settings: VectorSettings
+    answer: LLMAnswer, skills: Mapping[str, SkillManifest], settings: VectorSettings
 ) -> str | None:
-    """Why an LLM answer needs the vector fallback; None when it is strong."""
-    chosen = choice.selection.skills
+    """Why stage 4 is needed after the LLM's answer; None when the answer is strong."""
+    if answer.selection is None:
+        return "the LLM gave no answer"
+    chosen = answer.selection.skills
     if not chosen:
         return "the LLM chose no skill"
-    if choice.confidence < settings.confidence_threshold:
-        return f"the LLM's confidence is {choice.confidence:.2f}"
+    if answer.confidence < settings.confidence_threshold:
+        return f"the LLM's confidence is {answer.confidence:.2f}"
     if is_generic(chosen, skills, settings):
         return f"{chosen[0]} alone is a generic choice"
     return None
 
 
-def of_llm(choice: LLMChoice) -> Verdict:
+def of_llm(selection: Selection, confidence: float) -> Verdict:
     """The verdict of a strong LLM answer."""
-    return _llm_verdict(choice, Decision.ROUTE, choice.selection.skills, (), choice.confidence)
-
-
-def of_retrieval(asked: Request, local: LocalDecision, settings: VectorSettings) -> Verdict:
-    """The verdict when there is no LLM answer."""
-    others = _others(local, local.selected)
-    return Verdict(
-        decision=local.decision,
-        selected_skills=local.selected,
-        suggested_skills=others[: settings.max_suggestions],
-        memory_layers=(),
-        mission_brief=brief(asked.text, local.selected),
-        reasoning=local.reason,
-        confidence=local.confidence,
-        stage=Stage.VECTOR,
+    return _of_selection(
+        selection, Decision.ROUTE, selection.skills, (), confidence, _NOT_NEEDED, strong=True
     )
 
 
 def weigh(
-    choice: LLMChoice, why_weak: str, local: LocalDecision, settings: VectorSettings
-) -> tuple[Verdict, StageTrace]:
-    """The verdict on a weak LLM answer in the light of retrieval, and stage 4's trace entry."""
-    chosen = choice.selection.skills
-    suggested = _others(local, chosen)[: settings.max_suggestions]
+    selection: Selection,
+    confidence: float,
+    why_weak: str,
+    local: LocalDecision,
+    settings: VectorSettings,
+) -> Verdict:
+    """The verdict on a weak LLM answer in the light of retrieval."""
+    chosen = selection.skills
+    suggested = _others(chosen, local.ranked, settings)
     if not chosen:
         # The model read the request and declined: retrieval may offer, but not overrule it.
-        verdict = _llm_verdict(choice, Decision.ABSTAIN, (), suggested, choice.confidence)
-        return verdict, local.trace(Outcome.DECLINED, f"{why_weak}; offered: {_list(suggested)}")
+        entry = local.trace(
+            Outcome.DECLINED, f"{why_weak}; offered: {', '.join(suggested) or 'nothing'}"
+        )
+        return _of_selection(selection, Decision.ABSTAIN, (), suggested, confidence, entry)
     supported = local.decision is Decision.ROUTE and local.selected[0] in chosen
-    confidence = choice.confidence
     if supported:
         lifted = min(confidence + settings.confidence_boost, settings.confidence_cap)
         confidence = max(confidence, lifted)
-    if confidence >= settings.confidence_threshold:
-        verdict = _llm_verdict(choice, Decision.ROUTE, chosen, suggested, confidence)
-    else:
-        offered = (*chosen, *suggested)
-        verdict = _llm_verdict(choice, Decision.CLARIFY, (), offered, 1 - confidence)
-    if supported:
         reason = f"{why_weak}; retrieval supports {local.selected[0]}"
-        return verdict, local.trace(Outcome.SUPPORTED, reason)
-    return verdict, local.trace(Outcome.DECLINED, f"{why_weak}; retrieval does not support it")
+        entry = local.trace(Outcome.SUPPORTED, reason)
+    else:
+        entry = local.trace(Outcome.DECLINED, f"{why_weak}; retrieval does not support it")
+    if confidence >= settings.confidence_threshold:
+        return _of_selection(selection, Decision.ROUTE, chosen, suggested, confidence, entry)
+    offered = (*chosen, *suggested)
+    return _of_selection(selection, Decision.CLARIFY, (), offered, 1 - confidence, entry)
 
 
-def _llm_verdict(
-    choice: LLMChoice,
+def _of_selection(
+    selection: Selection,
     decision: Decision,
     selected: tuple[str, ...],
     suggested: tuple[str, ...],
     confidence: float,
+    vector: StageTrace,
+    *,
+    strong: bool = False,
 ) -> Verdict:
-    selection = choice.selection
     layers = selection.memory_layers
     return Verdict(
         decision=decision,
         selected_skills=selected,
         suggested_skills=suggested,
-        # The model ranks the layers and gives no weights; the harmonic series keeps the order.
-        memory_layers=tuple(LayerChoice(name, 1 / (i + 1)) for i, name in enumerate(layers)),
         mission_brief=selection.mission_brief,
         reasoning=selection.reasoning,
         confidence=confidence,
         stage=Stage.LLM,
+        vector=vector,
+        # The model ranks the layers and gives no weights; the harmonic series keeps the order.
+        memory_layers=tuple(LayerChoice(name, 1 / (i + 1)) for i, name in enumerate(layers)),
+        strong=strong,
     )
 
 
-def _others(local: LocalDecision, chosen: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in local.ranked if name not in chosen)
+def of_retrieval(
+    text: str,
+    local: LocalDecision,
+    skills: Mapping[str, SkillManifest],
+    settings: VectorSettings,
+) -> Verdict:
+    """The verdict of retrieval alone."""
+    routed = local.decision is Decision.ROUTE
+    return Verdict(
+        decision=local.decision,
+        selected_skills=local.selected,
+        suggested_skills=_others(local.selected, local.ranked, settings),
+        mission_brief=brief(text, local.selected),
+        reasoning=local.reason,
+        confidence=local.confidence,
+        stage=Stage.VECTOR,
+        vector=local.trace(Outcome.ANSWERED if routed else Outcome.DECLINED),
+        strong=routed
+        and local.confidence >= settings.confidence_threshold
+        and not is_generic(local.selected, skills, settings),
+    )
+
+
+def of_examples(
+    text: str, learnt: Learnt, settings: VectorSettings, microseconds: float = 0.0
+) -> Verdict:
+    """The verdict of the examples."""
+    vector = _learnt_trace(learnt, Outcome.ANSWERED, microseconds)
+    ranked = [name for skills, _ in learnt.ranked for name in skills] if learnt.skills else []
+    return Verdict(
+        decision=Decision.ROUTE if learnt.skills else Decision.ABSTAIN,
+        selected_skills=learnt.skills,
+        suggested_skills=_others(learnt.skills, ranked, settings),
+        mission_brief=brief(text, learnt.skills),
+        reasoning=vector.reason,
+        confidence=learnt.confidence,
+        stage=Stage.VECTOR,
+        vector=vector,
+        strong=bool(learnt.skills) and learnt.confidence >= settings.confidence_threshold,
+        outcomes=learnt.outcomes,
+    )
+
+
+def of_neither(learnt: Learnt, other: LocalDecision, settings: VectorSettings) -> Verdict:
+    """The verdict when neither the examples nor retrieval over the other skills are likely to be
+    right: suggest the best of both, or refuse when it is likely that nothing fits."""
+    nothing = learnt.nothing + (1 - learnt.coverage) * (1 - (other.fits or 0.0))
+    known = [name for skills, _ in learnt.ranked for name in skills]
+    if other.confidence > learnt.confidence:
+        offered = [*other.ranked[:1], *known[:1], *other.ranked, *known]
+    else:
+        offered = [*known[:1], *other.ranked[:1], *known, *other.ranked]
+    vector = _learnt_trace(learnt, Outcome.DECLINED, other.microseconds)
+    return Verdict(
+        decision=Decision.ABSTAIN if nothing >= LIKELY else Decision.CLARIFY,
+        selected_skills=(),
+        suggested_skills=_others((), offered, settings),
+        mission_brief="",
+        reasoning=vector.reason + (f"; of the others, {other.reason}" if other.ranked else ""),
+        confidence=nothing,
+        stage=Stage.VECTOR,
+        vector=vector,
+        outcomes=learnt.outcomes,
+    )
+
+
+def _learnt_trace(learnt: Learnt, outcome: Outcome, microseconds: float) -> StageTrace:
+    named = " and ".join(learnt.skills) or "no skill"
+    return StageTrace(
+        Stage.VECTOR,
+        outcome,
+        f"{learnt.examples} examples say {named}, with a probability of {learnt.confidence:.3f}",
+        microseconds,
+        {
+            "examples": learnt.examples,
+            "examples_of_answer": learnt.examples_of_answer,
+            COVERAGE: learnt.coverage,
+        },
+        tuple(Candidate(" + ".join(skills) or "none", share) for skills, share in learnt.ranked),
+    )
+
+
+def _others(
+    selected: Sequence[str], names: Iterable[str], settings: VectorSettings
+) -> tuple[str, ...]:
+    """What is suggested beside the selected skills: the first of ``names``, each once."""
+    others = (name for name in dict.fromkeys(names) if name not in selected)
+    return tuple(islice(others, settings.max_suggestions))
 
 
 def brief(request: str, selected: tuple[str, ...]) -> str:
@@ -164,7 +242,3 @@ def brief(request: str, selected: tuple[str, ...]) -> str:
     if len(text) > MAX_BRIEF_CHARACTERS:
         text = text[: MAX_BRIEF_CHARACTERS - 1].rstrip() + "…"
     return f"Use {' and '.join(selected)}: {text}"
-
-
-def _list(names: tuple[str, ...]) -> str:
-    return ", ".join(names) or "nothing"

@@ -15,9 +15,9 @@ import pytest
 from router.errors import InvalidRequest, StoreError
 from router.learning.evidence import (
     AGED_WEIGHT,
-    Answer,
     EvidenceStore,
     Example,
+    PastAnswer,
     Source,
     evidence_file,
     open_evidence,
@@ -39,8 +39,8 @@ def catalog(*skills: SkillManifest) -> dict[str, SkillManifest]:
 BOTH = catalog(skill("git"), skill("docker"))
 
 
-def answered(text: str) -> Answer:
-    return Answer(text, ("git",), "base", "vector", 0.8, teaches=True)
+def answered(text: str) -> PastAnswer:
+    return PastAnswer(text, ("git",), "base", "vector", 0.8, teaches=True)
 
 
 class Clock:

@@ -22,7 +22,7 @@ from router.llm.protocol import OfferedSkill
 from router.request import Request
 from router.result import Outcome, Stage
 from router.settings import LLMSettings, OllamaSettings, OpenAISettings
-from router.stages.llm import ConfidenceSource, LLMStage, models_from_settings
+from router.stages.llm import ConfidenceSource, LLMAnswer, LLMStage, models_from_settings
 
 GIT = OfferedSkill("git", "Work with version control.")
 TESTING = OfferedSkill("testing", "Write and run tests.")
@@ -42,6 +42,13 @@ def answer(**fields: Any) -> str:
             **fields,
         }
     )
+
+
+def attempts(answered: LLMAnswer) -> tuple[str, ...]:
+    """One line for each call, and for each provider left alone."""
+    found = answered.trace.evidence["attempts"]
+    assert isinstance(found, tuple)
+    return found
 
 
 class Time:
@@ -118,14 +125,13 @@ async def test_a_choice_is_answered_with_the_probability_of_its_tokens(
 ) -> None:
     openai_server.queue(completion(answer(), probabilities={"git": 0.7}))
     answered = await stages(openai_model).choose(REQUEST, OFFERED)
-    assert answered.outcome is Outcome.ANSWERED
-    assert answered.reason == "openai chose git"
+    assert answered.trace.outcome is Outcome.ANSWERED
+    assert answered.trace.reason == "openai chose git"
     assert answered.selection is not None
     assert answered.selection.skills == ("git",)
     assert answered.selection.memory_layers == ("project",)
     assert answered.confidence == pytest.approx(0.7)
-    assert answered.choice is not None
-    assert answered.choice.confidence_source is ConfidenceSource.TOKEN_PROBABILITY
+    assert answered.trace.evidence["confidence_source"] == ConfidenceSource.TOKEN_PROBABILITY
 
 
 async def test_without_tokens_the_stated_confidence_counts(
@@ -133,8 +139,7 @@ async def test_without_tokens_the_stated_confidence_counts(
 ) -> None:
     ollama_server.queue(chat(answer(confidence=0.0)))
     answered = await stages(ollama_model).choose(REQUEST, OFFERED)
-    assert answered.choice is not None
-    assert answered.choice.confidence_source is ConfidenceSource.STATED
+    assert answered.trace.evidence["confidence_source"] == ConfidenceSource.STATED
     assert answered.confidence == 0.0
 
 
@@ -143,11 +148,10 @@ async def test_a_choice_without_any_confidence_is_kept_and_weak(
 ) -> None:
     ollama_server.queue(chat(answer(confidence="high")))
     answered = await stages(ollama_model).choose(REQUEST, OFFERED)
-    assert answered.outcome is Outcome.ANSWERED
+    assert answered.trace.outcome is Outcome.ANSWERED
     assert answered.confidence == 0.0
-    assert answered.choice is not None
-    assert answered.choice.confidence_source is ConfidenceSource.NONE
-    assert answered.trace().evidence["problems"] == ("confidence is not a number but a string",)
+    assert answered.trace.evidence["confidence_source"] == ConfidenceSource.NONE
+    assert answered.trace.evidence["problems"] == ("confidence is not a number but a string",)
 
 
 async def test_that_no_skill_fits_is_an_answer(
@@ -155,11 +159,11 @@ async def test_that_no_skill_fits_is_an_answer(
 ) -> None:
     ollama_server.queue(chat(answer(skills=["none"]), probabilities={"none": 0.8}))
     answered = await stages(ollama_model).choose(REQUEST, OFFERED)
-    assert answered.reason == "ollama says that no skill fits"
+    assert answered.trace.reason == "ollama says that no skill fits"
     assert answered.selection is not None
     assert answered.selection.skills == ()
     assert answered.confidence == pytest.approx(0.8)
-    assert answered.trace().candidates == ()
+    assert answered.trace.candidates == ()
 
 
 async def test_the_trace_says_who_answered_how_and_on_what_evidence(
@@ -167,7 +171,7 @@ async def test_the_trace_says_who_answered_how_and_on_what_evidence(
 ) -> None:
     openai_server.refuse("logprobs", openai_error(403, "You may not request logprobs"))
     openai_server.queue(completion(answer(skills=["git", "lost"])))
-    entry = (await stages(openai_model).choose(REQUEST, OFFERED)).trace()
+    entry = (await stages(openai_model).choose(REQUEST, OFFERED)).trace
     assert (entry.stage, entry.outcome) == (Stage.LLM, Outcome.ANSWERED)
     assert [(c.name, c.score) for c in entry.candidates] == [("git", 0.9)]
     assert dict(entry.evidence) == {
@@ -205,8 +209,8 @@ async def test_an_unavailable_provider_is_asked_again(
 ) -> None:
     openai_server.queue(openai_error(500, "oops"), openai_error(503, "oops"), completion(answer()))
     answered = await stages(openai_model).choose(REQUEST, OFFERED)
-    assert answered.outcome is Outcome.ANSWERED
-    assert answered.attempts == (
+    assert answered.trace.outcome is Outcome.ANSWERED
+    assert attempts(answered) == (
         "openai (gpt-test): 500 oops",
         "openai (gpt-test): 503 oops",
         "openai (gpt-test): answered",
@@ -231,7 +235,7 @@ async def test_the_wait_that_a_provider_asks_for_is_kept(
         openai_error(429, "slow down", headers={"Retry-After": "7"}), completion(answer())
     )
     answered = await stages(openai_model).choose(REQUEST, OFFERED)
-    assert answered.outcome is Outcome.ANSWERED
+    assert answered.trace.outcome is Outcome.ANSWERED
     assert time.slept == [7.0]
 
 
@@ -240,9 +244,9 @@ async def test_a_wait_beyond_the_deadline_is_not_waited_for(
 ) -> None:
     openai_server.queue(openai_error(429, "slow down", headers={"Retry-After": "60"}))
     answered = await stages(openai_model).choose(REQUEST, OFFERED)
-    assert answered.outcome is Outcome.FAILED
+    assert answered.trace.outcome is Outcome.FAILED
     assert time.slept == []
-    assert answered.attempts[-1] == ("openai (gpt-test): no time left to wait 60 s and try again")
+    assert attempts(answered)[-1] == ("openai (gpt-test): no time left to wait 60 s and try again")
 
 
 async def test_retries_come_to_an_end(
@@ -250,7 +254,7 @@ async def test_retries_come_to_an_end(
 ) -> None:
     openai_server.always = openai_error(500, "oops")
     answered = await stages(openai_model, max_retries=1).choose(REQUEST, OFFERED)
-    assert answered.outcome is Outcome.FAILED
+    assert answered.trace.outcome is Outcome.FAILED
     assert answered.selection is None
     assert answered.confidence == 0.0
     assert len(openai_server.requests) == 2
@@ -261,8 +265,8 @@ async def test_a_refused_call_is_not_made_again(
 ) -> None:
     openai_server.queue(openai_error(401, "Incorrect API key"))
     answered = await stages(openai_model).choose(REQUEST, OFFERED)
-    assert answered.outcome is Outcome.FAILED
-    assert "Incorrect API key" in answered.reason
+    assert answered.trace.outcome is Outcome.FAILED
+    assert "Incorrect API key" in answered.trace.reason
     assert len(openai_server.requests) == 1
 
 
@@ -281,7 +285,7 @@ async def test_a_useless_answer_is_asked_for_once_more_with_a_reminder(
 ) -> None:
     openai_server.queue(useless, completion(answer()))
     answered = await stages(openai_model, max_retries=0).choose(REQUEST, OFFERED)
-    assert answered.outcome is Outcome.ANSWERED
+    assert answered.trace.outcome is Outcome.ANSWERED
     first, second = (request.body["messages"][1]["content"] for request in openai_server.requests)
     assert second.startswith(first)
     assert "could not be used" in second[len(first) :]
@@ -292,8 +296,8 @@ async def test_two_useless_answers_are_the_end(
 ) -> None:
     ollama_server.always = chat("no idea")
     answered = await stages(ollama_model).choose(REQUEST, OFFERED)
-    assert answered.outcome is Outcome.FAILED
-    assert answered.reason == (
+    assert answered.trace.outcome is Outcome.FAILED
+    assert answered.trace.reason == (
         "no usable answer; last: ollama (llama-test): the answer holds no complete JSON object"
     )
     assert len(ollama_server.requests) == 2
@@ -312,10 +316,12 @@ async def test_the_second_provider_answers_when_the_first_does_not(
     openai_server.queue(openai_error(401, "no key"))
     ollama_server.queue(chat(answer()))
     answered = await stages(openai_model, ollama_model).choose(REQUEST, OFFERED)
-    assert answered.outcome is Outcome.ANSWERED
-    assert answered.choice is not None
-    assert (answered.choice.provider, answered.choice.model) == ("ollama", "llama-test")
-    assert len(answered.attempts) == 2
+    assert answered.trace.outcome is Outcome.ANSWERED
+    assert [answered.trace.evidence[key] for key in ("provider", "model")] == [
+        "ollama",
+        "llama-test",
+    ]
+    assert len(attempts(answered)) == 2
 
 
 async def test_a_hanging_first_provider_leaves_time_for_the_second(
@@ -329,9 +335,9 @@ async def test_a_hanging_first_provider_leaves_time_for_the_second(
     stage = LLMStage([openai_model, ollama_model], settings=LLMSettings(timeout_seconds=3.0))
     answered = await stage.choose(REQUEST, OFFERED)
     await stage.aclose()
-    assert answered.outcome is Outcome.ANSWERED
-    assert answered.reason == "ollama chose git"
-    assert "no answer within" in answered.attempts[0]
+    assert answered.trace.outcome is Outcome.ANSWERED
+    assert answered.trace.reason == "ollama chose git"
+    assert "no answer within" in attempts(answered)[0]
 
 
 async def test_the_deadline_ends_a_hanging_call(
@@ -341,8 +347,8 @@ async def test_the_deadline_ends_a_hanging_call(
     stage = LLMStage([openai_model], settings=LLMSettings(timeout_seconds=0.2))
     answered = await stage.choose(REQUEST, OFFERED)
     await stage.aclose()
-    assert answered.outcome is Outcome.FAILED
-    assert answered.attempts[0] == "openai (gpt-test): no answer within 0.2 s"
+    assert answered.trace.outcome is Outcome.FAILED
+    assert attempts(answered)[0] == "openai (gpt-test): no answer within 0.2 s"
 
 
 async def test_cancelling_the_caller_leaves_nothing_running(
@@ -361,17 +367,14 @@ async def test_cancelling_the_caller_leaves_nothing_running(
 # --- when no provider is asked
 
 
-async def test_without_a_provider_the_stage_is_skipped(stages: Stages) -> None:
-    answered = await stages().choose(REQUEST, OFFERED)
-    assert (answered.outcome, answered.reason) == (Outcome.SKIPPED, "no LLM is configured")
-    assert answered.trace().stage is Stage.LLM
-
-
 async def test_without_a_skill_to_offer_the_stage_is_skipped(
     openai_server: OpenAIServer, openai_model: OpenAIModel, stages: Stages
 ) -> None:
     answered = await stages(openai_model).choose(REQUEST, ())
-    assert (answered.outcome, answered.reason) == (Outcome.SKIPPED, "there is no skill to offer")
+    assert (answered.trace.outcome, answered.trace.reason) == (
+        Outcome.SKIPPED,
+        "there is no skill to offer",
+    )
     assert openai_server.requests == []
 
 
@@ -381,24 +384,24 @@ async def test_a_provider_that_keeps_failing_is_left_alone_and_later_tried_once(
     openai_server.queue(*[openai_error(500, "oops")] * 3)
     stage = stages(openai_model, max_retries=5, breaker_failures=3, breaker_reset_seconds=30)
     failed = await stage.choose(REQUEST, OFFERED)
-    assert failed.outcome is Outcome.FAILED
-    assert failed.attempts[-1] == "openai (gpt-test): left alone after failures in a row"
+    assert failed.trace.outcome is Outcome.FAILED
+    assert attempts(failed)[-1] == "openai (gpt-test): left alone after failures in a row"
     assert len(openai_server.requests) == 3
 
     skipped = await stage.choose(REQUEST, OFFERED)
-    assert skipped.outcome is Outcome.SKIPPED
-    assert skipped.reason == "every provider failed lately and is left alone"
+    assert skipped.trace.outcome is Outcome.SKIPPED
+    assert skipped.trace.reason == "every provider failed lately and is left alone"
     assert len(openai_server.requests) == 3
 
     time.now += 30
     openai_server.queue(openai_error(500, "oops"))
-    assert (await stage.choose(REQUEST, OFFERED)).outcome is Outcome.FAILED
+    assert (await stage.choose(REQUEST, OFFERED)).trace.outcome is Outcome.FAILED
     assert len(openai_server.requests) == 4
 
     time.now += 30
     openai_server.always = completion(answer())
-    assert (await stage.choose(REQUEST, OFFERED)).outcome is Outcome.ANSWERED
-    assert (await stage.choose(REQUEST, OFFERED)).outcome is Outcome.ANSWERED
+    assert (await stage.choose(REQUEST, OFFERED)).trace.outcome is Outcome.ANSWERED
+    assert (await stage.choose(REQUEST, OFFERED)).trace.outcome is Outcome.ANSWERED
 
 
 async def test_useless_answers_do_not_open_the_breaker(
@@ -409,7 +412,7 @@ async def test_useless_answers_do_not_open_the_breaker(
     stage = stages(ollama_model, breaker_failures=1)
     await stage.choose(REQUEST, OFFERED)
     await stage.choose(REQUEST, OFFERED)
-    assert (await stage.choose(REQUEST, OFFERED)).outcome is Outcome.ANSWERED
+    assert (await stage.choose(REQUEST, OFFERED)).trace.outcome is Outcome.ANSWERED
 
 
 async def test_a_cancelled_trial_call_does_not_leave_the_breaker_stuck(
@@ -423,12 +426,12 @@ async def test_a_cancelled_trial_call_does_not_leave_the_breaker_stuck(
     ollama_server.queue(HANG)
     trial = asyncio.create_task(stage.choose(REQUEST, OFFERED))
     await asyncio.to_thread(ollama_server.arrived.wait)
-    assert (await stage.choose(REQUEST, OFFERED)).outcome is Outcome.SKIPPED
+    assert (await stage.choose(REQUEST, OFFERED)).trace.outcome is Outcome.SKIPPED
     trial.cancel()
     with pytest.raises(asyncio.CancelledError):
         await trial
     ollama_server.queue(chat(answer()))
-    assert (await stage.choose(REQUEST, OFFERED)).outcome is Outcome.ANSWERED
+    assert (await stage.choose(REQUEST, OFFERED)).trace.outcome is Outcome.ANSWERED
 
 
 async def test_a_providers_message_is_one_bounded_line_in_the_trace(
@@ -436,7 +439,7 @@ async def test_a_providers_message_is_one_bounded_line_in_the_trace(
 ) -> None:
     ollama_server.queue(ollama_error(404, "no\n\x1b[31msuch\tmodel " + "x" * 5000))
     answered = await stages(ollama_model).choose(REQUEST, OFFERED)
-    (line,) = answered.attempts
+    (line,) = attempts(answered)
     assert line.startswith("ollama (llama-test): 404 no [31msuch model xxx")
     assert line.isprintable()
     assert len(line) == 300
@@ -491,6 +494,6 @@ async def test_the_configured_key_and_address_are_used(
     )
     (model,) = models_from_settings(settings, environ={"OPENAI_API_KEY": "from-environment"})
     stage = LLMStage([model], settings=settings)
-    assert (await stage.choose(REQUEST, OFFERED)).outcome is Outcome.ANSWERED
+    assert (await stage.choose(REQUEST, OFFERED)).trace.outcome is Outcome.ANSWERED
     await stage.aclose()
     assert openai_server.requests[0].headers["authorization"] == "Bearer from-settings"

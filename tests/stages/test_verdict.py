@@ -10,15 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router.llm.prompt import Selection
-from router.llm.protocol import Completion, OutputMode
-from router.request import Request
-from router.result import Decision, LayerChoice, Outcome, Stage
+from router.result import Decision, LayerChoice, Outcome, Stage, StageTrace
 from router.settings import VectorSettings
 from router.skills.manifest import SkillManifest
-from router.stages.llm import ConfidenceSource, LLMChoice
+from router.stages.llm import LLMAnswer
 from router.stages.vector import LocalDecision
 from router.stages.verdict import (
     MAX_BRIEF_CHARACTERS,
+    Verdict,
     is_generic,
     of_llm,
     of_retrieval,
@@ -46,15 +45,30 @@ SKILLS = {
 }
 
 
-def choice(*names: str, confidence: float = 0.9, **fields: Any) -> LLMChoice:
-    return LLMChoice(
-        provider="openai",
-        model="test-model",
-        selection=Selection(names, mission_brief="brief", reasoning="because", **fields),
-        completion=Completion(text="", mode=OutputMode.JSON_SCHEMA),
-        confidence=confidence,
-        confidence_source=ConfidenceSource.STATED,
-    )
+def choice(*names: str, confidence: float = 0.9, **fields: Any) -> LLMAnswer:
+    chosen = Selection(names, mission_brief="brief", reasoning="because", **fields)
+    return LLMAnswer(chosen, confidence, StageTrace(Stage.LLM, Outcome.ANSWERED, "it chose"))
+
+
+def weighed(
+    answer: LLMAnswer, why_weak: str, found: LocalDecision, settings: VectorSettings
+) -> tuple[Verdict, StageTrace]:
+    """The verdict on a weak answer, and stage 4's entry."""
+    assert answer.selection is not None
+    verdict = weigh(answer.selection, answer.confidence, why_weak, found, settings)
+    assert not verdict.strong
+    return verdict, verdict.vector
+
+
+def taken(answer: LLMAnswer) -> Verdict:
+    """The verdict on a strong answer."""
+    assert answer.selection is not None
+    return of_llm(answer.selection, answer.confidence)
+
+
+def retrieved(text: str, found: LocalDecision, settings: VectorSettings = SETTINGS) -> Verdict:
+    """The verdict without an LLM."""
+    return of_retrieval(text, found, SKILLS, settings)
 
 
 def local(
@@ -88,7 +102,7 @@ UNSURE = local(Decision.CLARIFY)
         (choice("writer", "helper"), None),
     ],
 )
-def test_weakness_names_its_reason(answer: LLMChoice, why: str | None) -> None:
+def test_weakness_names_its_reason(answer: LLMAnswer, why: str | None) -> None:
     assert weakness(answer, SKILLS, SETTINGS) == why
 
 
@@ -104,10 +118,11 @@ def test_the_generic_skills_are_a_setting() -> None:
 
 
 def test_a_strong_answer_is_taken_as_it_is() -> None:
-    verdict = of_llm(choice("git", "testing", confidence=0.8))
+    verdict = taken(choice("git", "testing", confidence=0.8))
     assert verdict.decision is Decision.ROUTE
     assert verdict.selected_skills == ("git", "testing")
     assert verdict.suggested_skills == ()
+    assert verdict.strong
     assert (verdict.mission_brief, verdict.reasoning) == ("brief", "because")
     assert (verdict.confidence, verdict.stage) == (0.8, Stage.LLM)
 
@@ -118,16 +133,16 @@ def test_memory_layers_keep_their_order_and_have_falling_weights() -> None:
         LayerChoice(name, weight) for name, weight in zip(layers, (1, 1 / 2, 1 / 3), strict=True)
     )
     answer = choice("git", confidence=0.4, memory_layers=layers)
-    assert of_llm(answer).memory_layers == expected
+    assert taken(answer).memory_layers == expected
     for found in (ROUTED_TO_GIT, REFUSED, UNSURE):
-        assert weigh(answer, "weak", found, SETTINGS)[0].memory_layers == expected
+        assert weighed(answer, "weak", found, SETTINGS)[0].memory_layers == expected
 
 
 # --- weak answers
 
 
 def test_support_lifts_a_weak_answer_into_a_route() -> None:
-    verdict, entry = weigh(choice("git", confidence=0.4), "weak", ROUTED_TO_GIT, SETTINGS)
+    verdict, entry = weighed(choice("git", confidence=0.4), "weak", ROUTED_TO_GIT, SETTINGS)
     assert (verdict.decision, verdict.selected_skills) == (Decision.ROUTE, ("git",))
     assert verdict.suggested_skills == ("testing", "writer", "helper")
     assert verdict.confidence == pytest.approx(0.55)
@@ -136,7 +151,7 @@ def test_support_lifts_a_weak_answer_into_a_route() -> None:
 
 
 def test_support_that_does_not_reach_the_threshold_leaves_a_question() -> None:
-    verdict, entry = weigh(choice("git", confidence=0.2), "weak", ROUTED_TO_GIT, SETTINGS)
+    verdict, entry = weighed(choice("git", confidence=0.2), "weak", ROUTED_TO_GIT, SETTINGS)
     assert (verdict.decision, verdict.selected_skills) == (Decision.CLARIFY, ())
     assert verdict.suggested_skills[0] == "git"
     assert verdict.confidence == pytest.approx(0.65)
@@ -145,7 +160,7 @@ def test_support_that_does_not_reach_the_threshold_leaves_a_question() -> None:
 
 @pytest.mark.parametrize("found", [REFUSED, UNSURE, local(Decision.ROUTE, "testing")])
 def test_an_unsure_answer_without_support_becomes_a_question(found: LocalDecision) -> None:
-    verdict, entry = weigh(choice("git", confidence=0.4), "weak", found, SETTINGS)
+    verdict, entry = weighed(choice("git", confidence=0.4), "weak", found, SETTINGS)
     assert (verdict.decision, verdict.selected_skills) == (Decision.CLARIFY, ())
     assert verdict.suggested_skills[0] == "git"
     assert verdict.confidence == pytest.approx(0.6)
@@ -155,7 +170,7 @@ def test_an_unsure_answer_without_support_becomes_a_question(found: LocalDecisio
 
 def test_a_generic_answer_with_support_is_lifted() -> None:
     found = local(Decision.ROUTE, "writer")
-    verdict, entry = weigh(choice("writer", confidence=0.7), "generic", found, SETTINGS)
+    verdict, entry = weighed(choice("writer", confidence=0.7), "generic", found, SETTINGS)
     assert (verdict.decision, verdict.selected_skills) == (Decision.ROUTE, ("writer",))
     assert verdict.confidence == pytest.approx(0.85)
     assert entry.outcome is Outcome.SUPPORTED
@@ -163,7 +178,7 @@ def test_a_generic_answer_with_support_is_lifted() -> None:
 
 @pytest.mark.parametrize("found", [REFUSED, UNSURE, ROUTED_TO_GIT])
 def test_a_generic_answer_without_support_stays_as_it_is(found: LocalDecision) -> None:
-    verdict, entry = weigh(choice("writer", confidence=0.7), "generic", found, SETTINGS)
+    verdict, entry = weighed(choice("writer", confidence=0.7), "generic", found, SETTINGS)
     assert (verdict.decision, verdict.selected_skills) == (Decision.ROUTE, ("writer",))
     assert verdict.confidence == 0.7
     assert entry.outcome is Outcome.DECLINED
@@ -171,13 +186,13 @@ def test_a_generic_answer_without_support_stays_as_it_is(found: LocalDecision) -
 
 def test_support_counts_for_the_best_local_skill_only() -> None:
     found = local(Decision.ROUTE, "testing", "git")
-    assert weigh(choice("git", confidence=0.4), "weak", found, SETTINGS)[0].confidence == (
+    assert weighed(choice("git", confidence=0.4), "weak", found, SETTINGS)[0].confidence == (
         pytest.approx(0.6)
     )
 
 
 def test_what_the_llm_declined_is_offered_and_not_loaded() -> None:
-    verdict, entry = weigh(choice(confidence=0.8), "none", ROUTED_TO_GIT, SETTINGS)
+    verdict, entry = weighed(choice(confidence=0.8), "none", ROUTED_TO_GIT, SETTINGS)
     assert (verdict.decision, verdict.selected_skills) == (Decision.ABSTAIN, ())
     assert verdict.suggested_skills == ("git", "testing", "writer")
     assert verdict.confidence == 0.8
@@ -188,7 +203,7 @@ def test_what_the_llm_declined_is_offered_and_not_loaded() -> None:
 
 
 def test_what_both_decline_is_refused_and_the_nearest_are_offered() -> None:
-    verdict, entry = weigh(choice(confidence=0.8), "none", REFUSED, SETTINGS)
+    verdict, entry = weighed(choice(confidence=0.8), "none", REFUSED, SETTINGS)
     offered = ("git", "testing", "writer")
     assert (verdict.decision, verdict.suggested_skills) == (Decision.ABSTAIN, offered)
     assert entry.reason == "none; offered: git, testing, writer"
@@ -205,7 +220,7 @@ def test_a_lift_never_lowers_never_passes_the_cap_and_needs_support(
     settings = VectorSettings(
         confidence_boost=boost, confidence_cap=cap, confidence_threshold=threshold
     )
-    verdict, _ = weigh(choice("git", confidence=stated), "weak", found, settings)
+    verdict, _ = weighed(choice("git", confidence=stated), "weak", found, settings)
     routed = verdict.decision is Decision.ROUTE
     confidence = verdict.confidence if routed else 1 - verdict.confidence
     assert confidence >= stated - 1e-9
@@ -218,7 +233,7 @@ def test_a_lift_never_lowers_never_passes_the_cap_and_needs_support(
 def test_a_request_that_retrieval_refuses_is_never_lifted(
     stated: float, names: tuple[str, ...]
 ) -> None:
-    verdict, entry = weigh(choice(*names, confidence=stated), "weak", REFUSED, SETTINGS)
+    verdict, entry = weighed(choice(*names, confidence=stated), "weak", REFUSED, SETTINGS)
     assert entry.outcome is Outcome.DECLINED
     assert verdict.confidence in (stated, 1 - stated)
     assert verdict.selected_skills == (names if verdict.decision is Decision.ROUTE else ())
@@ -229,7 +244,7 @@ def test_suggestions_are_few_and_none_is_selected_too(
     limit: int, found: LocalDecision, names: tuple[str, ...], stated: float
 ) -> None:
     settings = VectorSettings(max_suggestions=limit)
-    verdict, _ = weigh(choice(*names, confidence=stated), "weak", found, settings)
+    verdict, _ = weighed(choice(*names, confidence=stated), "weak", found, settings)
     from_retrieval = [name for name in verdict.suggested_skills if name not in names]
     assert len(from_retrieval) <= limit
     assert not set(verdict.suggested_skills) & set(verdict.selected_skills)
@@ -240,7 +255,7 @@ def test_suggestions_are_few_and_none_is_selected_too(
 
 
 def test_without_an_llm_retrieval_decides() -> None:
-    verdict = of_retrieval(Request.parse("commit\n  it"), ROUTED_TO_GIT, SETTINGS)
+    verdict = retrieved("commit\n  it", ROUTED_TO_GIT)
     assert (verdict.decision, verdict.selected_skills) == (Decision.ROUTE, ("git",))
     assert verdict.suggested_skills == ("testing", "writer", "helper")
     assert verdict.mission_brief == "Use git: commit it"
@@ -250,22 +265,21 @@ def test_without_an_llm_retrieval_decides() -> None:
 
 def test_two_skills_share_a_brief() -> None:
     found = local(Decision.ROUTE, "git", "testing")
-    verdict = of_retrieval(Request.parse("commit the tests"), found, SETTINGS)
+    verdict = retrieved("commit the tests", found)
     assert verdict.mission_brief == "Use git and testing: commit the tests"
     assert verdict.suggested_skills == ("writer", "helper")
 
 
 def test_a_long_request_is_cut_in_the_brief() -> None:
-    verdict = of_retrieval(Request.parse("commit it " * 100), ROUTED_TO_GIT, SETTINGS)
+    verdict = retrieved("commit it " * 100, ROUTED_TO_GIT)
     text = verdict.mission_brief.removeprefix("Use git: ")
     assert len(text) <= MAX_BRIEF_CHARACTERS
     assert text.endswith("…")
 
 
 def test_a_question_and_a_refusal_offer_the_best() -> None:
-    asked = Request.parse("commit it")
     settings = VectorSettings(max_suggestions=2)
-    unsure, refused = (of_retrieval(asked, found, settings) for found in (UNSURE, REFUSED))
+    unsure, refused = (retrieved("commit it", found, settings) for found in (UNSURE, REFUSED))
     assert (unsure.selected_skills, unsure.suggested_skills) == ((), ("git", "testing"))
     assert (refused.selected_skills, refused.suggested_skills) == ((), ("git", "testing"))
     assert (unsure.mission_brief, refused.mission_brief) == ("", "")

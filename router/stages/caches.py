@@ -1,0 +1,118 @@
+"""Stages 1 and 2: an earlier answer, given again where it still holds.
+
+The two caches lie behind one port (``AnswerCache``). An answer that was decided over other skills
+is checked before it is given again (``router/stages/validation.py``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from router.errors import EncoderError
+from router.events import CacheLookup, CacheOutcome, Events
+from router.request import Request
+from router.result import Outcome, RoutingResult, Stage, StageTrace
+from router.stages.answers import AnswerCache
+from router.stages.validation import Basis, KeptAnswer, Voice, refusal, state_of
+
+if TYPE_CHECKING:
+    from router.retrieval.index import SkillIndex
+
+_NOT_NEEDED: Final = (
+    StageTrace(Stage.LLM, Outcome.SKIPPED, "a cache answered"),
+    StageTrace(Stage.VECTOR, Outcome.SKIPPED, "a cache answered"),
+)
+
+
+class CacheStages:
+    """Asks a cache, checks what it holds, and keeps new answers in it."""
+
+    def __init__(self, cache: AnswerCache, events: Events) -> None:
+        """``events`` are told how each look into the cache ended."""
+        self._cache = cache
+        self._events = events
+
+    async def answer(
+        self,
+        asked: Request,
+        context: str,
+        index: SkillIndex,
+        *,
+        evidence: str,
+        similar: bool,
+        id: str,  # noqa: A002 - named like the result's attribute
+        tell: bool = True,
+    ) -> tuple[RoutingResult | None, tuple[StageTrace, ...]]:
+        """What the caches answer now; None when they have no answer that still holds. Then the
+        trace entries of both stages, which say why.
+
+        Args:
+            asked: the request.
+            context: under which its answers are filed.
+            index: over the skills as they are now.
+            evidence: digest of what has been learnt, where that decides.
+            similar: whether an answer to a similar request may be given.
+            id: of the answer.
+            tell: whether events are raised; False where nobody is going to be answered.
+        """
+        found = await self._cache.find(asked.text, context, similar=similar)
+        kept, refused = found.kept, None
+        if kept is not None and kept.holds_in != state_of(index.catalog.version, evidence):
+            refused = await self._refusal(kept, found.text, asked, index, evidence)
+        trace = found.trace(wanted_similar=similar, refused=refused)
+        if tell and self._events.listening:
+            self._tell(trace, None if refused is None else found.stage)
+        if kept is None or refused is not None:
+            return None, trace
+        again = kept.result.copy_with(
+            stage=found.stage,
+            from_cache=True,
+            catalog_version=index.catalog.version,
+            trace=trace + _NOT_NEEDED,
+            id=id,
+        )
+        return again, trace
+
+    async def keep(
+        self,
+        text: str,
+        context: str,
+        result: RoutingResult,
+        basis: Basis,
+        marks: bytes,
+        *,
+        similar: bool = True,
+    ) -> None:
+        """Keep an answer, with what it rests on and the marks of the skills that it was chosen
+        from; unless ``similar`` allows it, for identical requests only."""
+        kept = KeptAnswer(result.copy_with(trace=()), basis)  # a hit has a trace of its own
+        await self._cache.keep(text, context, kept, similar=similar)
+        if basis.voice is not Voice.ROUTER:
+            await self._cache.keep_marks(basis.catalog, marks)
+
+    async def _refusal(
+        self, kept: KeptAnswer, text: str, asked: Request, index: SkillIndex, evidence: str
+    ) -> str | None:
+        """Why an answer of another state is not given again; None when it is."""
+        marks = None if kept.basis is None else await self._cache.marks_of(kept.basis.catalog)
+        try:
+            why = await refusal(kept, text, index, available=asked.available, marks_then=marks)
+        except EncoderError as error:
+            return f"whether it still holds cannot be found out: {error}"
+        if why is None:
+            kept.holds_in = state_of(index.catalog.version, evidence)
+        return why
+
+    def _tell(self, trace: tuple[StageTrace, ...], refused: Stage | None) -> None:
+        """Raise the events of the stages that ran; ``refused`` is the one whose answer was not
+        given again."""
+        fuzzy, exact = trace
+        for entry in (exact, fuzzy):
+            if entry.outcome is Outcome.ANSWERED:
+                outcome = CacheOutcome.HIT
+            elif entry.stage is refused or "blocked" in entry.evidence:
+                outcome = CacheOutcome.REFUSED
+            else:
+                outcome = CacheOutcome.MISS
+            if entry.outcome is not Outcome.SKIPPED:
+                self._events.emit(CacheLookup(entry.stage, outcome, entry.reason))
