@@ -74,8 +74,11 @@ class RoutedToolset(BaseToolset):
 
     async def get_tools(self, readonly_context: ReadonlyContext | None = None) -> list[BaseTool]:
         """The tools to show now; all of them where the kit gives no conversation."""
-        turns = [] if readonly_context is None else _user_turns(readonly_context)
-        return [self._made[name] for name in await self.selector.aselect(turns, self._offered)]
+        if readonly_context is None:
+            return list(self._made.values())
+        turns, called = _user_turns(readonly_context), _called(readonly_context)
+        names = await self.selector.aselect(turns, self._offered, called=called)
+        return [self._made[name] for name in names]
 
     async def close(self) -> None:
         """End what the selector holds."""
@@ -89,6 +92,12 @@ def _user_turns(context: ReadonlyContext) -> list[str]:
     if latest and (not said or said[-1] != latest):
         said.append(latest)
     return [text for text in said if text.strip()]
+
+
+def _called(context: ReadonlyContext) -> list[str]:
+    """The tools that the model has called."""
+    events = context.session.events
+    return [call.name for event in events for call in event.get_function_calls() if call.name]
 
 
 def _text(content: Any) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain.agents.middleware.types import ModelRequest, ModelResponse
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from router.adapters.selection import ToolSelector
@@ -38,7 +38,8 @@ class ToolRouterMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         """Call the model with the tools that the conversation needs."""
         named = _named(request)
-        names = self.selector.select(_user_turns(request.messages), named)
+        turns, called = _user_turns(request.messages), _called(request.messages)
+        names = self.selector.select(turns, named, called=called)
         return handler(_narrowed(request, named, names))
 
     async def awrap_model_call(
@@ -48,7 +49,8 @@ class ToolRouterMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         """``wrap_model_call`` for asynchronous agents."""
         named = _named(request)
-        names = await self.selector.aselect(_user_turns(request.messages), named)
+        turns, called = _user_turns(request.messages), _called(request.messages)
+        names = await self.selector.aselect(turns, named, called=called)
         return await handler(_narrowed(request, named, names))
 
 
@@ -68,6 +70,12 @@ def _user_turns(messages: list[Any]) -> list[str]:
     """What the user said, oldest first."""
     said = (_text(message) for message in messages if isinstance(message, HumanMessage))
     return [text for text in said if text.strip()]
+
+
+def _called(messages: list[Any]) -> list[str]:
+    """The tools that the model has called."""
+    answers = (message for message in messages if isinstance(message, AIMessage))
+    return [call["name"] for answer in answers for call in answer.tool_calls]
 
 
 def _text(message: BaseMessage) -> str:

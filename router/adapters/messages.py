@@ -1,4 +1,4 @@
-"""What the user has said in a list of messages, as chat APIs write them."""
+"""What the user has said and the model has called in a list of messages of a chat API."""
 
 from __future__ import annotations
 
@@ -28,6 +28,26 @@ def _text(content: Any) -> str:
         return ""
     parts = (part.get("text") for part in content if isinstance(part, Mapping))
     return "\n".join(part for part in parts if isinstance(part, str))
+
+
+def called_tools(messages: Iterable[object]) -> list[str]:
+    """The names of the tools that the model has called: ``tool_calls`` of a message of the chat
+    API, ``function_call`` items of the Responses API, ``tool_use`` blocks of Anthropic."""
+    names: list[object] = []
+    for message in messages:
+        calls = _listed(field_of(message, "tool_calls"))
+        items = (message, *_listed(field_of(message, "content")))
+        names += (field_of(field_of(call, "function"), "name") for call in calls)
+        names += (
+            field_of(item, "name")
+            for item in items
+            if field_of(item, "type") in ("function_call", "tool_use")
+        )
+    return [name for name in names if isinstance(name, str)]
+
+
+def _listed(value: object) -> list[Any] | tuple[Any, ...]:
+    return value if isinstance(value, list | tuple) else ()
 
 
 def field_of(item: object, name: str) -> Any:

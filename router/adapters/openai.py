@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from router.adapters.definitions import ToolDefinitions
-from router.adapters.messages import field_of, user_turns
+from router.adapters.messages import called_tools, field_of, user_turns
 
 SEARCH_PARAMETERS: Final = {
     "type": "object",
@@ -49,11 +49,15 @@ class OpenAITools(ToolDefinitions):
 
     def select(self, messages: Iterable[object]) -> list[Mapping[str, Any]]:
         """The tools to send with these messages: the same objects, those of earlier turns first."""
-        return self._given(self.selector.select(user_turns(messages), self._tools))
+        messages = list(messages)
+        called = called_tools(messages)
+        return self._given(self.selector.select(user_turns(messages), self._tools, called=called))
 
     async def aselect(self, messages: Iterable[object]) -> list[Mapping[str, Any]]:
         """``select`` for asynchronous code."""
-        return self._given(await self.selector.aselect(user_turns(messages), self._tools))
+        messages = list(messages)
+        turns, called = user_turns(messages), called_tools(messages)
+        return self._given(await self.selector.aselect(turns, self._tools, called=called))
 
     @property
     def search_tool(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic_ai import RunContext
 from pydantic_ai.capabilities import PrepareTools, ToolSearch
-from pydantic_ai.messages import ModelRequest, UserPromptPart
+from pydantic_ai.messages import ModelRequest, ToolCallPart, UserPromptPart
 from pydantic_ai.tools import ToolDefinition
 
 from router.adapters.selection import ToolSelector
@@ -38,7 +38,13 @@ class RoutedTools(PrepareTools[Any]):
         self, context: RunContext[Any], definitions: list[ToolDefinition]
     ) -> list[ToolDefinition]:
         offered = {definition.name: definition for definition in definitions}
-        names = await self.selector.aselect(_user_turns(context), offered)
+        called = [
+            part.tool_name
+            for message in context.messages
+            for part in message.parts
+            if isinstance(part, ToolCallPart)
+        ]
+        names = await self.selector.aselect(_user_turns(context), offered, called=called)
         return [offered[name] for name in names]
 
 

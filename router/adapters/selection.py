@@ -122,7 +122,13 @@ class ToolSelector:
         """
         self._ranker.take(offered)
 
-    def select(self, turns: Sequence[str], offered: Mapping[str, object]) -> list[str]:
+    def select(
+        self,
+        turns: Sequence[str],
+        offered: Mapping[str, object],
+        *,
+        called: Iterable[str] = (),
+    ) -> list[str]:
         """The names of the tools to show, in the order in which to show them.
 
         Args:
@@ -130,6 +136,7 @@ class ToolSelector:
                 every tool is shown.
             offered: the tools of this caller by their names, in catalog order. One whose
                 definition cannot be read is always shown.
+            called: names of the tools that the conversation has called already; they are shown.
         """
         shown = self._remembered(turns, offered)
         if shown is None:
@@ -138,9 +145,15 @@ class ToolSelector:
                 shown = future.result(self._timeout)
             except (RouterError, RuntimeError, TimeoutError) as error:
                 shown = self._everything(turns, offered, error)
-        return self._among(shown, offered)
+        return self._among(self._with_called(shown, turns, offered, called), offered)
 
-    async def aselect(self, turns: Sequence[str], offered: Mapping[str, object]) -> list[str]:
+    async def aselect(
+        self,
+        turns: Sequence[str],
+        offered: Mapping[str, object],
+        *,
+        called: Iterable[str] = (),
+    ) -> list[str]:
         """``select`` for asynchronous code, on any event loop."""
         shown = self._remembered(turns, offered)
         if shown is None:
@@ -149,7 +162,7 @@ class ToolSelector:
                 shown = await self._in_time(future)
             except (RouterError, RuntimeError, TimeoutError) as error:
                 shown = self._everything(turns, offered, error)
-        return self._among(shown, offered)
+        return self._among(self._with_called(shown, turns, offered, called), offered)
 
     async def asearch(
         self, query: str, offered: Mapping[str, object], *, limit: int | None = None
@@ -220,11 +233,33 @@ class ToolSelector:
     def _everything(
         self, turns: Sequence[str], offered: Mapping[str, object], error: Exception
     ) -> tuple[str, ...]:
-        """Show every tool, in this turn and, so that none is taken away, in those that follow."""
+        """Show every tool, in this turn and, so that none is taken away, in those that follow.
+        Those that were shown before stay in front."""
         self._report(error)
+        digests = _digests(turns, offered)
         with self._remembering:
-            self._shown[_digests(turns, offered)[-1]] = tuple(offered)
-        return tuple(offered)
+            before = next((self._shown[d] for d in reversed(digests) if d in self._shown), ())
+            shown = (*before, *(name for name in offered if name not in before))
+            self._shown[digests[-1]] = shown
+        return shown
+
+    def _with_called(
+        self,
+        shown: tuple[str, ...],
+        turns: Sequence[str],
+        offered: Mapping[str, object],
+        called: Iterable[str],
+    ) -> tuple[str, ...]:
+        """What is shown, with the tools that were called. Another process, or a turn that nobody
+        remembers any more, may have shown others than this one would."""
+        wanted = frozenset(called).difference(shown)
+        missing = [name for name in offered if name in wanted]
+        if not missing:
+            return shown
+        shown = (*shown, *missing)
+        with self._remembering:
+            self._shown[_digests(turns, offered)[-1]] = shown
+        return shown
 
     def _report(self, error: Exception) -> None:
         late = isinstance(error, TimeoutError)
@@ -235,7 +270,7 @@ class ToolSelector:
     def _among(self, shown: Sequence[str], offered: Mapping[str, object]) -> list[str]:
         """What cannot be ranked comes first, because it is there in every turn."""
         if len(shown) == len(offered):
-            return list(offered)
+            return list(shown)
         unreadable = [name for name in offered if not self._ranker.reads(name)]
         return [*unreadable, *(name for name in shown if self._ranker.reads(name))]
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from router.adapters.definitions import by_name
-from router.adapters.messages import user_turns
+from router.adapters.messages import called_tools, user_turns
 from router.adapters.selection import ToolSelector
 from router.errors import SourceError
 from router.events import Degraded, Event
@@ -138,6 +138,24 @@ async def test_a_router_that_is_late_shows_every_tool_and_none_is_taken_away_lat
         assert selector.select(TURNS[:1], OFFERED) == list(OFFERED)
 
 
+def test_a_failure_in_a_later_turn_keeps_what_was_shown_in_front() -> None:
+    with ToolSelector(limit=3, timeout=60) as selector:
+        shown = selector.select(TURNS[2:], OFFERED)
+        assert shown != list(OFFERED)[:3]
+        selector._ranker.close()
+        every = selector.select((TURNS[2], TURNS[0]), OFFERED)
+    assert every[:3] == shown
+    assert sorted(every) == sorted(OFFERED)
+
+
+def test_a_tool_that_was_called_is_shown_and_stays_where_it_is(selector: ToolSelector) -> None:
+    first = selector.select(TURNS[:1], OFFERED)
+    assert "resize_image" not in first
+    called = selector.select(TURNS[:1], OFFERED, called=["resize_image", "unknown"])
+    assert called == [*first, "resize_image"]
+    assert selector.select(TURNS[:2], OFFERED)[:4] == called
+
+
 async def test_threads_and_loops_share_one_selector(shared: ToolSelector) -> None:
     assert await shared.aselect(TURNS, OFFERED) == shared.select(TURNS, OFFERED)
 
@@ -162,3 +180,14 @@ def test_only_what_the_user_said_counts() -> None:
         object(),
     ]
     assert user_turns(messages) == ["first", "second"]
+
+
+def test_what_the_model_has_called_is_read_in_every_form() -> None:
+    messages: list[object] = [
+        {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "a"}}]},
+        {"type": "function_call", "name": "b", "arguments": "{}"},
+        {"role": "assistant", "content": [{"type": "text"}, {"type": "tool_use", "name": "c"}]},
+        {"role": "user", "content": "use d"},
+        object(),
+    ]
+    assert called_tools(messages) == ["a", "b", "c"]
