@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import typer
 
 from router.cli import classify, memory_changes, memory_records, output
-from router.cli.memory_options import Project, Session, User, run, scope_of
+from router.cli.memory_options import Project, Session, TimeZone, User, run, scope_of
 from router.cli.options import EXIT_CODES, AsJson
 
 if TYPE_CHECKING:
@@ -38,13 +38,17 @@ def search_memories(
     strategy: Annotated[
         str, typer.Option("--strategy", help="primary_first, union or weighted.")
     ] = "primary_first",
+    user: User = None,
+    project: Project = None,
+    session: Session = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search the project's memory files and the service beside them."""
+    """Search memory layers, the project's memory files and the service beside them."""
 
     async def search(memory: Memory, settings: Settings) -> tuple[UnifiedAnswer, bool]:
         found = await memory.search(
             query,
+            scope=scope_of(settings, user, project, session),
             limit=limit,
             lexical_only=lexical_only,
             semantic_only=semantic_only,
@@ -58,6 +62,8 @@ def search_memories(
         output.print_json(found.to_dict())
         return
     _print_items(found.items)
+    if found.layers.reason and not (lexical_only or semantic_only):
+        output.warn(found.layers.reason)
     if service_is_wanted and found.service.reason:
         output.warn(f"the service gave nothing: {found.service.reason}")
 
@@ -73,6 +79,7 @@ def recall_memories(
         typer.Option("--threshold", min=0, max=1, help="Confidence below which it does."),
     ] = 0.5,
     depth: Annotated[int, typer.Option("--depth", min=0, max=10, help="How often at most.")] = 2,
+    time_zone: TimeZone = None,
     user: User = None,
     project: Project = None,
     session: Session = None,
@@ -87,6 +94,7 @@ def recall_memories(
             cascade=cascade,
             confidence_threshold=threshold,
             max_cascade_depth=depth,
+            time_zone=time_zone,
         )
     )
     if as_json:
@@ -124,6 +132,7 @@ def assemble_context(
     weights: Annotated[
         str, typer.Option("--weights", help="balanced, rag_focused or memory_focused.")
     ] = "memory_focused",
+    time_zone: TimeZone = None,
     user: User = None,
     project: Project = None,
     session: Session = None,
@@ -137,6 +146,7 @@ def assemble_context(
             budget,
             scope=scope_of(settings, user, project, session),
             weights=weights,
+            time_zone=time_zone,
         )
     )
     if as_json:
@@ -218,7 +228,7 @@ def _print_items(items: tuple[MemoryItem, ...]) -> None:
     for item in items:
         table.add_row(
             output.plain(item.id),
-            output.plain(", ".join(item.provenance)),
+            output.plain(", ".join(item.provenance) or item.layer),
             output.plain(item.content[:MAX_SHOWN]),
         )
     if items:

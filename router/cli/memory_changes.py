@@ -108,13 +108,11 @@ def _time(text: str) -> datetime:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
-def pair(text: str) -> tuple[str, str | tuple[str, ...]]:
-    """``relations`` are several, separated by semicolons."""
+def pair(text: str) -> tuple[str, str]:
+    """An attribute as the command line gives it."""
     key, equals, value = text.partition("=")
     if not key or not equals:
         raise typer.BadParameter(f"--attribute {text}: write KEY=VALUE")
-    if key == "relations":
-        return key, tuple(relation.strip() for relation in value.split(";") if relation.strip())
     return key, value
 
 

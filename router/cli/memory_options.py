@@ -21,6 +21,11 @@ User: TypeAlias = Annotated[str | None, typer.Option("--user", help="Whose memor
 Project: TypeAlias = Annotated[str | None, typer.Option("--project", help="Of which project.")]
 Session: TypeAlias = Annotated[str | None, typer.Option("--session", help="Of which session.")]
 
+TimeZone: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--time-zone", metavar="ZONE", help='Such as Europe/Berlin, for "yesterday".'),
+]
+
 
 def run(work: Callable[[Memory, Settings], Awaitable[T]]) -> T:
     """Do something with an open memory, and close it whatever happens."""

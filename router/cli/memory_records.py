@@ -149,9 +149,11 @@ def forget_memories(
         output.print_json(report.to_dict())
     else:
         typer.echo(
-            f"forgot {report.items} items and {report.files} files; {report.left} left; "
-            "the database was written anew"
+            f"forgot {report.items} items and {report.files} files; left: {report.left} items, "
+            f"{report.vectors} vectors; the database was written anew"
         )
+    if report.waiting:
+        output.warn(f"the memory service has yet to be told of {report.waiting} files: sync")
 
 
 def _print(items: Iterable[MemoryItem]) -> None:

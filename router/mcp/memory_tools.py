@@ -16,6 +16,8 @@ from router.service.memory import (
     Recalled,
     SaveArguments,
     Saved,
+    SearchArguments,
+    Searched,
     Stock,
     Stored,
 )
@@ -61,6 +63,17 @@ def memory_tools(service: MemoryService) -> tuple[Tool, ...]:
             service.save,
             read_only=False,
             open_world=True,  # the memory service may be another machine's
+        ),
+        Tool(
+            "search_memories",
+            "Search memories",
+            "Searches memory layers, memory files and the memory service by words and meaning. "
+            "Call it to look for memories that you will read or change; `recall` answers "
+            "questions.",
+            SearchArguments,
+            Searched,
+            service.search,
+            open_world=True,
         ),
         Tool(
             "list_memories",

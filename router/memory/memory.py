@@ -17,6 +17,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -292,15 +293,21 @@ class Memory:
         self,
         query: str,
         *,
+        scope: Scope | Mapping[str, object] | None = None,
         limit: int = 10,
         lexical_only: bool = False,
         semantic_only: bool = False,
         strategy: MergeStrategy | str = "primary_first",
     ) -> UnifiedAnswer:
-        """Search the memory files and the service; see ``UnifiedMemory.search``."""
-        async with self._in_use() as parts:
+        """Search all memories at once: what the scope sees in the layers, the memory files, and the
+        service; see ``UnifiedMemory.search``. ``lexical_only`` searches the files alone, and
+        ``semantic_only`` the service alone."""
+        whose = Scope.parse(scope)
+        async with self._reading() as parts:
+            whole = not (lexical_only or semantic_only)
             return await parts.unified.search(
                 query,
+                of_layers=partial(parts.in_layers, query, whose, limit) if whole else None,
                 limit=limit,
                 lexical_only=lexical_only,
                 semantic_only=semantic_only,
@@ -491,10 +498,11 @@ class Memory:
         whose = Scope.parse(owner)
         ours = self.settings.memory.project
         async with self._in_use() as parts:
-            files = 0
+            files = waiting = 0
             if ours is not None and whose == Scope(project=ours):
-                files = await parts.unified.forget_files()
-            report = await in_thread(lambda: parts.records.forget(whose, files=files))
+                files, waiting = await parts.unified.forget_files()
+            forget = partial(parts.records.forget, whose, files=files, waiting=waiting)
+            report = await in_thread(forget)
             parts.router.clear_cache()
             return report
 

@@ -18,18 +18,18 @@ from router.memory.contexts.usage_patterns import QueryPatternTracker
 from router.memory.layers import built_in_layers
 from router.memory.layers.base import words_of
 from router.memory.layers.project import ProjectLayer
-from router.memory.model import AnyLayer, LayerQuery, MemoryItem, Scope
+from router.memory.model import AnyLayer, LayerQuery, LayerStatus, MemoryItem, Scope
 from router.memory.query.classifier import QueryClassifier
 from router.memory.query.routing_table import RoutingTable
 from router.memory.recall.answers import LayerReport
-from router.memory.recall.memory_router import MemoryRouter
+from router.memory.recall.memory_router import COUNTING_LAYER, MemoryRouter
 from router.memory.recall.recaller import COUNT_TYPE, Recaller, missing_layers
 from router.memory.recall.relevance import Relevance
 from router.memory.recall.weights import LayerWeights
 from router.memory.records import Records
 from router.memory.services.forgetful.client import LAYER as SERVICE
 from router.memory.services.merge import SERVICE_WEIGHT
-from router.memory.services.unified import UnifiedMemory
+from router.memory.services.unified import SourceReport, UnifiedMemory
 from router.memory.stores.embedded import MemoryStore
 from router.memory.texts.token_count import bundled_counter
 from router.retrieval.encoders import Encoder, build_encoder
@@ -69,6 +69,25 @@ class MemoryParts:
     tracker: QueryPatternTracker
     weights: LayerWeights
     records: Records
+
+    async def in_layers(
+        self, query: str, scope: Scope, limit: int
+    ) -> tuple[list[MemoryItem], SourceReport]:
+        """What all layers hold that bears on a query, best first, and how that went."""
+        found = await self.recall.answer(
+            query,
+            scope,
+            k=limit,
+            include_confidence_scores=False,
+            explain_reasoning=False,
+            layers=[name for name in self.router.specs if name != COUNTING_LAYER],
+        )
+        items = [one.item for one in found.items]
+        missing = "; ".join(missing_layers(found.layers))
+        status = LayerStatus.OK if items else LayerStatus.EMPTY
+        if missing and not items:
+            status = LayerStatus.ERROR
+        return items, SourceReport(status, len(items), found.milliseconds, missing)
 
     async def aclose(self) -> None:
         """Finish what is under way and close everything."""

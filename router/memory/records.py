@@ -23,7 +23,7 @@ from router.memory.recall.updates import (
     updates_among,
 )
 from router.memory.stores.embedded import MemoryStore
-from router.memory.stores.ownership import Place
+from router.memory.stores.ownership import Place, owns
 
 MAX_PAGE: Final = 1_000
 _NEAR: Final = 20
@@ -57,6 +57,8 @@ class ForgetReport:
         files: memory files that are gone.
         counts: counts of retrievals that are gone.
         left: items of the owner that a look afterwards still finds: 0.
+        vectors: vectors of theirs that it still finds: 0.
+        waiting: files whose deletion the memory service has yet to be told of.
         vacuumed: whether the database was written anew, so that no text is left on the disk.
     """
 
@@ -64,6 +66,8 @@ class ForgetReport:
     files: int
     counts: int
     left: int
+    vectors: int
+    waiting: int
     vacuumed: bool
 
     def to_dict(self) -> dict[str, Any]:
@@ -179,7 +183,8 @@ class Records:
                 yield json.dumps(row, ensure_ascii=False)
 
     def import_lines(self, lines: Iterable[str], owner: Scope) -> int:
-        """Store exported items, in place of those of the same id; how many there were.
+        """Store exported items, in place of those of the same id; how many there were. What names
+        nobody in particular as owner takes everybody's.
 
         Nothing is stored until all lines have been read.
 
@@ -191,19 +196,20 @@ class Records:
             self._store.save(items[start : start + _IMPORT_BATCH])
         return len(items)
 
-    def forget(self, owner: Scope, *, files: int = 0) -> ForgetReport:
+    def forget(self, owner: Scope, *, files: int, waiting: int) -> ForgetReport:
         """Remove all that an owner has, and prove it.
 
         Args:
             files: memory files that were removed already, for the report.
+            waiting: of these, those that the memory service has yet to be told of.
 
         Raises:
             InvalidRequest: the owner is everybody.
         """
         removed = self._store.forget(owner)
         counts = self._tracker.forget(owner)
-        left, _ = self._store.owned(owner, after=Place(), limit=MAX_PAGE)
-        return ForgetReport(removed, files, counts, len(left), vacuumed=True)
+        left, vectors = self._store.left_of(owner)
+        return ForgetReport(removed, files, counts, left, vectors, waiting, vacuumed=True)
 
 
 def _place(after: str | None) -> Place:
@@ -237,6 +243,6 @@ def _item(line: str, number: int, owner: Scope) -> MemoryItem:
         )
     except (ValueError, KeyError, TypeError, AttributeError, InvalidRequest) as error:
         raise InvalidRequest(f"line {number}: no exported memory: {error}") from None
-    if not owner.sees(item.scope):
+    if not owns(owner, item.scope):
         raise InvalidRequest(f"line {number}: {item.id!r} belongs to somebody else")
     return item

@@ -21,6 +21,7 @@ from router.memory.model import (
 )
 from router.memory.recall.memory_router import MAX_K
 from router.memory.recall.recaller import MAX_DEPTH
+from router.memory.services.unified import MAX_QUERY as MAX_SEARCHED_CHARACTERS
 from router.service.shapes import Arguments, NoArguments
 
 if TYPE_CHECKING:
@@ -36,7 +37,15 @@ class ScopedArguments(Arguments):
     session: str | None = Field(None, description="Of which conversation; likewise.")
 
 
-class RecallArguments(ScopedArguments):
+class DatedArguments(ScopedArguments):
+    time_zone: str | None = Field(
+        None,
+        description="Of who asks, such as Europe/Berlin: where `yesterday` is a day. Left out, the "
+        "configured one.",
+    )
+
+
+class RecallArguments(DatedArguments):
     query: str = Field(
         min_length=1, max_length=MAX_QUERY_CHARACTERS, description="What to remember, in words."
     )
@@ -46,6 +55,13 @@ class RecallArguments(ScopedArguments):
         0.5, ge=0, le=1, description="An answer below it turns to further layers."
     )
     max_cascade_depth: int = Field(2, ge=0, le=MAX_DEPTH, description="How often at most.")
+
+
+class SearchArguments(ScopedArguments):
+    query: str = Field(
+        min_length=1, max_length=MAX_SEARCHED_CHARACTERS, description="Words to search for."
+    )
+    limit: int = Field(10, ge=1, le=MAX_K, description="Memories to return at most.")
 
 
 class ListArguments(ScopedArguments):
@@ -59,7 +75,7 @@ class NamedArguments(ScopedArguments):
     layer: str | None = Field(None, description="That holds the item; left out for a file.")
 
 
-class AssembleArguments(ScopedArguments):
+class AssembleArguments(DatedArguments):
     query: str = Field(
         min_length=1, max_length=MAX_QUERY_CHARACTERS, description="What the context is for."
     )
@@ -139,6 +155,9 @@ class Recalled(BaseModel):
     confidence: float = Field(description="Probability that the answer bears on the query.")
     layers: list[LayerPart] = Field(description="What was read.")
     cascade: list[CascadeTurn]
+    conflicts: list[tuple[str, str]] = Field(
+        description="Ids of two items that contradict each other, where nothing tells which holds."
+    )
     reasoning: list[str]
 
 
@@ -198,6 +217,20 @@ class Stock(BaseModel):
     next: str | None = Field(description="Give it as `after` for the next page; null at the end.")
 
 
+class SearchedPart(BaseModel):
+    status: str = Field(description="ok, empty, timeout, error or skipped.")
+    found: int
+    milliseconds: float
+    reason: str
+
+
+class Searched(BaseModel):
+    items: list[Stored] = Field(description="Best first.")
+    layers: SearchedPart
+    files: SearchedPart
+    service: SearchedPart
+
+
 class Deleted(BaseModel):
     name: str
     layer: str | None
@@ -252,6 +285,7 @@ class MemoryService:
             cascade=asked.cascade,
             confidence_threshold=asked.confidence_threshold,
             max_cascade_depth=asked.max_cascade_depth,
+            time_zone=asked.time_zone,
         )
         return Recalled(
             id=found.id,
@@ -268,8 +302,14 @@ class MemoryService:
                 for report in found.layers
             ],
             cascade=[CascadeTurn(**step.to_dict()) for step in found.cascade_path],
+            conflicts=list(found.conflicts),
             reasoning=list(found.reasoning),
         )
+
+    async def search(self, asked: SearchArguments) -> Searched:
+        """Search the layers, the memory files and the memory service at once."""
+        found = await self._memory.search(asked.query, scope=self._scope(asked), limit=asked.limit)
+        return Searched(**found.to_dict())
 
     async def assemble(self, asked: AssembleArguments) -> Context:
         """Gather what memories and documents say into a text within a budget."""
@@ -279,6 +319,7 @@ class MemoryService:
             asked.token_budget,
             scope=self._scope(asked),
             weights=asked.weights,
+            time_zone=asked.time_zone,
         )
         return Context(
             text=found.text,

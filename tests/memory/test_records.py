@@ -143,15 +143,17 @@ async def test_an_import_takes_nothing_of_somebody_else_and_names_the_line(memor
 async def test_what_is_forgotten_is_gone_from_the_disk_and_others_keep_theirs(
     memory: Memory, tmp_path: Path
 ) -> None:
-    await memory.save("The zanzibar code is quokka", layer="semantic", scope=ADA)
+    zelda = {"user": "zelda-quux", "project": "shop"}
+    await memory.save("The zanzibar code is quokka", layer="semantic", scope=zelda)
+    await memory.assemble("zanzibar", scope=zelda)
     await memory.save("Ben likes tapirs", layer="semantic", scope=BEN)
-    assert (await memory.recall("zanzibar", ADA)).items
-    report = await memory.forget({"user": "ada"})
-    assert (report.items, report.left, report.vacuumed) == (1, 0, True)
+    assert (await memory.recall("zanzibar", zelda)).items
+    report = await memory.forget({"user": "zelda-quux"})
+    assert (report.items, report.left, report.vectors, report.waiting) == (1, 0, 0, 0)
     kept = b"".join(file.read_bytes() for file in (tmp_path / "kept").rglob("*") if file.is_file())
-    assert b"quokka" not in kept
+    assert (b"quokka" in kept, b"zelda-quux" in kept) == (False, False)
     assert b"tapir" in kept
-    assert (await memory.recall("zanzibar", ADA)).items == ()
+    assert (await memory.recall("zanzibar", zelda)).items == ()
     assert (await memory.recall("tapirs", BEN)).items
 
 

@@ -87,6 +87,8 @@ class QueryPatternTracker:
                     done = self._database.executemany(
                         "DELETE FROM retrievals WHERE scope = ?", gone
                     )
+                self._database.execute("VACUUM")  # the owner's name is gone from the disk too
+                self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 return max(done.rowcount, 0)
             except sqlite3.Error as error:
                 raise StoreError(self._path, f"cannot be written: {error}") from error

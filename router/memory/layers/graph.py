@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from router.memory.layers.base import StoredLayer
 from router.memory.model import LayerQuery, LayerSpec, MemoryItem, Scope
 from router.memory.stores.embedded import MemoryStore
-
-MAX_DEPTH: Final = 5
+from router.memory.stores.graph import MAX_DEPTH
 
 
 class GraphLayer(StoredLayer):

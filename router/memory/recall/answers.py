@@ -242,6 +242,7 @@ class RecallResult:
         classification: what the query asks for.
         layers: one report for each layer that was read, in that order, with everything it found.
         cascade_path: the turns to further layers; empty when the first ones were enough.
+        conflicts: ids of two items that contradict each other, where nothing tells which one holds.
         reasoning: sentences for a person; empty when not asked for.
         milliseconds: from the call to the answer.
     """
@@ -253,6 +254,7 @@ class RecallResult:
     classification: Classification
     layers: tuple[LayerReport, ...]
     cascade_path: tuple[CascadeStep, ...]
+    conflicts: tuple[tuple[str, str], ...]
     reasoning: tuple[str, ...]
     milliseconds: float
 
@@ -271,6 +273,7 @@ class RecallResult:
             "classification": _classification(self.classification),
             "layers": [report.to_dict() for report in self.layers],
             "cascade_path": [step.to_dict() for step in self.cascade_path],
+            "conflicts": [list(pair) for pair in self.conflicts],
             "reasoning": list(self.reasoning),
             "milliseconds": self.milliseconds,
         }

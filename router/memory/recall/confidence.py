@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from itertools import combinations
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -125,6 +126,17 @@ def consistencies(items: Sequence[MemoryItem], *, among: Sequence[MemoryItem]) -
     others = [statements[id(item)] for item in among]
     return [
         0.0 if _is_obsolete(item) else _agreement(statements[id(item)], others) for item in items
+    ]
+
+
+def conflicts_among(items: Sequence[MemoryItem]) -> list[tuple[MemoryItem, MemoryItem]]:
+    """Every pair that speaks of one matter and contradicts itself. Items that are marked as
+    superseded contradict nothing."""
+    said = [(item, _Statement.of(item.content)) for item in items if not _is_obsolete(item)]
+    return [
+        (one, other)
+        for (one, its), (other, others) in combinations(said, 2)
+        if its.shares_matter_with(others) and its.contradicts(others)
     ]
 
 

@@ -25,6 +25,9 @@ turns to further layers only while the answer is not good enough. Decisions:
   confidence where the query names a subject; that it counts nothing is no item at all.
 * Of two memories about one matter the one that holds at the time asked about comes first
   (``updates.py``); one that is marked as superseded is shown only to who asks for the past.
+* What the layer ``graph`` reached over relations from an item that bears on the query bears on it
+  too: ``RELATION`` times as probably for each relation on the way. Only if the query asks for
+  relations, that is, where ``graph`` was among the first layers to be read.
 * Copies of one content are one item, with the provenance of all; the copy from the heavier layer
   stays. Then 0.75 similarity + 0.05 recency of last use over 90 days + 0.2 usefulness orders them.
   (The usual 0.7 and 0.1 lost a point of recall on LoCoMo, where what matters is old.)
@@ -64,6 +67,7 @@ from router.memory.recall.confidence import (
     ItemConfidence,
     age_days,
     completeness,
+    conflicts_among,
     consistencies,
     recency,
 )
@@ -76,12 +80,14 @@ from router.memory.recall.memory_router import (
 from router.memory.recall.ranking import rank
 from router.memory.recall.relevance import RelevanceModel, logistic
 from router.memory.recall.updates import (
+    LASTING_LAYERS,
     SUPERSEDED_BY,
     Update,
     asks_for_history,
     held_then,
     updates_among,
 )
+from router.memory.stores.graph import relations_away
 from router.memory.texts.contents import content_key
 
 _log = logging.getLogger(__name__)
@@ -91,6 +97,10 @@ LISTED: Final = 0.7
 LAYER_WEIGHT: Final = 1.0
 IN_PERIOD: Final = 1.5
 """Added to the log-odds of an event of the time that the query speaks of."""
+GRAPH_LAYER: Final = "graph"
+RELATION: Final = 0.7
+ASKS_FOR_RELATIONS: Final = 0.5
+"""Weight of the layer ``graph`` from which on a query is taken to ask for relations."""
 COUNT_TYPE: Final = "coverage"
 """The type of items that count what other layers hold."""
 EVENT_LAYERS: Final = frozenset({"episodic", "session"})
@@ -216,9 +226,11 @@ class Recaller:
         confidences: Sequence[ItemConfidence | None] = [None] * len(given)
         if include_confidence_scores:
             confidences = self._confidences(given, ranked[: max(k, _COMPARED)], now)
+        conflicts = pool.conflicts(given)
         reasoning: tuple[str, ...] = ()
         if explain_reasoning:
             reasoning = _reasons(pool, route.classification.reasons, path, len(ranked), len(given))
+            reasoning += tuple(map(_named_conflict, conflicts))
         if self._accesses is not None and given:
             self._accesses.note([judged.item for judged in given])
         return RecallResult(
@@ -232,6 +244,7 @@ class Recaller:
             classification=route.classification,
             layers=tuple(pool.reports),
             cascade_path=tuple(path),
+            conflicts=conflicts,
             reasoning=reasoning,
             milliseconds=(self._monotonic() - started) * 1000,
         )
@@ -367,6 +380,7 @@ class _Pool:
         self._relevance.update(zip(contents, relevances, strict=True))
         shown = [item for item in self.items if self._is_shown(item)]
         judged = {item.content: _Judged(item, self._judged(item)) for item in shown}
+        self._follow_relations(judged)
         self.updates = updates_among(
             shown, lambda item: judged[item.content].relevance >= RELEVANCE_FLOOR
         )
@@ -407,6 +421,23 @@ class _Pool:
             for score in [scores[content]]
         ]
 
+    def _follow_relations(self, judged: dict[str, _Judged]) -> None:
+        """Raise what the graph reached from items that bear on the query."""
+        if self.weights.get(GRAPH_LAYER, 0.0) < ASKS_FOR_RELATIONS:
+            return
+        away = {
+            content: hops
+            for content, one in judged.items()
+            if one.item.layer == GRAPH_LAYER
+            for hops in [relations_away(one.item)]
+            if hops is not None
+        }
+        start = max((judged[content].relevance for content, n in away.items() if n == 0), default=0)
+        for content, hops in away.items():
+            reached = start * RELATION**hops
+            if hops and reached > judged[content].relevance:
+                judged[content] = replace(judged[content], relevance=reached)
+
     def ranked(self) -> list[_Judged]:
         """What bears on the query, best first."""
         return self._ranked
@@ -415,6 +446,17 @@ class _Pool:
         """Relevance of the most relevant item that an answer of ``k`` items gives; 0 without."""
         given = (one for one in self.ranked()[:k] if not self._only_counts(one.item))
         return max((judged.relevance for judged in given), default=0.0)
+
+    def conflicts(self, given: Sequence[_Judged]) -> tuple[tuple[str, str], ...]:
+        """The ids of given items that contradict each other, where neither has replaced the
+        other."""
+        decided = {frozenset((update.older.id, update.newer.id)) for update in self.updates}
+        lasting = [one.item for one in given if one.item.layer in LASTING_LAYERS]
+        return tuple(
+            (one.id, other.id)
+            for one, other in conflicts_among(lasting)
+            if frozenset((one.id, other.id)) not in decided
+        )
 
     def _is_shown(self, item: MemoryItem) -> bool:
         return SUPERSEDED_BY not in item.attributes or asks_for_history(self.query)
@@ -503,6 +545,10 @@ def _reasons(
             f"the {best} given."
         )
     return tuple(reasons)
+
+
+def _named_conflict(ids: tuple[str, str]) -> str:
+    return f"{ids[0]} and {ids[1]} contradict each other, and nothing tells which one holds."
 
 
 def missing_layers(reports: Iterable[LayerReport]) -> tuple[str, ...]:

@@ -76,6 +76,11 @@ def merge(
     return [items[key] for key in taken]
 
 
+def without_copies(items: Sequence[MemoryItem]) -> tuple[MemoryItem, ...]:
+    """The items in order; of each content the first, with the provenance of all."""
+    return tuple(_distinct(items).values())
+
+
 def check_weights(weights: tuple[float, float]) -> None:
     """Raise InvalidRequest unless both are positive and they are 1 together, within 0.01."""
     if not all(math.isfinite(w) and w > 0 for w in weights) or abs(sum(weights) - 1) > 0.01:

@@ -12,7 +12,7 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -37,6 +37,7 @@ from router.memory.services.merge import (
     MergeStrategy,
     check_weights,
     merge,
+    without_copies,
 )
 from router.memory.services.outbox import Intent, Outbox
 from router.memory.texts.contents import content_key, name_from
@@ -88,16 +89,19 @@ class UnifiedAnswer:
             kind ``FUSED`` with the strategy ``weighted``.
         files: how the files' part went.
         service: how the service's part went.
+        layers: how the memory layers' part went.
     """
 
     items: tuple[MemoryItem, ...]
     files: SourceReport
     service: SourceReport
+    layers: SourceReport
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain JSON types."""
         return {
             "items": [item.to_dict() for item in self.items],
+            "layers": self.layers.to_dict(),
             "files": self.files.to_dict(),
             "service": self.service.to_dict(),
         }
@@ -244,16 +248,19 @@ class UnifiedMemory:
         self,
         query: str,
         *,
+        of_layers: Callable[[], Awaitable[tuple[Sequence[MemoryItem], SourceReport]]] | None = None,
         limit: int = 10,
         lexical_only: bool = False,
         semantic_only: bool = False,
         strategy: MergeStrategy | str = MergeStrategy.PRIMARY_FIRST,
         weights: tuple[float, float] = (FILES_WEIGHT, SERVICE_WEIGHT),
     ) -> UnifiedAnswer:
-        """What bears on a query, from both sources at once.
+        """What bears on a query, from all sources at once.
 
         Args:
             query: 1 to 500 characters of any language, with any signs.
+            of_layers: gives what the memory layers found, which has been judged and comes first;
+                None leaves them out.
             limit: 1 to 100 items at most. The service gives 20 at most.
             lexical_only: ask the files alone.
             semantic_only: ask the service alone. If it is down the answer is empty and says why.
@@ -272,14 +279,15 @@ class UnifiedMemory:
         if strategy not in set(MergeStrategy):
             raise InvalidRequest(f"strategy: {strategy!r} is none of {', '.join(MergeStrategy)}")
         patience = ALONE_SECONDS if semantic_only else self._patience
-        (ours, files), (theirs, service) = await asyncio.gather(
+        (judged, layers), (ours, files), (theirs, service) = await asyncio.gather(
+            of_layers() if of_layers else _unasked("the layers were not asked"),
             self._search_files(query, limit) if not semantic_only else _unasked("semantic_only"),
             self._search_service(query, limit, patience)
             if not lexical_only
             else _unasked("lexical_only"),
         )
         items = merge(ours, theirs, strategy=MergeStrategy(strategy), limit=limit, weights=weights)
-        return UnifiedAnswer(tuple(items), files, service)
+        return UnifiedAnswer(without_copies([*judged, *items])[:limit], files, service, layers)
 
     async def get(self, name: str) -> MemoryItem:
         """One memory: of the files by its name, or of the service as ``forgetful:17``.
@@ -327,8 +335,9 @@ class UnifiedMemory:
         await in_thread(lambda: self._files.delete(name))
         return await self._tell(name, Intent.DELETE)
 
-    async def forget_files(self) -> int:
-        """Delete every file of the project, not the global ones, and tell the service; how many.
+    async def forget_files(self) -> tuple[int, int]:
+        """Delete every file of the project, not the global ones, and tell the service; how many
+        there were, and of how many the service has yet to be told.
 
         Raises:
             ReadOnlyMemory: one is protected; then none is deleted.
@@ -339,9 +348,9 @@ class UnifiedMemory:
         ]
         for name in names:
             self._files.check_writable(name)
-        for name in names:
-            await self.delete(name)
-        return len(names)
+        fates = [(await self.delete(name)).service for name in names]
+        told = (ServiceFate.DELIVERED, ServiceFate.OFF)
+        return len(names), sum(fate not in told for fate in fates)
 
     async def sync(self, *, dry_run: bool = False, seconds: float = SYNC_SECONDS) -> SyncReport:
         """Bring the service to the state of the files, never the other way round: changed files

@@ -29,7 +29,7 @@ from router.memory.stores.coverage import Coverage, cover
 from router.memory.stores.fusion import at_place, best_first, fuse
 from router.memory.stores.graph import entities_in, walk
 from router.memory.stores.item_vectors import EXACT_ROWS, ItemVectors
-from router.memory.stores.items_db import ItemsDb, next_generation
+from router.memory.stores.items_db import ItemsDb, marks, next_generation
 from router.memory.stores.lexical import find_by_words, query_terms
 from router.memory.stores.ownership import Place, expired, ids_in, owned_spaces, page_of
 from router.memory.stores.rows import (
@@ -45,6 +45,7 @@ from router.memory.stores.spaces import (
     EVERYTHING,
     Filter,
     Space,
+    ids_of,
     newest_rows,
     scope_key,
     visible_spaces,
@@ -227,8 +228,8 @@ class MemoryStore:
         return found, rows[-1][1] if len(rows) == limit else None
 
     def forget(self, owner: Scope) -> int:
-        """Remove all that belongs to an owner, and write the database anew, so that its text is
-        gone from the disk; how many items there were.
+        """Remove all that belongs to an owner, and write the database anew, so that its text and
+        the owner's name are gone from the disk; how many items there were.
 
         Raises:
             InvalidRequest: the owner is everybody.
@@ -238,13 +239,26 @@ class MemoryStore:
             raise InvalidRequest("forget: name a user, a project or a session")
         changes = Changes()
         with self._db.writing() as db:
-            for space, item_id in ids_in(db, owned_spaces(db, owner)):
+            spaces = ids_of(owned_spaces(db, owner))
+            for space, item_id in ids_in(db, spaces):
                 changes.remove(db, space, [item_id])
-            if changes.removed:
-                changes.write(db, next_generation(db))
-        self._after(changes)
+            changes.write(db, next_generation(db))
+            db.execute(f"DELETE FROM spaces WHERE id IN ({marks(len(spaces))})", spaces)  # noqa: S608
+        self._vectors.discard(spaces)
         self._db.vacuum()
         return sum(len(rows) for rows in changes.removed.values())
+
+    def left_of(self, owner: Scope) -> tuple[int, int]:
+        """How many items and how many vectors there are that belong to an owner, or to nobody
+        any more."""
+        with self._db.reading() as db:
+            spaces = ids_of(owned_spaces(db, owner))
+            (vectors,) = db.execute(
+                f"SELECT count(*) FROM vectors WHERE space IN ({marks(len(spaces))}) "  # noqa: S608
+                "OR row NOT IN (SELECT row FROM items)",
+                spaces,
+            ).fetchone()
+            return len(ids_in(db, spaces)), vectors
 
     def expire(self) -> int:
         """Remove every item whose time is over (attribute ``expires_at``); how many there were."""

@@ -11,16 +11,45 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from router.memory.model import MemoryItem
+from router.errors import InvalidRequest
+from router.memory.model import AttributeValue, MemoryItem
 from router.memory.stores.items_db import marks
 from router.memory.stores.lexical import index_terms
 from router.memory.stores.spaces import Space, ids_of
 from router.text import STOPWORDS, tokens
 
+MAX_DEPTH: Final = 5
+"""Relations that are followed at most."""
 MAX_NAME_WORDS: Final = 6
 MAX_QUERY_WORDS: Final = 200
 MAX_STEP: Final = 500
 """Edges followed from one step to the next; beyond them an entity is a hub that relates all."""
+
+
+def checked_relations(given: AttributeValue) -> tuple[str, ...]:
+    """Relations as they are stored; a text may hold several, separated by semicolons.
+
+    Raises:
+        InvalidRequest: one does not say what it leads to.
+    """
+    listed = given.split(";") if isinstance(given, str) else given
+    if not isinstance(listed, Sequence):
+        raise InvalidRequest(f"attributes.relations: expected a list of texts, not {given!r}")
+    relations = tuple(relation.strip() for relation in listed if relation.strip())
+    for relation in relations:
+        if not all(part.strip() for part in relation.split("->")) or "->" not in relation:
+            raise InvalidRequest(
+                f"attributes.relations: {relation!r}: write verb -> Target, such as uses -> Redis"
+            )
+    return relations
+
+
+def relations_away(item: MemoryItem) -> int | None:
+    """How many relations lie between an item that ``MemoryStore.related`` found and the entities
+    that the query names; None when only words and meaning found it."""
+    if item.score is None or item.score < 1 / (2 + MAX_DEPTH):
+        return None
+    return round(1 / item.score - 1)
 
 
 def edges_of(item: MemoryItem) -> Iterator[tuple[str, str | None]]:

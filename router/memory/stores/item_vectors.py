@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import sqlite3
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -198,6 +199,20 @@ class ItemVectors:
         """Take removed rows out of Chroma."""
         if self._collections is not None and rows:
             self._collections.remove(space, rows)
+
+    def discard(self, spaces: Sequence[int]) -> None:
+        """Forget spaces for good. Chroma keeps a log of all that it was given, so if it held one of
+        them its folder goes as a whole; it comes back with the saves."""
+        with self._tails_lock:
+            for space in spaces:
+                self._tails.pop(space, None)
+        with self._growing:
+            held = self._collections
+            if held is None or set(spaces).isdisjoint(held.spaces):
+                return
+            self._collections, self._unopened = None, True
+            held.close()
+            shutil.rmtree(self._directory / "chroma")
 
     def close(self) -> None:
         """Close Chroma's files."""

@@ -94,6 +94,9 @@ CREATE INDEX edges_by_source ON edges (space, source);
 CREATE INDEX edges_by_target ON edges (space, target);
 CREATE INDEX edges_by_row ON edges (row);
 """,
+        """
+CREATE INDEX items_by_status ON items (space, status, created) WHERE status IS NOT NULL;
+""",
     ),
     virtual_tables=True,
 )

@@ -14,7 +14,7 @@ from typing import Final
 
 from router.memory.model import Scope
 from router.memory.stores.items_db import marks
-from router.memory.stores.spaces import Space, ids_of, parse_scope
+from router.memory.stores.spaces import Space, parse_scope
 
 FOREVER: Final = float("inf")
 
@@ -28,10 +28,8 @@ class Place:
 
 
 def owned_spaces(db: sqlite3.Connection, owner: Scope) -> list[Space]:
-    """The spaces of an owner that hold anything."""
-    rows = db.execute(
-        "SELECT id, layer, scope, items, words, written, removed FROM spaces WHERE items > 0"
-    )
+    """The spaces of an owner; some may be empty."""
+    rows = db.execute("SELECT id, layer, scope, items, words, written, removed FROM spaces")
     spaces = (Space(row[0], row[1], parse_scope(row[2]), *row[3:]) for row in rows)
     return [space for space in spaces if owns(owner, space.scope)]
 
@@ -71,9 +69,9 @@ def expired(db: sqlite3.Connection, now: str) -> list[tuple[int, str]]:
     ).fetchall()
 
 
-def ids_in(db: sqlite3.Connection, spaces: Sequence[Space]) -> list[tuple[int, str]]:
+def ids_in(db: sqlite3.Connection, spaces: Sequence[int]) -> list[tuple[int, str]]:
     """Space and id of every item of some spaces."""
     return db.execute(
         f"SELECT space, id FROM items WHERE space IN ({marks(len(spaces))})",  # noqa: S608
-        ids_of(spaces),
+        spaces,
     ).fetchall()

@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 from router.errors import InvalidRequest
 from router.memory.model import AttributeValue, MemoryItem, ScoreKind, TaskStatus
-from router.memory.stores.graph import edges_of
+from router.memory.stores.graph import checked_relations, edges_of
 from router.memory.stores.lexical import index_terms, indexed
 from router.memory.stores.spaces import Space, scope_key
 
@@ -75,6 +75,9 @@ class Draft:
             moment = _seconds(_moment("expires_at", item.attributes["expires_at"]))
             expiry = datetime.fromtimestamp(moment, UTC).isoformat()
             item = replace(item, attributes={**item.attributes, "expires_at": expiry})
+        if "relations" in item.attributes:
+            relations = checked_relations(item.attributes["relations"])
+            item = replace(item, attributes={**item.attributes, "relations": relations})
         due = item.attributes.get("due")
         named = [item.attributes.get(name) for name in NAMED_ATTRIBUTES]
         texts = [item.content, *item.tags]
