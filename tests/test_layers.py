@@ -58,6 +58,7 @@ MEMORY_FLOORS = (
     ("recall",),
     ("contexts",),
     ("records",),
+    ("curation",),
     ("parts",),
     ("memory",),
     ("sync_memory",),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
-from router.cli import classify, memory_changes, memory_records, output
+from router.cli import classify, memory_changes, memory_curation, memory_records, output
 from router.cli.memory_options import Project, Session, TimeZone, User, run, scope_of
 from router.cli.options import EXIT_CODES, AsJson
 
@@ -260,5 +260,10 @@ for name, command in (
     ("export", memory_records.export_memories),
     ("import", memory_records.import_memories),
     ("forget", memory_records.forget_memories),
+    ("consolidate", memory_curation.consolidate_memories),
+    ("extract", memory_curation.extract_memories),
+    ("proposals", memory_curation.show_proposals),
+    ("accept", memory_curation.accept_proposals),
+    ("reject", memory_curation.reject_proposals),
 ):
     app.command(name, epilog=EXIT_CODES)(command)

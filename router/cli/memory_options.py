@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
 
 import typer
@@ -11,6 +11,7 @@ import typer
 from router.cli.options import read_settings
 
 if TYPE_CHECKING:
+    from router.llm.protocol import ChatModel
     from router.memory.memory import Memory
     from router.memory.model import Scope
     from router.settings import Settings
@@ -27,15 +28,28 @@ TimeZone: TypeAlias = Annotated[
 ]
 
 
-def run(work: Callable[[Memory, Settings], Awaitable[T]]) -> T:
-    """Do something with an open memory, and close it whatever happens."""
+def run(work: Callable[[Memory, Settings], Awaitable[T]], *, with_models: bool = False) -> T:
+    """Do something with an open memory, and close it whatever happens.
+
+    Args:
+        with_models: whether the memory may ask the LLMs that are configured.
+    """
 
     async def opened() -> T:
         from router.memory.memory import Memory
 
         settings = read_settings()
-        async with Memory(settings) as memory:
-            return await work(memory, settings)
+        models: Sequence[ChatModel] = ()
+        if with_models:
+            from router.stages.llm import models_from_settings
+
+            models = models_from_settings(settings.llm)
+        try:
+            async with Memory(settings, models=models) as memory:
+                return await work(memory, settings)
+        finally:
+            for model in models:
+                await model.aclose()
 
     return asyncio.run(opened())
 

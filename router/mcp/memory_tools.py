@@ -68,7 +68,7 @@ def memory_tools(service: MemoryService) -> tuple[Tool, ...]:
             "search_memories",
             "Search memories",
             "Searches memory layers, memory files and the memory service by words and meaning. "
-            "Call it to look for memories that you will read or change; `recall` answers "
+            "Call it when you look for memories to read or change; `recall` answers "
             "questions.",
             SearchArguments,
             Searched,

@@ -16,13 +16,14 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from router.errors import InvalidRequest, UnknownMemory
+from router.errors import ConfigurationError, InvalidRequest, UnknownMemory
 from router.flight import in_thread
 from router.memory.contexts.context import (
     PRESETS,
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from router.llm.protocol import ChatModel
     from router.memory.contexts.documents import IngestReport
     from router.memory.contexts.usage_patterns import ConsolidationCandidate
+    from router.memory.curation.extraction import Extracted
+    from router.memory.curation.proposals import Proposal
     from router.memory.parts import MemoryParts
     from router.memory.query.routing_table import RoutingTable
     from router.memory.recall.answers import MemoryRoute, RecallResult
@@ -395,7 +398,7 @@ class Memory:
                 content_key(content)[:32] if name is None else name,
                 layer,
                 content,
-                datetime.fromtimestamp(self._clock(), UTC) if created is None else created,
+                self._now() if created is None else created,
                 type=type,
                 tags=tuple(tags),
                 usefulness=usefulness,
@@ -414,7 +417,7 @@ class Memory:
         days = self.settings.memory.layer_ttl_days.get(layer)
         if days is None or "expires_at" in attributes:
             return attributes
-        moment = datetime.fromtimestamp(self._clock(), UTC) + timedelta(days=days)
+        moment = self._now() + timedelta(days=days)
         return {**attributes, "expires_at": moment.isoformat()}
 
     async def list(
@@ -505,6 +508,100 @@ class Memory:
             report = await in_thread(forget)
             parts.router.clear_cache()
             return report
+
+    async def consolidate(
+        self,
+        *,
+        scope: Scope | Mapping[str, object],
+        policy: Callable[[Proposal], bool] = lambda _: False,
+    ) -> tuple[Proposal, ...]:
+        """Propose what should be tidied up among the memories that a scope sees: copies to merge,
+        what a later memory has replaced, contradictions, tasks long overdue. Of the ``models`` of
+        this memory the first one drafts the merged texts.
+
+        Args:
+            policy: says of each proposal whether to accept it at once; otherwise it waits for
+                ``accept`` or ``reject``.
+
+        Returns:
+            What is new: the proposals that were neither waiting nor rejected already.
+        """
+        from router.memory.curation.consolidation import drafted, proposals_for
+
+        whose, now = Scope.parse(scope), self._now()
+        async with self._in_use() as parts:
+            made = await in_thread(lambda: list(proposals_for(parts.records.all_of(whose), now)))
+            if self._models:
+                made = [await drafted(each, self._models[0]) for each in made]
+            new = await in_thread(partial(parts.proposals.add, made, now))
+            for proposal in new:
+                if policy(proposal):
+                    await in_thread(partial(parts.proposals.accept, proposal.id, whose, now))
+            return new
+
+    async def extract(
+        self,
+        conversation: str,
+        *,
+        scope: Scope | Mapping[str, object],
+        source: str = "conversation",
+    ) -> Extracted:
+        """Have the first of the ``models`` propose what to remember of a conversation; see
+        ``curation/extraction.py``. The proposals wait for ``accept`` or ``reject``.
+
+        Args:
+            conversation: JSON Lines or a JSON list of ``{"role", "content"}``, or plain text.
+            scope: whose conversation it is.
+            source: what to call it, in the provenance of what is accepted.
+
+        Raises:
+            ConfigurationError: this memory has no models.
+            InvalidRequest: the conversation cannot be read.
+            LLMError: the model gave no usable answer.
+        """
+        from router.memory.curation.extraction import extract, turns_of
+
+        if not self._models:
+            raise ConfigurationError("extract: no LLM is configured")
+        whose, now, turns = Scope.parse(scope), self._now(), turns_of(conversation)
+        async with self._in_use() as parts:
+            found = await extract(
+                turns,
+                model=self._models[0],
+                store=parts.store,
+                scope=whose,
+                source=source,
+                now=now,
+            )
+            new = await in_thread(partial(parts.proposals.add, found.proposals, now))
+            return replace(found, proposals=new)
+
+    async def proposals(self, *, scope: Scope | Mapping[str, object]) -> tuple[Proposal, ...]:
+        """The proposals that wait and that a scope sees, newest first."""
+        whose = Scope.parse(scope)
+        async with self._in_use() as parts:
+            return await in_thread(partial(parts.proposals.waiting, whose))
+
+    async def accept(self, proposal: str, *, scope: Scope | Mapping[str, object]) -> Proposal:
+        """Make the change that a proposal names, by its id or the beginning of it. What is replaced
+        is marked and kept.
+
+        Raises:
+            UnknownMemory: none waits that the scope sees, or what it is about is gone.
+            InvalidRequest: several begin so.
+        """
+        whose, now = Scope.parse(scope), self._now()
+        async with self._in_use() as parts:
+            return await in_thread(partial(parts.proposals.accept, proposal, whose, now))
+
+    async def reject(self, proposal: str, *, scope: Scope | Mapping[str, object]) -> Proposal:
+        """Leave everything as it is, and do not propose this again. Raises as ``accept``."""
+        whose = Scope.parse(scope)
+        async with self._in_use() as parts:
+            return await in_thread(partial(parts.proposals.reject, proposal, whose))
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock(), UTC)
 
     async def clear_cache(self) -> int:
         """Forget the answers that were kept; how many there were."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC
+from functools import partial
 from typing import Final
 
 from router.flight import in_thread
@@ -15,6 +16,7 @@ from router.memory.contexts.assembler import ContextAssembler
 from router.memory.contexts.context import Retrieved, Strategy
 from router.memory.contexts.documents import DocumentIndex
 from router.memory.contexts.usage_patterns import QueryPatternTracker
+from router.memory.curation.proposals import Proposals
 from router.memory.layers import built_in_layers
 from router.memory.layers.base import words_of
 from router.memory.layers.project import ProjectLayer
@@ -57,6 +59,7 @@ class MemoryParts:
         tracker: counts what contexts use.
         weights: what feedback has made of the layers' weights.
         records: looks through, changes and forgets what is stored.
+        proposals: changes that wait for somebody to accept them.
     """
 
     store: MemoryStore
@@ -69,6 +72,7 @@ class MemoryParts:
     tracker: QueryPatternTracker
     weights: LayerWeights
     records: Records
+    proposals: Proposals
 
     async def in_layers(
         self, query: str, scope: Scope, limit: int
@@ -124,13 +128,15 @@ def assemble_parts(
     given = settings.memory
     encoder = build_encoder(settings) if encoder is None else encoder
     with ExitStack() as opened:  # what is open when another store fails is closed again
-        classifier = QueryClassifier(
+        classify = partial(
+            QueryClassifier,
             table=routing_table,
             layers=[layer.spec for layer in layers],
             encoder=encoder,
-            models=models,
         )
-        classifier.classify("What is there?")  # loads its weights, before a deadline runs
+        reading = classify()  # bound to milliseconds, so it asks no LLM
+        reading.classify("What is there?")  # loads its weights, before a deadline runs
+        classifier = classify(models=models) if models else reading
         store = MemoryStore.open(given.directory, encoder=encoder, clock=clock)
         opened.callback(store.close)
         weights = LayerWeights(given.directory / "weights.sqlite3", clock=clock)
@@ -142,7 +148,7 @@ def assemble_parts(
         project = ProjectLayer(store, unified.files, project=given.project)
         router = MemoryRouter(
             [*_kept(built_in_layers(store), project, layers), *layers],
-            classifier=classifier,
+            classifier=reading,
             weights=weights,
             generation=lambda: store.generation + unified.files.generation,
             clock=clock,
@@ -171,7 +177,17 @@ def assemble_parts(
         opened.pop_all()
     records = Records(store, tracker)
     return MemoryParts(
-        store, unified, classifier, router, recall, documents, assembler, tracker, weights, records
+        store,
+        unified,
+        classifier,
+        router,
+        recall,
+        documents,
+        assembler,
+        tracker,
+        weights,
+        records,
+        Proposals(store, records),
     )
 
 

@@ -24,6 +24,7 @@ from router.memory.recall.updates import (
 )
 from router.memory.stores.embedded import MemoryStore
 from router.memory.stores.ownership import Place, owns
+from router.memory.stores.spaces import PROPOSALS
 
 MAX_PAGE: Final = 1_000
 _NEAR: Final = 20
@@ -88,19 +89,7 @@ class Records:
         Raises:
             UnknownMemory: there is no such item in this layer and scope.
         """
-        marked = [
-            replace(
-                old,
-                attributes={
-                    **old.attributes,
-                    SUPERSEDED_BY: item.id,
-                    SUPERSEDED_AT: item.created.isoformat(),
-                },
-            )
-            for name in supersede
-            for old in [self._store.get_stored(item.layer, name, item.scope)]
-        ]
-        self._store.save([*marked, item])
+        self._store.save([*self._marked(supersede, item), item])
         if item.layer not in LASTING_LAYERS:
             return ()
         near = self._store.search(
@@ -109,6 +98,19 @@ class Records:
         return tuple(
             old for old in near if SUPERSEDED_BY not in old.attributes and replaces(item, old)
         )
+
+    def mark(self, layer: str, older: Sequence[str], by: str, scope: Scope) -> None:
+        """Mark stored items as superseded by another one of the same layer and scope.
+
+        Raises:
+            UnknownMemory: there is no such item.
+        """
+        self._store.save(self._marked(older, self._store.get_stored(layer, by, scope)))
+
+    def _marked(self, older: Sequence[str], newer: MemoryItem) -> list[MemoryItem]:
+        said = {SUPERSEDED_BY: newer.id, SUPERSEDED_AT: newer.created.isoformat()}
+        found = [self._store.get_stored(newer.layer, name, newer.scope) for name in older]
+        return [replace(old, attributes={**old.attributes, **said}) for old in found]
 
     def page(
         self, scope: Scope, *, layers: Sequence[str] | None, limit: int, after: str | None
@@ -123,6 +125,13 @@ class Records:
         items, place = self._store.page(scope, layers=layers, after=_place(after), limit=limit)
         following = None if place is None else f"{place.created!r}:{place.row}"
         return Page(tuple(items), following)
+
+    def all_of(self, scope: Scope) -> Iterator[MemoryItem]:
+        """Everything that a scope sees, newest first."""
+        place: Place | None = Place()
+        while place is not None:
+            items, place = self._store.page(scope, layers=None, after=place, limit=MAX_PAGE)
+            yield from items
 
     def edit(
         self,
@@ -173,11 +182,13 @@ class Records:
         return tuple(item for item in items if item.id not in replaced)[:limit]
 
     def export(self, owner: Scope) -> Iterator[str]:
-        """Every item of an owner as one line of JSON, newest first."""
+        """Every item of an owner as one line of JSON, newest first; proposals are none yet."""
         place: Place | None = Place()
         while place is not None:
             items, place = self._store.owned(owner, after=place, limit=MAX_PAGE)
             for item in items:
+                if item.layer == PROPOSALS:
+                    continue
                 row = item.to_dict()
                 del row["score"], row["score_kind"]
                 yield json.dumps(row, ensure_ascii=False)
@@ -243,6 +254,8 @@ def _item(line: str, number: int, owner: Scope) -> MemoryItem:
         )
     except (ValueError, KeyError, TypeError, AttributeError, InvalidRequest) as error:
         raise InvalidRequest(f"line {number}: no exported memory: {error}") from None
+    if item.layer == PROPOSALS:
+        raise InvalidRequest(f"line {number}: {item.id!r} is a proposal, and no memory")
     if not owns(owner, item.scope):
         raise InvalidRequest(f"line {number}: {item.id!r} belongs to somebody else")
     return item

@@ -155,7 +155,7 @@ class Recalled(BaseModel):
     confidence: float = Field(description="Probability that the answer bears on the query.")
     layers: list[LayerPart] = Field(description="What was read.")
     cascade: list[CascadeTurn]
-    conflicts: list[tuple[str, str]] = Field(
+    conflicts: list[list[str]] = Field(
         description="Ids of two items that contradict each other, where nothing tells which holds."
     )
     reasoning: list[str]
@@ -302,7 +302,7 @@ class MemoryService:
                 for report in found.layers
             ],
             cascade=[CascadeTurn(**step.to_dict()) for step in found.cascade_path],
-            conflicts=list(found.conflicts),
+            conflicts=[list(pair) for pair in found.conflicts],
             reasoning=list(found.reasoning),
         )
 

@@ -268,3 +268,17 @@ async def test_closing_the_memory_leaves_no_thread(
         await client.call_tool("recall", {"query": "What is JWT?"})
     names = [thread.name for thread in threading.enumerate()]
     assert [name for name in names if name.startswith("memory-")] == []
+
+
+async def test_memories_are_searched_listed_read_and_deleted(client: Peer) -> None:
+    fact = {"content": "Redis listens on port 6380.", "layer": "semantic", "name": "port"}
+    await call(client, "save_memory", **fact)
+    await call(client, "save_memory", content="Run make redis.", name="ops/redis")
+    found = await call(client, "search_memories", query="redis")
+    assert sorted(item["id"] for item in found["items"]) == ["ops/redis", "port"]
+    assert [item["id"] for item in (await call(client, "list_memories"))["items"]] == ["port"]
+    named = {"name": "port", "layer": "semantic"}
+    assert (await call(client, "get_memory", **named))["content"] == fact["content"]
+    await call(client, "delete_memory", **named)
+    await call(client, "delete_memory", name="ops/redis")
+    assert (await call(client, "search_memories", query="redis"))["items"] == []

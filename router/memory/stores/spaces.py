@@ -13,6 +13,8 @@ from router.memory.model import Period, Scope
 from router.memory.stores.items_db import marks
 
 _KEPT_SCOPES: Final = 4_096
+PROPOSALS: Final = "proposals"
+"""The layer of what may become a memory; only who names it sees it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +81,15 @@ def visible_spaces(
     """The spaces that are not empty and that a query in ``scope`` sees, the most particular first.
 
     Args:
-        layers: of these layers only; None for all.
+        layers: of these layers only; None for all but the proposals.
     """
     keys = {scope_key(stored): place for place, stored in enumerate(scope.visible())}
-    among = "" if layers is None else f" AND layer IN ({marks(len(layers))})"
+    among = " AND layer != ?" if layers is None else f" AND layer IN ({marks(len(layers))})"
     # The columns of the query itself are constants; what it looks for are bound values.
     found = db.execute(
         "SELECT id, layer, scope, items, words, written, removed FROM spaces "  # noqa: S608
         f"WHERE scope IN ({marks(len(keys))}) AND items > 0{among}",
-        (*keys, *(layers or ())),
+        (*keys, *((PROPOSALS,) if layers is None else layers)),
     )
     rows = sorted(found, key=lambda row: keys[row[2]])
     return [Space(row[0], row[1], parse_scope(row[2]), *row[3:]) for row in rows]

@@ -1,0 +1,206 @@
+"""What may be changed in the memories, waiting for a person or a policy to accept it.
+
+Nothing is changed by proposing. A proposal lies in a layer of its own, ``proposals``, which no
+search reads; so it belongs to a scope, survives a restart, and is forgotten with its owner.
+Accepting one never overwrites: what is replaced is marked as superseded and kept as history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from router.errors import InvalidRequest, UnknownMemory
+from router.memory.model import AttributeValue, MemoryItem, Scope
+from router.memory.records import MAX_PAGE, Records
+from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.spaces import PROPOSALS
+from router.memory.texts.contents import content_key
+
+
+class Kind(StrEnum):
+    """What a proposal would do."""
+
+    ADD = "add"
+    """Save a new memory."""
+    MERGE = "merge"
+    """Save one memory in place of several that say the same."""
+    UPDATE = "update"
+    """Mark a memory as superseded by a later one that is stored already."""
+    CONTRADICTION = "contradiction"
+    """Two memories contradict each other: believe the later one, and mark the other."""
+    STALE = "stale"
+    """A task that nobody has done or moved long after it was due: cancel it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """One change that may be made.
+
+    Attributes:
+        kind: what it would do.
+        layer: of the memories that it is about.
+        scope: to whom these belong.
+        content: the text of the new memory; of a change without one, what it is about.
+        replaces: ids of the memories that it would mark.
+        by: id of the stored memory that takes their place; empty where a new one does.
+        evidence: texts that speak for it: quotes, or the memories compared.
+        reason: why, in a sentence.
+        source: where the evidence is from, such as ``conversation:standup turn 3``.
+        type: of the new memory.
+    """
+
+    kind: Kind
+    layer: str
+    scope: Scope
+    content: str
+    replaces: tuple[str, ...] = ()
+    by: str = ""
+    evidence: tuple[str, ...] = ()
+    reason: str = ""
+    source: str = ""
+    type: str = "note"
+
+    @property
+    def id(self) -> str:
+        """The same for the same change, however often it is proposed."""
+        parts = (self.kind, self.layer, self.content, self.by, *sorted(self.replaces))
+        return content_key("\n".join(parts))[:16]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The proposal as plain JSON types."""
+        return {
+            "id": self.id,
+            "kind": self.kind.value,
+            "layer": self.layer,
+            "scope": self.scope.to_dict(),
+            "content": self.content,
+            "replaces": list(self.replaces),
+            "by": self.by,
+            "evidence": list(self.evidence),
+            "reason": self.reason,
+            "source": self.source,
+            "type": self.type,
+        }
+
+    def to_item(self, created: datetime) -> MemoryItem:
+        """The form in which it is stored."""
+        given: Mapping[str, AttributeValue] = {
+            "layer": self.layer,
+            "replaces": self.replaces,
+            "by": self.by,
+            "evidence": self.evidence,
+            "reason": self.reason,
+            "source": self.source,
+            "becomes": self.type,
+        }
+        return MemoryItem(
+            self.id,
+            PROPOSALS,
+            self.content,
+            created,
+            type=self.kind,
+            scope=self.scope,
+            attributes=given,
+        )
+
+    @classmethod
+    def of(cls, item: MemoryItem) -> Proposal:
+        """The inverse of ``to_item``."""
+        given: Mapping[str, Any] = item.attributes
+        return cls(
+            Kind(item.type),
+            given["layer"],
+            item.scope,
+            item.content,
+            tuple(given["replaces"]),
+            given["by"],
+            tuple(given["evidence"]),
+            given["reason"],
+            given["source"],
+            given["becomes"],
+        )
+
+
+_REJECTED: Final = "rejected"
+
+
+class Proposals:
+    """The queue. Blocks, as the store does.
+
+    A proposal that was rejected is remembered, so that it is not made again.
+    """
+
+    def __init__(self, store: MemoryStore, records: Records) -> None:
+        self._store = store
+        self._records = records
+
+    def add(self, proposals: Iterable[Proposal], now: datetime) -> tuple[Proposal, ...]:
+        """Queue what is not waiting, and was not rejected, already; what is new."""
+        new: list[Proposal] = []
+        for proposal in proposals:
+            if proposal.id not in self._store.ids(PROPOSALS, proposal.scope):
+                self._store.save([proposal.to_item(now)])
+                new.append(proposal)
+        return tuple(new)
+
+    def waiting(self, scope: Scope) -> tuple[Proposal, ...]:
+        """What waits and belongs to what the scope sees, newest first."""
+        page = self._records.page(scope, layers=[PROPOSALS], limit=MAX_PAGE, after=None)
+        return tuple(Proposal.of(item) for item in page.items if _REJECTED not in item.attributes)
+
+    def accept(self, proposal_id: str, scope: Scope, now: datetime) -> Proposal:
+        """Make the change.
+
+        Raises:
+            UnknownMemory: no such proposal waits, or what it is about is gone.
+        """
+        proposal = self._find(proposal_id, scope)
+        if proposal.kind in (Kind.ADD, Kind.MERGE):
+            item = MemoryItem(
+                content_key(proposal.content)[:32],
+                proposal.layer,
+                proposal.content,
+                now,
+                type=proposal.type,
+                scope=proposal.scope,
+                provenance=(proposal.source,) if proposal.source else (),
+                attributes={"evidence": proposal.evidence} if proposal.kind is Kind.ADD else {},
+            )
+            self._records.save(item, supersede=[one for one in proposal.replaces if one != item.id])
+        elif proposal.kind is Kind.STALE:
+            for name in proposal.replaces:
+                self._records.edit(
+                    proposal.layer,
+                    name,
+                    proposal.scope,
+                    content=None,
+                    tags=None,
+                    attributes={"status": "cancelled"},
+                )
+        else:
+            self._records.mark(proposal.layer, proposal.replaces, proposal.by, proposal.scope)
+        self._store.delete(PROPOSALS, [proposal.id], proposal.scope)
+        return proposal
+
+    def reject(self, proposal_id: str, scope: Scope) -> Proposal:
+        """Leave everything as it is, and do not propose this again.
+
+        Raises:
+            UnknownMemory: no such proposal waits.
+        """
+        proposal = self._find(proposal_id, scope)
+        item = self._store.get_stored(PROPOSALS, proposal.id, proposal.scope)
+        self._store.save([replace(item, attributes={**item.attributes, _REJECTED: True})])
+        return proposal
+
+    def _find(self, proposal_id: str, scope: Scope) -> Proposal:
+        found = [one for one in self.waiting(scope) if one.id.startswith(proposal_id)]
+        if not found or not proposal_id:
+            raise UnknownMemory(proposal_id)
+        if len(found) > 1:
+            raise InvalidRequest(f"{proposal_id!r} is the beginning of several proposals")
+        return found[0]
