@@ -67,11 +67,15 @@ class CacheLookup:
         stage: which one, ``fuzzy`` or ``exact``.
         outcome: how it ended.
         reason: one sentence, as in the trace.
+        refused_by: what held a kept answer back where ``outcome`` is ``refused``: ``gate`` (the
+            nearest request means something else) or ``validation`` (the skills, or what was learnt,
+            have changed since); else empty.
     """
 
     stage: Stage
     outcome: CacheOutcome
     reason: str
+    refused_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +142,8 @@ class Recalled:
         confidence: that the answer bears on the query, in [0, 1].
         partial: whether a layer failed or was late.
         seconds: how long it took.
+        statuses: how each of ``layers`` went: ``ok``, ``empty``, ``timeout``, ``error`` or
+            ``skipped``.
     """
 
     query: str
@@ -146,6 +152,7 @@ class Recalled:
     confidence: float
     partial: bool
     seconds: float
+    statuses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from router.stages.validation import Basis, KeptAnswer, Voice, context_of
 from router.text import normalise
 
 if TYPE_CHECKING:
+    from router.breaker import BreakerState
     from router.cluster.cluster import Cluster
     from router.components import Snapshot
     from router.decision import Decider
@@ -227,6 +228,15 @@ class SemanticRouter:
             RuntimeError: the router is not open.
         """
         return self._runtime.parts.llm.models
+
+    @property
+    def breakers(self) -> tuple[tuple[ChatModel, BreakerState], ...]:
+        """The same, and whether the circuit breaker of each lets calls through.
+
+        Raises:
+            RuntimeError: the router is not open.
+        """
+        return self._runtime.parts.llm.breakers
 
     @property
     def manager(self) -> SkillManager:

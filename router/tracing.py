@@ -19,7 +19,7 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from router.events import Degraded, Event, LLMCalled, Recalled, Recovered, Reloaded, Routed
-from router.result import Outcome
+from router.result import Outcome, Stage
 from router.version import package_version
 
 if TYPE_CHECKING:
@@ -35,6 +35,10 @@ _INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 _OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
 _QUERY: Final = "gen_ai.retrieval.query.text"
 _ERROR: Final = "error.type"
+
+
+_OPERATIONS: Final = {Stage.VECTOR: {_OPERATION: "retrieval"}, Stage.LLM: {_OPERATION: "chat"}}
+"""What stages do in the words of the conventions."""
 
 
 class Spans:
@@ -92,7 +96,10 @@ class Spans:
                 f"route.{entry.stage.value}",
                 context=inside,
                 start_time=start,
-                attributes={"router.outcome": entry.outcome.value},
+                attributes={
+                    "router.outcome": entry.outcome.value,
+                    **_OPERATIONS.get(entry.stage, {}),
+                },
             )
             if entry.outcome is Outcome.FAILED:
                 stage.set_status(Status(StatusCode.ERROR))

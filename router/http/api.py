@@ -98,7 +98,7 @@ class Api:
         """
         self.siblings = siblings
         self.service: Service = Service(router)
-        self.memory: MemoryService = MemoryService(memory)
+        self.memory: MemoryService = MemoryService(memory, router.events)
         self.narrowing: Narrowing = Narrowing(self.service)
         self.tools: Tools = Tools(router)
         self.decisions: DecisionLog = DecisionLog()

@@ -15,6 +15,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from router.breaker import BreakerState
 from router.events import (
     CacheLookup,
     Degraded,
@@ -41,83 +42,62 @@ _SECONDS: Final = (
 )  # fmt: skip
 
 
+_OPEN: Final = {BreakerState.OPEN: 1.0, BreakerState.HALF_OPEN: 0.5, BreakerState.CLOSED: 0.0}
+
+
 class Metrics:
     """Counts what happens in one router."""
 
     def __init__(self, service: Service) -> None:
-        self._registry = CollectorRegistry()
-        registry = self._registry
-        self._requests = Counter(
-            "router_requests",
-            "Requests answered.",
-            ("decision", "stage", "from_cache"),
-            registry=registry,
+        self._registry = registry = CollectorRegistry()
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(name, text, labels, registry=registry)
+
+        def seconds(name: str, text: str, *labels: str) -> Histogram:
+            return Histogram(name, text, labels, buckets=_SECONDS, registry=registry)
+
+        who = ("provider", "model")
+        self._requests = counter(
+            "router_requests", "Requests answered.", "decision", "stage", "from_cache"
         )
-        self._seconds = Histogram(
+        self._seconds = seconds(
             "router_request_seconds",
             "From a request to its answer, by the stage that answered.",
-            ("stage",),
-            buckets=_SECONDS,
-            registry=registry,
+            "stage",
         )
-        self._stage_seconds = Histogram(
-            "router_stage_seconds",
-            "Time spent in a stage that ran.",
-            ("stage",),
-            buckets=_SECONDS,
-            registry=registry,
+        self._stage_seconds = seconds(
+            "router_stage_seconds", "Time spent in a stage that ran.", "stage"
         )
-        self._lookups = Counter(
-            "router_cache_lookups",
-            "Looks into a cache, by how they ended.",
-            ("cache", "outcome"),
-            registry=registry,
+        self._lookups = counter(
+            "router_cache_lookups", "Looks into a cache, by how they ended.", "cache", "outcome"
         )
-        self._llm_calls = Counter(
-            "router_llm_calls",
-            "Calls of an LLM.",
-            ("provider", "model", "purpose", "failed"),
-            registry=registry,
+        self._refusals = counter(
+            "router_cache_refusals",
+            "Kept answers that were not given again, by what held them back.",
+            "cache",
+            "reason",
         )
-        self._llm_seconds = Histogram(
-            "router_llm_seconds",
-            "Time of one call of an LLM.",
-            ("provider", "model"),
-            buckets=_SECONDS,
-            registry=registry,
+        self._llm_calls = counter("router_llm_calls", "Calls of an LLM.", *who, "purpose", "failed")
+        self._llm_seconds = seconds("router_llm_seconds", "Time of one call of an LLM.", *who)
+        self._tokens = counter(
+            "router_llm_tokens", "Tokens, as providers count them.", *who, "direction"
         )
-        self._tokens = Counter(
-            "router_llm_tokens",
-            "Tokens, as providers count them.",
-            ("provider", "model", "direction"),
-            registry=registry,
+        self._cost = counter(
+            "router_llm_cost_usd", "Cost in US dollars, where the price is known.", *who
         )
-        self._cost = Counter(
-            "router_llm_cost_usd",
-            "Cost in US dollars, where the price is known.",
-            ("provider", "model"),
-            registry=registry,
-        )
-        self._reloads = Histogram(
+        self._reloads = seconds(
             "router_reload_seconds",
             "From the beginning of work on a changed catalog until requests see it.",
-            buckets=_SECONDS,
-            registry=registry,
         )
-        self._learned = Counter(
-            "router_labels_learned", "Labels taken in as evidence.", ("source",), registry=registry
+        self._learned = counter("router_labels_learned", "Labels taken in as evidence.", "source")
+        self._recalls = counter("router_recalls", "Queries that memory answered.", "partial")
+        self._recall_seconds = seconds("router_recall_seconds", "Time of one recall.")
+        self._layers = counter(
+            "router_memory_layers", "Reads of memory layers, by how they went.", "layer", "status"
         )
-        self._recalls = Counter(
-            "router_recalls", "Queries that memory answered.", ("partial",), registry=registry
-        )
-        self._recall_seconds = Histogram(
-            "router_recall_seconds", "Time of one recall.", buckets=_SECONDS, registry=registry
-        )
-        self._degraded = Counter(
-            "router_degraded",
-            "Times that the router went on without a part.",
-            ("part",),
-            registry=registry,
+        self._degraded = counter(
+            "router_degraded", "Times that the router went on without a part.", "part"
         )
         self._degraded_now = Gauge(
             "router_degraded_now",
@@ -141,8 +121,10 @@ class Metrics:
                         self._stage_seconds.labels(entry.stage.value).observe(
                             entry.microseconds / 1e6
                         )
-            case CacheLookup(stage=stage, outcome=outcome):
+            case CacheLookup(stage=stage, outcome=outcome, refused_by=reason):
                 self._lookups.labels(stage.value, outcome.value).inc()
+                if reason:
+                    self._refusals.labels(stage.value, reason).inc()
             case LLMCalled():
                 self._count_call(event)
             case Reloaded(seconds=seconds):
@@ -152,6 +134,8 @@ class Metrics:
             case Recalled(partial=partial, seconds=seconds):
                 self._recalls.labels(str(partial).lower()).inc()
                 self._recall_seconds.observe(seconds)
+                for layer, status in zip(event.layers, event.statuses, strict=False):
+                    self._layers.labels(layer, status).inc()
             case Degraded(part=part):
                 self._degraded.labels(part).inc()
                 self._degraded_now.labels(part).set(1)
@@ -199,6 +183,14 @@ class _Now:
         skills.add_metric(["shadowed"], len(catalog.shadowed))
         skills.add_metric(["left_out"], len(catalog.left_out))
         yield skills
+        breakers = GaugeMetricFamily(
+            "router_breaker_open",
+            "Whether a provider is left alone: 1 yes, 0.5 until a trial call has ended, 0 no.",
+            labels=["provider", "model"],
+        )
+        for model, state in self._service.router.breakers:
+            breakers.add_metric([model.provider, model.model], _OPEN[state])
+        yield breakers
         learning = self._service.learning_now()
         if learning is None:
             return
@@ -211,6 +203,12 @@ class _Now:
         ):
             if bound[key] is not None:
                 yield GaugeMetricFamily(name, text, value=float(bound[key]))
+        if bound["error_limit"] is not None:
+            yield GaugeMetricFamily(
+                "router_error_left",
+                "What of the allowed share of wrong answers is not used up.",
+                value=float(bound["max_error"] - bound["error_limit"]),
+            )
         examples = GaugeMetricFamily("router_examples", "Labels kept.", labels=["source"])
         for source, number in learning["examples"].items():
             examples.add_metric([source], number)

@@ -41,7 +41,7 @@ class Tools(ToolSet):
             from router.mcp.memory_tools import memory_tools
             from router.service.memory import MemoryService
 
-            tools += memory_tools(MemoryService(memory))
+            tools += memory_tools(MemoryService(memory, service.router.events))
         super().__init__(tools)
 
     def advertised(self) -> list[types.Tool]:

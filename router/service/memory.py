@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, Field, WithJsonSchema
 
+from router.events import Events
+from router.events import Recalled as MemoryRecalled
 from router.memory.contexts.assembler import MAX_BUDGET_TOKENS
 from router.memory.layers import WRITABLE
 from router.memory.model import (
@@ -265,8 +267,10 @@ class MemoryNow(BaseModel):
 class MemoryService:
     """Every use case of memory is one method. The first one opens the memory."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, events: Events | None = None) -> None:
+        """A service over a memory, which the caller closes; ``events`` are told of each recall."""
         self._memory = memory
+        self._events = Events() if events is None else events
 
     def _scope(self, asked: ScopedArguments) -> Scope:
         given = self._memory.settings.memory
@@ -287,6 +291,18 @@ class MemoryService:
             max_cascade_depth=asked.max_cascade_depth,
             time_zone=asked.time_zone,
         )
+        if self._events.listening:
+            self._events.emit(
+                MemoryRecalled(
+                    found.query,
+                    tuple(report.layer for report in found.layers),
+                    len(found.items),
+                    found.confidence,
+                    partial=not found.is_complete,
+                    seconds=found.milliseconds / 1000,
+                    statuses=tuple(report.status.value for report in found.layers),
+                )
+            )
         return Recalled(
             id=found.id,
             items=[RecalledMemory(**one.to_dict()) for one in found.items],

@@ -108,11 +108,12 @@ class CacheStages:
         given again."""
         fuzzy, exact = trace
         for entry in (exact, fuzzy):
+            outcome, refused_by = CacheOutcome.MISS, ""
             if entry.outcome is Outcome.ANSWERED:
                 outcome = CacheOutcome.HIT
-            elif entry.stage is refused or "blocked" in entry.evidence:
-                outcome = CacheOutcome.REFUSED
-            else:
-                outcome = CacheOutcome.MISS
+            elif entry.stage is refused:
+                outcome, refused_by = CacheOutcome.REFUSED, "validation"
+            elif "blocked" in entry.evidence:
+                outcome, refused_by = CacheOutcome.REFUSED, "gate"
             if entry.outcome is not Outcome.SKIPPED:
-                self._events.emit(CacheLookup(entry.stage, outcome, entry.reason))
+                self._events.emit(CacheLookup(entry.stage, outcome, entry.reason, refused_by))

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from router.breaker import CircuitBreaker
+from router.breaker import BreakerState, CircuitBreaker
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
 from router.events import Degraded, Events
 from router.llm.guarded import guarded_call
@@ -132,6 +132,11 @@ class LLMStage:
     def models(self) -> tuple[ChatModel, ...]:
         """The models in the order in which they are asked."""
         return tuple(model for model, _ in self._guarded)
+
+    @property
+    def breakers(self) -> tuple[tuple[ChatModel, BreakerState], ...]:
+        """The models in the order in which they are asked, and whether each may be asked now."""
+        return tuple((model, breaker.state) for model, breaker in self._guarded)
 
     @property
     def has_models(self) -> bool:

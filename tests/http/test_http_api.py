@@ -265,8 +265,11 @@ async def test_what_one_tenant_asks_no_other_sees(
 async def test_other_names_are_refused(api: Api, connect: Connect) -> None:
     answer = await connect(api).get("/healthz", headers={"Host": "localhost:evil.com"})
     assert answer.status_code == 421
+    _, schema = described("post", "/v1/route", 421)
+    jsonschema.validate(answer.json(), schema)
+    assert answer.headers["content-type"] == "application/problem+json"
     origin = await connect(api).get("/healthz", headers={"Origin": "http://evil.com"})
-    assert origin.status_code == 403
+    assert (origin.status_code, origin.json()["status"]) == (403, 403)
     assert "access-control-allow-origin" not in origin.headers
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from router.breaker import CircuitBreaker
 from router.events import (
     CacheLookup,
     CacheOutcome,
@@ -43,7 +45,8 @@ def everything(metrics: Metrics) -> None:
         LLMCalled("openai", "small", "route", 0.5, None, 7, 3, 0.001),
         Reloaded(change, 0.2),
         Learned("mow the lawn", ("git",), "feedback"),
-        Recalled("where are my keys", ("project",), 1, 0.7, partial=False, seconds=0.01),
+        CacheLookup(Stage.FUZZY, CacheOutcome.REFUSED, "another number: 7", "gate"),
+        Recalled("where are my keys", ("project",), 1, 0.7, False, 0.01, ("timeout",)),
         Degraded("llm", "a reason with words"),
     ):
         metrics(event)
@@ -62,7 +65,11 @@ async def test_every_metric_of_the_dashboard_is_told(api: Api) -> None:
     told = set(families(metrics))
     assert len(asked) >= 15
     # Without an LLM nothing has been bounded yet.
-    assert asked - told <= {"router_error_limit"}
+    bounded = {"router_error_limit", "router_error_left", "router_breaker_open"}
+    assert asked - told <= bounded
+    # Nothing is told that the dashboard leaves out.
+    ending = re.compile("_(bucket|count|sum|created|total)$")
+    assert {ending.sub("", name) for name in told} <= {ending.sub("", name) for name in asked}
 
 
 async def test_labels_hold_no_words_of_users(api: Api) -> None:
@@ -73,3 +80,24 @@ async def test_labels_hold_no_words_of_users(api: Api) -> None:
         assert word not in text
     assert 'router_llm_tokens_total{direction="input",model="small",provider="openai"} 7.0' in text
     assert 'router_degraded_total{part="llm"} 1.0' in text
+    assert 'router_cache_refusals_total{cache="fuzzy",reason="gate"} 1.0' in text
+    assert 'router_memory_layers_total{layer="project",status="timeout"} 1.0' in text
+
+
+async def test_a_provider_that_is_left_alone_shows(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = SimpleNamespace(provider="openai", model="small")
+    stage = api.service.router._runtime.parts.llm
+    breaker = CircuitBreaker(failures=1, reset_seconds=60, clock=lambda: 0.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(stage, "_guarded", [(model, breaker)])
+        assert 'router_breaker_open{model="small",provider="openai"} 0.0' in told(api)
+        call = breaker.try_call()
+        assert call is not None
+        call.failed()
+        assert 'router_breaker_open{model="small",provider="openai"} 1.0' in told(api)
+
+
+def told(api: Api) -> str:
+    return api.metrics.text().decode()
