@@ -16,6 +16,7 @@ from router.learning.evidence import open_evidence
 from router.learning.learner import Learner
 from router.llm.protocol import ChatModel
 from router.memory.query.classifier import QueryClassifier
+from router.plugins import EMBEDDING_CACHES, is_plugin, load_plugin
 from router.retrieval.discover import ListingIndex
 from router.retrieval.embedding_cache import EmbeddingCache
 from router.retrieval.embedding_chroma import ChromaCache
@@ -165,10 +166,14 @@ def shared_embeddings(settings: Settings) -> EmbeddingCache:
     """The cache that the settings name. Nothing is opened yet.
 
     Raises:
-        ConfigurationError: they name none.
+        ConfigurationError: they name none, or a plug-in that cannot be used.
     """
-    if settings.vector_store == "chroma":
+    name = settings.vector_store
+    if name == "chroma":
         return ChromaCache(embeddings_folder(settings))
+    if is_plugin(EMBEDDING_CACHES, name):
+        cache: EmbeddingCache = load_plugin(EMBEDDING_CACHES, name, EmbeddingCache, "vector_store")
+        return cache
     return ChromaCache(settings.vector_store)
 
 

@@ -21,7 +21,7 @@ from router.flight import Admission, SingleFlight
 from router.request import AnyTurn, Request, names_in
 from router.result import RoutingResult, Stage, StageTrace, answer_ids
 from router.runtime import Runtime
-from router.stages.answers import AnswerCache, LocalAnswers
+from router.stages.answers import AnswerCache, LocalAnswers, configured_cache
 from router.stages.caches import CacheStages
 from router.stages.validation import Basis, KeptAnswer, Voice, context_of
 from router.text import normalise
@@ -119,7 +119,7 @@ class SemanticRouter:
 
             self.cluster = Cluster(settings, self.events)
             cache, observers = self.cluster.answers, (*observers, self.cluster)
-        self.cache: AnswerCache = LocalAnswers.configured(settings) if cache is None else cache
+        self.cache: AnswerCache = configured_cache(settings) if cache is None else cache
         self._caches = CacheStages(self.cache, self.events)
         if settings.enrichment_on_save:
             from router.enrichment.on_save import EnrichOnSave

@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import platformdirs
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+)
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -27,6 +35,7 @@ from pydantic_settings import (
 )
 
 from router.errors import ConfigurationError
+from router.plugins import ANSWER_CACHES, ENCODERS, LLMS, checked_name
 from router.settings_files import folder_settings, user_settings
 from router.trust import Trust
 
@@ -56,13 +65,14 @@ StateFolder = Annotated[Path, BeforeValidator(_folder)]
 StateFile = Annotated[Path, BeforeValidator(_folder)]
 Paths = Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_split)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
-ProviderNames = Annotated[
-    tuple[Literal["openai", "ollama"], ...], NoDecode, BeforeValidator(_split)
-]
+Provider = Annotated[str, AfterValidator(checked_name(LLMS, "openai", "ollama"))]
+ProviderNames = Annotated[tuple[Provider, ...], NoDecode, BeforeValidator(_split)]
 
 Caution = Literal["bold", "balanced", "careful"] | Annotated[float, Field(ge=0, le=1)]
 CAUTIONS = {"bold": 0.25, "balanced": 0.4, "careful": 0.6}
-EncoderKind = Literal["wordllama", "onnx", "minilm", "sentence-transformers", "openai", "ollama"]
+ENCODER_KINDS = ("wordllama", "onnx", "minilm", "sentence-transformers", "openai", "ollama")
+EncoderKind = Annotated[str, AfterValidator(checked_name(ENCODERS, *ENCODER_KINDS))]
+AnswerCacheName = Annotated[str, AfterValidator(checked_name(ANSWER_CACHES, "local"))]
 
 
 class _Section(BaseModel):
@@ -114,8 +124,8 @@ class LLMSettings(_Section):
     enabled: Annotated[bool, Trust.USER] = True
     """False: stage 3 is skipped, whatever the environment holds."""
     providers: Annotated[ProviderNames | None, Trust.USER] = None
-    """Which to ask, in fall-back order. None: openai when a key or a base URL is set, then ollama
-    when a host is set."""
+    """Which to ask, in fall-back order: ``openai``, ``ollama``, plug-ins. None: openai when a key
+    or a base URL is set, then ollama when a host is set."""
     openai: OpenAISettings = OpenAISettings()
     ollama: OllamaSettings = OllamaSettings()
     timeout_seconds: Annotated[float, Trust.ANYONE] = Field(20.0, gt=0)
@@ -159,7 +169,7 @@ class EncoderSettings(_Section):
 
     kind: Annotated[EncoderKind, Trust.USER] = "wordllama"
     """``wordllama`` is bundled and English; ``onnx`` runs any sentence encoder in the ONNX format;
-    ``minilm`` is Chroma's, downloaded once."""
+    ``minilm`` is Chroma's, downloaded once; or a plug-in."""
     model: Annotated[str | None, Trust.USER] = None
     """Name of the model, for the kinds that need one; for ``onnx`` and ``sentence-transformers``
     its folder, or its name on the Hugging Face hub."""
@@ -279,7 +289,11 @@ class Settings(BaseSettings):
     """Where the fuzzy cache and the vectors are kept."""
     vector_store: Annotated[str, Trust.USER] = "chroma"
     """Where vectors of skills are shared: ``chroma`` is an embedded one in ``state_dir``; the
-    address of a Chroma server, such as ``http://127.0.0.1:8000``, shares them between machines."""
+    address of a Chroma server, such as ``http://127.0.0.1:8000``, shares them between machines; or
+    a plug-in."""
+    answer_cache: Annotated[AnswerCacheName, Trust.USER] = "local"
+    """Where answers are cached: ``local`` is this machine's memory and ``state_dir``; or a plug-in.
+    With ``cluster.url``, the cluster's cache is used."""
     pinned_skills: Annotated[Names, Trust.ANYONE] = ()
     """Skills that the LLM is offered in any case."""
     enrichment: Annotated[StateFile | None, Trust.FOLDER] = None

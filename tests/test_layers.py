@@ -31,6 +31,7 @@ FLOORS = (
         "private_files",
         "version",
         "numeric",
+        "plugins",
         "breaker",
         "replies",
         "web",

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.errors import ConfigurationError, EncoderError
+from router.plugins import ENCODERS, load_plugin
 from router.replies import RefusedReply, blocking_reply_bounds, refusal_in
 
 if TYPE_CHECKING:
@@ -275,14 +276,20 @@ def build_encoder(settings: Settings) -> Encoder:
     """The encoder that the settings name.
 
     Raises:
-        ConfigurationError: the chosen kind needs a model and none is named.
+        ConfigurationError: the chosen kind needs a model and none is named, or it is a plug-in
+            that cannot be used.
         EncoderError: the encoder cannot be loaded.
     """
+    from router.settings import ENCODER_KINDS
+
     chosen = settings.encoder
     if chosen.kind == "wordllama":
         return WordLlamaEncoder()
     if chosen.kind == "minilm":
         return MiniLMEncoder()
+    if chosen.kind not in ENCODER_KINDS:
+        plugin: Encoder = load_plugin(ENCODERS, chosen.kind, Encoder, "encoder.kind")
+        return plugin
     if chosen.model is None:
         raise ConfigurationError(f"setting encoder.model: kind {chosen.kind!r} needs a model")
     if chosen.kind == "onnx":

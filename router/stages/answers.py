@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
 from router.flight import in_thread
+from router.plugins import ANSWER_CACHES, load_plugin
 from router.result import Outcome, Stage, StageTrace
 from router.stages.exact import ExactCache
 from router.stages.fuzzy import FuzzyCache, Recall
@@ -75,6 +76,20 @@ class Found:
 
 def _refused(entry: StageTrace, why: str) -> StageTrace:
     return entry.copy_with(outcome=Outcome.DECLINED, reason=f"not given again: {why}")
+
+
+def configured_cache(settings: Settings) -> AnswerCache:
+    """The cache that the settings name. Nothing is opened yet.
+
+    Raises:
+        ConfigurationError: it is a plug-in that cannot be used.
+    """
+    if settings.answer_cache == "local":
+        return LocalAnswers.configured(settings)
+    cache: AnswerCache = load_plugin(
+        ANSWER_CACHES, settings.answer_cache, AnswerCache, "answer_cache"
+    )
+    return cache
 
 
 class AnswerCache(Protocol):

@@ -37,6 +37,7 @@ from router.llm.prompt import (
     selection_probability,
 )
 from router.llm.protocol import ChatModel, Completion, OfferedSkill, Prompt
+from router.plugins import LLMS, load_plugin
 from router.request import Request
 from router.result import Candidate, EvidenceValue, Outcome, Stage, StageTrace
 from router.settings import LLMSettings
@@ -324,6 +325,9 @@ def models_from_settings(
 
     Without a list of providers: openai when a key or a base URL is set, then ollama when a host is
     set. Nothing is contacted here, and no SDK is imported.
+
+    Raises:
+        ConfigurationError: a plug-in cannot be used.
     """
     if not settings.enabled:
         return ()
@@ -339,4 +343,7 @@ def models_from_settings(
         names = [name for name, configured in found if configured]
     openai = OpenAIModel(settings.openai.model, base_url=base_url or None, api_key=api_key or None)
     ollama = OllamaModel(settings.ollama.model, host=host or None)
-    return tuple(openai if name == "openai" else ollama for name in names)
+    built_in: dict[str, ChatModel] = {"openai": openai, "ollama": ollama}
+    return tuple(
+        built_in.get(name) or load_plugin(LLMS, name, ChatModel, "llm.providers") for name in names
+    )
