@@ -22,6 +22,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final, Generic, TypeVar
 
 from cachetools import LRUCache
@@ -117,6 +118,17 @@ class ExactCache(Generic[T]):
         with self._lock:
             if (entry := self._entries.pop((normalise(request), context), None)) is not None:
                 self._unfile(entry)
+
+    def latest(self, limit: int) -> list[tuple[str, str, T, float]]:
+        """The answers that were stored last, newest first: the normalised request, the context, the
+        answer, and its age in seconds."""
+        with self._lock:
+            now, entries = self._clock(), list(self._entries.values())
+        alive = (entry for entry in reversed(entries) if now < entry.expires_at)
+        return [
+            (*entry.key, entry.answer, now - (entry.expires_at - self._ttl_seconds))
+            for entry in islice(alive, limit)
+        ]
 
     def clear(self) -> None:
         """Drop all entries; the counts go on."""

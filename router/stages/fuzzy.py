@@ -242,6 +242,20 @@ class FuzzyCache:
         with self._lock:
             return self._store.flush()
 
+    def latest(self, limit: int) -> list[tuple[str, str, KeptAnswer, float]]:
+        """The answers that were used last, newest first: the normalised request, the context, the
+        answer, and its age in seconds."""
+        with self._lock:
+            self._open()
+            now = self._clock()
+            self._sync(now)
+            found = []
+            for entry in itertools.islice(reversed(self._entries.values()), limit):
+                kept = self._store.answer(entry.id) if entry.kept is None else entry.kept
+                if kept is not None and now - entry.learned < self._ttl_seconds:
+                    found.append((entry.text, entry.context, kept, max(0.0, now - entry.learned)))
+            return found
+
     def clear(self) -> None:
         """Drop all entries, in the file too; the counts go on."""
         with self._lock:

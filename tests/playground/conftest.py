@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from cascade import SHIPPED, WAIT_SECONDS
+from cascade import SHIPPED
 
 import router
 
@@ -34,6 +34,8 @@ ARGUMENTS: Final = [
     "--disable-sync",
     "--no-first-run",
 ]
+WAIT_SECONDS: Final = 60
+"""Longest that a test waits for a page; reached only when it fails."""
 SERVED: Final = ("git", "debugging", "testing", "data-analysis", "writer")
 HOSTILE: Final = (
     "<script>window.broken=1</script><img src=x onerror=window.broken=1>\"'><svg/onload=broken=1>"

@@ -28,7 +28,7 @@ def test_two_settings_over_a_file_of_labelled_requests(visit: Open, tmp_path: Pa
     page.get_by_label("or a file of them").set_input_files(file)
     page.get_by_role("group", name="B").get_by_label("Settings").fill("vector.caution = 1.0")
     page.get_by_role("button", name="Compare").click()
-    moved = page.get_by_role("region", name=re.compile("of 6 requests moved")).first
+    moved = page.get_by_role("region", name=re.compile("of 6 requests moved"))
     expect(moved).to_contain_text("squash the last four commits")
     expect(moved).to_contain_text("route → clarify")
     for chart in ("Risk and coverage.", "Reliability."):

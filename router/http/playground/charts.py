@@ -11,7 +11,7 @@ HEIGHT: Final = 220
 LEFT: Final = 40
 BOTTOM: Final = 34
 TOP: Final = 10
-RIGHT: Final = 12
+RIGHT: Final = 22
 TICKS: Final = 4
 """Of each axis, beside the one at 0."""
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 KEPT: Final = 50
 """Events of each kind."""
+LABELS: Final = 500
 SPAN_SECONDS: Final = 60
 """Of one point in the course of the answers."""
 SPANS: Final = 240
@@ -57,6 +58,7 @@ class Journal:
         changes: of the skills, newest first.
         lookups: into the caches, newest first.
         labels: that were learnt, with the time of each, newest first.
+        judged: ids of answers that a person has judged, newest first.
         spans: minutes in which anything was answered, oldest first.
     """
 
@@ -65,7 +67,8 @@ class Journal:
         self._clock = clock
         self.changes: deque[Change] = deque(maxlen=KEPT)
         self.lookups: deque[CacheLookup] = deque(maxlen=KEPT)
-        self.labels: deque[tuple[float, Learned]] = deque(maxlen=KEPT)
+        self.labels: deque[tuple[float, Learned]] = deque(maxlen=LABELS)
+        self.judged: deque[str] = deque(maxlen=LABELS)
         self.spans: deque[Span] = deque(maxlen=SPANS)
 
     def __call__(self, event: Event) -> None:

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from router.http.playground import compare, skills, texts, trying
+from router.http.playground import caches, compare, learning, memory, skills, texts, trying
 from router.http.playground.assets import Assets
 from router.http.playground.forms import read_form
 from router.http.playground.journal import Journal
@@ -23,7 +23,14 @@ from router.http.problems import Problem, Refused, problem, problem_of
 if TYPE_CHECKING:
     from router.http.api import Api
 
-SCREENS: Final = (trying.SCREEN, skills.SCREEN, compare.SCREEN)
+SCREENS: Final = (
+    trying.SCREEN,
+    skills.SCREEN,
+    compare.SCREEN,
+    caches.SCREEN,
+    learning.SCREEN,
+    memory.SCREEN,
+)
 SIGN_IN: Final = "/sign-in"
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "

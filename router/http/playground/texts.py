@@ -44,7 +44,10 @@ def cut(text: str, length: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time for a person: ``12 µs``, ``3.4 ms`` or ``1.2 s``."""
+    """A time for a person, such as ``12 µs``, ``3.4 ms``, ``1.2 s`` or ``3 h``."""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
     if seconds < 0.001:
         return f"{seconds * 1e6:.0f} \u00b5s"
     return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"

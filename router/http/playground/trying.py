@@ -60,6 +60,7 @@ async def _feedback(visit: Visit) -> Part:
             scope=found.scope,
         )
     )
+    visit.journal.judged.appendleft(found.result.id)
     return Part("try/thanks.html", {"said": said, "skills": skills})
 
 
