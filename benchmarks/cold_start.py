@@ -2,9 +2,11 @@
 
 For the shipped skills, and with ``--data FOLDER`` for the real skills in its ``skills/pool``, it
 runs ``router route`` in a fresh process, first with an empty state folder and then, several times,
-with what the first run has kept. It prints user and system time together, the least of the runs,
-because other programs on the machine only ever add to it. A request is asked once, so that no cache
-answers.
+with what the first run has kept, Python's bytecode included: installed packages have it, whatever
+``PYTHONDONTWRITEBYTECODE`` says here. The baseline is a process that imports numpy,
+pydantic-settings and typer, which the command needs, and does nothing else. It prints user and
+system time together, the least of the runs, because other programs on the machine only ever add to
+it. A request is asked once, so that no cache answers.
 
     python benchmarks/cold_start.py [--data FOLDER] [--runs 5]
 """
@@ -19,16 +21,28 @@ import sys
 import tempfile
 from pathlib import Path
 
+BASELINE = ["-c", "import numpy, pydantic_settings, typer"]
 
-def cpu_seconds(state: Path, request: str, skills: Path | None) -> float:
-    """CPU time of one command."""
+
+def route(request: str, skills: Path | None) -> list[str]:
+    """The arguments of Python for one command."""
+    command = ["-m", "router", "route", request, "--json"]
+    return command if skills is None else [*command, "--skills", str(skills)]
+
+
+def cpu_seconds(state: Path, arguments: list[str]) -> float:
+    """CPU time of one process of Python."""
     environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("ROUTER_")
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("ROUTER_") and name != "PYTHONDONTWRITEBYTECODE"
     }
-    environment |= {"ROUTER_STATE_DIR": str(state), "ROUTER_LLM__ENABLED": "false"}
-    command = [sys.executable, "-m", "router", "route", request, "--json"]
-    if skills is not None:
-        command += ["--skills", str(skills)]
+    environment |= {
+        "ROUTER_STATE_DIR": str(state),
+        "ROUTER_LLM__ENABLED": "false",
+        "PYTHONPYCACHEPREFIX": str(state / "bytecode"),
+    }
+    command = [sys.executable, *arguments]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, env=environment, check=True, capture_output=True, cwd=state)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -48,12 +62,19 @@ def main() -> None:
     for name, skills in places:
         with tempfile.TemporaryDirectory() as folder:
             state = Path(folder)
-            cold = cpu_seconds(state, "rebase my branch onto main", skills)
-            warm = min(
-                cpu_seconds(state, f"plot column {number} of the table", skills)
+            cold = cpu_seconds(state, route("rebase my branch onto main", skills))
+            runs = [
+                (
+                    cpu_seconds(state, BASELINE),
+                    cpu_seconds(state, route(f"plot column {number} of the table", skills)),
+                )
                 for number in range(arguments.runs)
-            )
-        print(f"{name}: first {cold:.2f} s, warm {warm:.2f} s of CPU")
+            ]
+            imports, warm = map(min, zip(*runs, strict=True))
+        print(
+            f"{name}: first {cold:.2f} s, warm {warm:.2f} s of CPU;"
+            f" {warm / imports:.1f} times the imports of libraries, {imports:.2f} s"
+        )
 
 
 if __name__ == "__main__":

@@ -413,17 +413,16 @@ class SkillIndex:
                 lexical=lexical,
                 cosine=cosine,
                 examples=near if counts[position] else None,
-                terms=_strongest(terms.words, contributions[:, column]),
+                terms=_strongest(terms.words, added),
             )
-            for column, (position, score, lexical, cosine, near) in enumerate(
-                zip(
-                    best.tolist(),
-                    scored.score[order].tolist(),
-                    scored.lexical[order].tolist(),
-                    scored.cosine[order].tolist(),
-                    scored.examples[order].tolist(),
-                    strict=True,
-                )
+            for position, score, lexical, cosine, near, added in zip(
+                best.tolist(),
+                scored.score[order].tolist(),
+                scored.lexical[order].tolist(),
+                scored.cosine[order].tolist(),
+                scored.examples[order].tolist(),
+                contributions.T.tolist(),
+                strict=True,
             )
         )
         return Ranking(
@@ -523,6 +522,6 @@ def _same(one: SkillManifest, other: SkillManifest) -> bool:
     return one is other or one.routing_digest == other.routing_digest
 
 
-def _strongest(found: Sequence[str], contributions: NDArray[np.float64]) -> tuple[str, ...]:
-    order = np.argsort(-contributions, kind="stable")
+def _strongest(found: Sequence[str], contributions: Sequence[float]) -> tuple[str, ...]:
+    order = sorted(range(len(found)), key=lambda row: -contributions[row])
     return tuple(found[row] for row in order if contributions[row] > 0)

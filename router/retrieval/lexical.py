@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -148,14 +149,16 @@ class _Counts:
     @classmethod
     def of(cls, document: SkillDocument, numbers: dict[str, int]) -> _Counts:
         """Count a document; terms that have no number are given one."""
-        place: dict[str, int] = {}
-        for bag in document.fields:
-            for term in bag:
-                place.setdefault(term, len(place))
+        found = dict.fromkeys(chain.from_iterable(document.fields))
+        place = dict(zip(found, range(len(found)), strict=True))
         table = np.zeros((len(FIELDS), len(place)), dtype=np.float32)
         for row, bag in zip(table, document.fields, strict=True):
-            row[[place[term] for term in bag]] = list(bag.values())
-        terms = np.array([numbers.setdefault(t, len(numbers)) for t in place], dtype=np.int32)
+            if bag:
+                row[list(map(place.__getitem__, bag))] = list(bag.values())
+        for term in found:
+            if term not in numbers:
+                numbers[term] = len(numbers)
+        terms = np.array(list(map(numbers.__getitem__, found)), dtype=np.int32)
         return cls(document, terms, table, tuple(sum(bag.values()) for bag in document.fields))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from rapidfuzz.distance import OSA
@@ -21,8 +22,16 @@ SMALL_CATALOG: Final = 20
 """Up to this many skills, a word of one skill alone may be meant: most words are such words."""
 
 
+Neighbours = dict[str, tuple[str, ...]]
+"""The words that share each string, of words with one first letter."""
+
+
 class SpellingIndex:
-    """The catalog's words by deletion neighbourhood. Immutable."""
+    """The catalog's words by deletion neighbourhood.
+
+    The neighbourhoods of the words with one first letter are made when a word with that letter is
+    first looked up. Nothing else ever changes.
+    """
 
     def __init__(
         self, documents: Sequence[SkillDocument], *, previous: SpellingIndex | None = None
@@ -31,49 +40,67 @@ class SpellingIndex:
         # A word of one skill alone may be a misspelling itself, unless there are few skills.
         self._least = 2 if len(documents) > SMALL_CATALOG else 1
         self._documents = tuple(documents)
-        gone: Sequence[SkillDocument] = ()
+        self._neighbours: dict[str, Neighbours] = {}
         if previous is None or previous._least != self._least:
-            self._frequency: Counter[str] = Counter()
-            self._neighbours: dict[str, tuple[str, ...]] = {}
-        else:
-            self._frequency = previous._frequency.copy()
-            self._neighbours = previous._neighbours.copy()
-            before = {id(document) for document in previous._documents}
-            after = {id(document) for document in documents}
-            gone = [document for document in previous._documents if id(document) not in after]
-            documents = [document for document in documents if id(document) not in before]
-        new = Counter(word for document in documents for word in document.words)
-        new.subtract(word for document in gone for word in document.words)
-        for word, more in new.items():
+            self._frequency = Counter(chain.from_iterable(one.words for one in documents))
+            return
+        before = {id(document) for document in previous._documents}
+        after = {id(document) for document in documents}
+        change = Counter(chain.from_iterable(d.words for d in documents if id(d) not in before))
+        change.subtract(
+            chain.from_iterable(d.words for d in previous._documents if id(d) not in after)
+        )
+        self._frequency = previous._frequency.copy()
+        self._neighbours = previous._neighbours.copy()
+        copied: set[str] = set()
+        for word, more in change.items():
             was, now = self._frequency[word], self._frequency[word] + more
             if now:
                 self._frequency[word] = now
             else:
                 self._frequency.pop(word, None)
-            if (was >= self._least) != (now >= self._least) and _can_be_meant(word):
-                self._file(word, now >= self._least)
-
-    def _file(self, word: str, known: bool) -> None:
-        for key in set(_deletions(word)):
-            others = tuple(other for other in self._neighbours.get(key, ()) if other != word)
-            if known or others:
-                self._neighbours[key] = (*others, word) if known else others
-            else:
-                del self._neighbours[key]
+            first = word[0]
+            if first not in self._neighbours or not _can_be_meant(word):
+                continue
+            if (was >= self._least) != (now >= self._least):
+                if first not in copied:
+                    self._neighbours[first] = self._neighbours[first].copy()
+                    copied.add(first)
+                _file(self._neighbours[first], word, known=now >= self._least)
 
     def correct(self, word: str) -> str | None:
         """The most frequent known word one edit away that begins alike; None when ``word`` is
         known, short, very long, not made of letters, or like no other."""
         if len(word) not in UNKNOWN_LENGTHS or word in self._frequency or not word.isalpha():
             return None
+        neighbours = self._beginning_with(word[0])
         candidates = {
             known
             for key in _deletions(word)
-            for known in self._neighbours.get(key, ())
-            if known[0] == word[0] and OSA.distance(known, word, score_cutoff=1) <= 1
+            for known in neighbours.get(key, ())
+            if OSA.distance(known, word, score_cutoff=1) <= 1
         }
         # The name settles a tie, so that the answer does not depend on the order of a set.
         return max(candidates, key=lambda known: (self._frequency[known], known), default=None)
+
+    def _beginning_with(self, letter: str) -> Neighbours:
+        found = self._neighbours.get(letter)
+        if found is None:
+            found = {}
+            for word, frequency in self._frequency.items():
+                if word[0] == letter and frequency >= self._least and _can_be_meant(word):
+                    _file(found, word, known=True)
+            self._neighbours[letter] = found
+        return found
+
+
+def _file(neighbours: Neighbours, word: str, *, known: bool) -> None:
+    for key in set(_deletions(word)):
+        others = tuple(other for other in neighbours.get(key, ()) if other != word)
+        if known or others:
+            neighbours[key] = (*others, word) if known else others
+        else:
+            del neighbours[key]
 
 
 def _can_be_meant(word: str) -> bool:
