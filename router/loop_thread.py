@@ -136,6 +136,34 @@ def waiting(
     return call
 
 
+class OpenedInBlock:
+    """An object with ``open`` and ``aclose`` that ``async with`` opens and closes."""
+
+    async def open(self) -> Any:
+        """Open it; a block calls this first."""
+        raise NotImplementedError
+
+    async def aclose(self) -> None:
+        """Close it; a block calls this last."""
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.open()
+        except BaseException:  # cancelled above all: nobody else would close what is open by now
+            await self.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
 class _Openable(Protocol):
     async def open(self) -> Any: ...
 

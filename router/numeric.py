@@ -1,4 +1,4 @@
-"""Numbers from outside: JSON has integers of any size, NaN and infinities."""
+"""Numbers: those from outside, where JSON has any size, NaN and infinities; and probabilities."""
 
 from __future__ import annotations
 
@@ -14,3 +14,8 @@ def finite(value: object) -> float | None:
     except OverflowError:
         return None
     return number if math.isfinite(number) else None
+
+
+def logistic(log_odds: float) -> float:
+    """The probability, in (0, 1), of log-odds; those beyond 30 count as 30."""
+    return 1 / (1 + math.exp(-max(-30.0, min(30.0, log_odds))))

@@ -12,12 +12,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from time import perf_counter
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from router.errors import ConfigurationError, InvalidRequest, StoreError
 from router.events import Events, Routed
 from router.flight import Admission, SingleFlight
+from router.loop_thread import OpenedInBlock
 from router.request import AnyTurn, Request, names_in
 from router.result import RoutingResult, Stage, StageTrace, answer_ids
 from router.runtime import Runtime
@@ -52,7 +52,7 @@ ENCODING_BATCH: Final = 256
 """Requests that ``route_many`` encodes at once."""
 
 
-class SemanticRouter:
+class SemanticRouter(OpenedInBlock):
     """Routes requests to skills. Belongs to the event loop that first uses it.
 
         async with SemanticRouter() as router:
@@ -183,22 +183,6 @@ class SemanticRouter:
         from router.tools.source import ToolSource
 
         return cls(settings, sources=[ToolSource(tools, name=name)], **parts)
-
-    async def __aenter__(self) -> Self:
-        try:
-            await self.open()
-        except BaseException:
-            await self.aclose()
-            raise
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
     async def open(self) -> Snapshot:
         """Read the skills and bring the index up to date; ``route`` does it when first called.

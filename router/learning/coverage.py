@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from router.learning.calibration import MIN_PAIRS, Calibrator
 from router.learning.head import Head, energy, softmax
+from router.numeric import logistic
 
 RETRIEVAL_WEIGHT: Final = 4.0
 """Cross-validated over 2 to 60 examples an answer, and over catalogs of which half the skills had
@@ -99,7 +100,7 @@ class ExampleCoverage:
                 continue
             head = Head.fit([texts[i] for i in seen], [answers[i] for i in seen], vectors[seen])
             scores = head.scores([texts[i] for i in asked], vectors[asked])
-            known += _logistic(energy(scores)).tolist()
+            known += map(logistic, energy(scores).tolist())
             named = set(head.classes)
             for i, row in zip(asked, scores, strict=True):
                 covered.append(answers[i] in named)
@@ -129,10 +130,10 @@ class ExampleCoverage:
             uncovered: the share that retrieval expects; see ``uncovered_share``.
             fits: retrieval's estimate that anything fits, in [0, 1].
         """
-        raw = self.covered(float(_logistic(energy(scores))))
-        unserved = 1 / (1 + math.exp(FITS_WEIGHT * _logit(fits) - _logit(UNSERVED)))
+        raw = self.covered(logistic(float(energy(scores))))
+        unserved = logistic(_logit(UNSERVED) - FITS_WEIGHT * _logit(fits))
         prior = unserved + (1 - unserved) * uncovered
-        return 1 / (1 + math.exp(-_logit(raw) + _logit(prior) - _logit(self.uncovered)))
+        return logistic(_logit(raw) - _logit(prior) + _logit(self.uncovered))
 
     def support(
         self, answers: Sequence[Sequence[str]], found: Mapping[str, float], *, fits: float
@@ -202,10 +203,6 @@ def uncovered_share(found: Mapping[str, float], examples: Mapping[str, int]) -> 
     shares = softmax(RETRIEVAL_WEIGHT * np.array(list(found.values())))
     open_ = [max(0.0, 1 - examples.get(name, 0) / COVERED) for name in found]
     return float(shares @ np.array(open_))
-
-
-def _logistic(values: NDArray[np.float32]) -> NDArray[np.float64]:
-    return np.asarray(1 / (1 + np.exp(-np.clip(values.astype(np.float64), -30, 30))))
 
 
 def _logit(share: float) -> float:

@@ -20,11 +20,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from router.errors import ConfigurationError, InvalidRequest, UnknownMemory
 from router.flight import in_thread
+from router.loop_thread import OpenedInBlock
 from router.memory.contexts.context import (
     PRESETS,
     AssembledContext,
@@ -64,7 +64,7 @@ FILES_LOOK_SECONDS: Final = 1.0
 """How long an edit of a memory file can go unnoticed by answers that are cached."""
 
 
-class Memory:
+class Memory(OpenedInBlock):
     """An agent's memory. Belongs to the event loop that first uses it; ``SyncMemory`` is the same
     without ``await``."""
 
@@ -113,22 +113,6 @@ class Memory:
         self._calls = 0
         self._idle = asyncio.Event()
         self._idle.set()
-
-    async def __aenter__(self) -> Self:
-        try:
-            await self.open()
-        except BaseException:  # cancelled above all: nobody else would close what is open by now
-            await self.aclose()
-            raise
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
     async def open(self) -> None:
         """Open the stores; every call does it when it is the first.

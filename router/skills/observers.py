@@ -4,9 +4,9 @@ Every observer has a lane of its own: a queue, and a task that exists only while
 to deliver. So a slow or raising observer delays nobody. In its lane an observer is told
 
 - in order, one change at a time, each starting where the one that it took last ended;
-- at least once: a change counts as taken when ``on_catalog_change`` has returned. One that raises
-  is tried again after a growing pause. After the last attempt it is reported, and the next change
-  covers it too, because that starts from the last one taken;
+- at least once, while the router is open: a change counts as taken when ``on_catalog_change`` has
+  returned. One that raises is tried again after a growing pause. After the last attempt it is
+  reported, and the next change covers it too, because that starts from the last one taken;
 - also what it may have half done: names of an attempt that failed are told again by the next
   change, even when the catalog holds for them what it held before.
 

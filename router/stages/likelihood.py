@@ -22,6 +22,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from router.numeric import logistic
 from router.retrieval.index import Ranking
 
 FITS: Final = {"score": 1.69, "evidence": 1.85, "examples": -1.64, "size": -0.35, "bias": 0.15}
@@ -69,4 +70,4 @@ class Likelihood:
 
 def _probability(weights: dict[str, float], values: dict[str, float]) -> float:
     log_odds = sum(weight * values[name] for name, weight in weights.items())
-    return 1 / (1 + math.exp(-max(-30.0, min(30.0, log_odds))))
+    return logistic(log_odds)

@@ -4,7 +4,7 @@ Skills change while answers are kept, in this process, in others that share the 
 router runs. So an answer is kept together with what it rests on, and one that was decided over
 another catalog is checked before it is given again:
 
-* What the router decided by itself is decided again. That takes a millisecond or two and gives
+* What the router decided by itself is decided again. That takes one ranking and gives
   what a router would say that had never been asked.
 * What a person said holds while the chosen skills are what they were, and every named skill is
   still offered.

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.memory.model import QueryType
+from router.numeric import logistic
 
 WEIGHTS_FILE: Final = "classifier_weights.npz"
 
@@ -47,7 +48,7 @@ class Curve:
 
     def at(self, signal: float) -> float:
         """The probability, in (0, 1)."""
-        return 1 / (1 + math.exp(-(self.slope * signal + self.intercept)))
+        return logistic(self.slope * signal + self.intercept)
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ from router.memory.recall.memory_router import (
     MemoryRouter,
 )
 from router.memory.recall.ranking import rank
-from router.memory.recall.relevance import RelevanceModel, logistic
+from router.memory.recall.relevance import RelevanceModel
 from router.memory.recall.updates import (
     LASTING_LAYERS,
     SUPERSEDED_BY,
@@ -89,6 +89,7 @@ from router.memory.recall.updates import (
 )
 from router.memory.stores.graph import relations_away
 from router.memory.texts.contents import content_key
+from router.numeric import logistic
 
 _log = logging.getLogger(__name__)
 

@@ -24,7 +24,6 @@ against 60 other turns of the same conversation each, so its figures flatter bot
 
 from __future__ import annotations
 
-import math
 import re
 import threading
 from collections.abc import Iterable, Sequence
@@ -37,6 +36,7 @@ from cachetools import LRUCache
 from router.memory.texts.chunking import CHUNK_CHARACTERS, sections
 from router.memory.texts.related_words import related_to
 from router.memory.texts.words import TextWords, content_words, words_of
+from router.numeric import logistic
 from router.retrieval.encoders import Encoder
 from router.text import STOPWORDS, stem, tokens
 
@@ -236,8 +236,3 @@ def names_in(query: str) -> frozenset[str]:
         if (capital and word.lower() not in STOPWORDS) or any(c.isdigit() for c in word):
             found.update(map(stem, tokens(word)))
     return frozenset(found)
-
-
-def logistic(signal: float) -> float:
-    """The probability, in (0, 1), that a signal stands for."""
-    return 1.0 / (1.0 + math.exp(-signal))
