@@ -16,6 +16,7 @@ import typer
 
 from router.cli import output
 from router.cli.options import AsJson, NoLLM, SkillFolders, open_router, read_settings
+from router.cli.server import KeyVariable, Server, ServerUrl
 from router.errors import ConfigurationError, InvalidRequest
 from router.request import MAX_REQUEST_CHARACTERS, Request
 from router.result import Outcome, RoutingResult, Stage
@@ -59,8 +60,12 @@ def route(
             help="Route a line at a time, plain or JSONL, and print JSONL; - is standard input.",
         ),
     ] = None,
+    server: ServerUrl = None,
+    key_env: KeyVariable = None,
 ) -> None:
     """Decide which skills to load for a request.
+
+    With --server a running router serve decides, with its skills, LLMs and caches.
 
     With --batch every line of FILE is a request, or an object with "request" and optionally
     "id", "available", "scope" and "history". Each answer is one line, an object with "line",
@@ -73,6 +78,15 @@ def route(
         "scope": scope,
         "use_semantic_cache": not no_semantic_cache,
     }
+    if server is not None:
+        if folders or no_llm or explain or batch is not None:
+            raise typer.BadParameter(
+                "--server goes without --skills, --no-llm, --explain and --batch"
+            )
+        _route_there(Server(server, key_env), request, options, as_json=as_json)
+        return
+    if key_env is not None:
+        raise typer.BadParameter("--key-env goes with --server")
     settings = read_settings(no_llm=no_llm)
     if batch is not None:
         if request is not None or explain:
@@ -82,10 +96,7 @@ def route(
         if asyncio.run(_route_file(batch, folders, settings, options)):
             raise typer.Exit(1)
         return
-    if request is None:
-        raise typer.BadParameter("name a REQUEST, or a file with --batch")
-    text = _read_standard_input() if request == "-" else request
-    Request.parse(text, scope=scope)  # before the skills are read, which takes a second
+    text = _text_of(request, options)  # before the skills are read, which takes a second
     result, ranking = asyncio.run(_route_one(text, folders, settings, options, rank=explain))
     if as_json:
         output.print_json(result.to_dict())
@@ -93,6 +104,27 @@ def route(
         from router.cli.explain import explanation
 
         output.screen().print(explanation(text, result, ranking))
+    else:
+        _print_result(result)
+
+
+def _text_of(request: str | None, options: dict[str, Any]) -> str:
+    """The text to route, which can be routed as far as can be seen without skills."""
+    if request is None:
+        raise typer.BadParameter("name a REQUEST, or a file with --batch")
+    text = _read_standard_input() if request == "-" else request
+    Request.parse(text, scope=options["scope"])
+    return text
+
+
+def _route_there(
+    server: Server, request: str | None, options: dict[str, Any], *, as_json: bool
+) -> None:
+    sent = {"request": _text_of(request, options), "trace": True, **options}
+    result = server.routed(sent)
+    _warn_of_llm(result)
+    if as_json:
+        output.print_json(result.to_dict())
     else:
         _print_result(result)
 

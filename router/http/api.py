@@ -21,6 +21,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry import context, propagate
+from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -187,15 +188,15 @@ def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
     async def description(_request: Request) -> Response:
         return Response(described, media_type="application/json")
 
-    routes: list[Route | Mount] = [
+    routes: list[Route | Mount] = [  # looked through in this order: /v1/route is the first
+        Route(endpoint.path, guarded(_handler(api, endpoint)), methods=[endpoint.method])
+        for endpoint in ENDPOINTS
+    ]
+    routes += [
         Route("/healthz", health),
         Route("/readyz", ready),
         Route("/metrics", guarded(metrics)),
         Route("/openapi.json", description),
-    ]
-    routes += [
-        Route(endpoint.path, guarded(_handler(api, endpoint)), methods=[endpoint.method])
-        for endpoint in ENDPOINTS
     ]
     secret = None if api.siblings is None else api.siblings.secret.encode()
     routes += playground(api, secret=secret)
@@ -263,10 +264,7 @@ def _handler(api: Api, endpoint: Endpoint) -> Callable[[Request], Awaitable[Resp
         async with api.places.take(caller.id):
             with _inside(request) if api.traced else nullcontext():
                 found = await endpoint.run(api, caller, asked)
-        if isinstance(found, dict):
-            body = json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
-        else:
-            body = answers.dump_json(found)
+        body = to_json(found) if isinstance(found, dict) else answers.dump_json(found)
         return Response(body, headers=headers, media_type="application/json")
 
     return handle

@@ -271,7 +271,8 @@ class RouterStatus(BaseModel):
 
 def routed(result: RoutingResult, *, trace: bool) -> dict[str, Any]:
     """A routing result as it travels. A model pays for every token and needs no trace."""
-    full = result.to_dict()
-    if not trace:
-        del full["trace"]
-    return full
+    if trace:
+        return result.to_dict()
+    told = result.copy_with(trace=()).to_dict()
+    del told["trace"]
+    return told

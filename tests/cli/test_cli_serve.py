@@ -103,6 +103,29 @@ async def test_it_answers_drains_and_keeps_what_it_learnt(
     assert json.loads(done.stdout)["examples"]["feedback"] == 1
 
 
+def test_the_command_asks_a_server_and_tells_what_it_would_itself(
+    served: tuple[subprocess.Popen[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, url = served
+    direct = httpx.post(f"{url}/v1/route", json={"request": SQUASH, "trace": True}, timeout=60)
+    done = CliRunner().invoke(app, ["route", SQUASH, "--server", url, "--json"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told.keys() == direct.json().keys()
+    assert (told["selected_skills"], told["from_cache"]) == (["git"], True)
+    assert "git" in CliRunner().invoke(app, ["route", SQUASH, "--server", url]).stdout
+    monkeypatch.setenv("WRONG", "crk_wrong")
+    for arguments, code, said in (
+        (["--server", url, "--key-env", "WRONG"], 1, "this key is not known"),
+        (["--server", "http://127.0.0.1:1"], 1, "is router serve running there?"),
+        (["--server", "ftp://x"], 2, "expected http://HOST:PORT"),
+        (["--server", url, "--no-llm"], 2, "--server goes without"),
+    ):
+        failed = CliRunner().invoke(app, ["route", SQUASH, *arguments])
+        assert failed.exit_code == code, failed.output
+        assert said in " ".join(failed.stderr.replace("│", " ").split())
+
+
 def test_workers_answer_as_one_server(tmp_path: Path, environment: dict[str, str]) -> None:
     """Each request comes on a connection of its own, so that any worker may get it."""
     with started(tmp_path, environment, "--workers", "2") as (process, url):
