@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -51,24 +52,10 @@ class Served:
     Attributes:
         url: where it is.
         home: the folder that it works in; its skills lie in ``home / "skills"``.
-        environment: that commands need to work on the same state.
     """
 
     url: str
     home: Path
-    environment: dict[str, str]
-
-    def run(self, *arguments: str) -> str:
-        """A command of the router beside the server; gives what it prints."""
-        done = subprocess.run(
-            [sys.executable, "-m", "router", *arguments],
-            cwd=self.home,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return done.stdout
 
 
 def write_skill(skills: Path, folder: str, name: str, description: str, body: str = "") -> Path:
@@ -84,13 +71,9 @@ def write_skill(skills: Path, folder: str, name: str, description: str, body: st
     return file
 
 
-@pytest.fixture(scope="package")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    home = tmp_path_factory.mktemp("served")
-    for name in SERVED:
-        shutil.copytree(SHIPPED / name, home / "skills" / name)
-    write_skill(home / "skills", "hostile", HOSTILE[:190], HOSTILE + "gruesome payload. " * 20)
-    write_skill(home / "skills", "long", "n" * 200, "d" * 20_000)
+@contextmanager
+def serving(home: Path) -> Iterator[Served]:
+    """``router serve`` over ``home / "skills"``, with nothing else of this machine."""
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
@@ -113,10 +96,23 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         line = process.stderr.readline()
         found = re.fullmatch(r"serving at (http://127\.0\.0\.1:\d+)\n", line)
         assert found is not None, line
-        yield Served(found[1], home, environment)
-        process.terminate()
-        _, errors = process.communicate(timeout=60)
+        try:
+            yield Served(found[1], home)
+        finally:
+            process.terminate()
+            _, errors = process.communicate(timeout=WAIT_SECONDS)
     assert (process.returncode, errors) == (0, "")
+
+
+@pytest.fixture(scope="package")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    home = tmp_path_factory.mktemp("served")
+    for name in SERVED:
+        shutil.copytree(SHIPPED / name, home / "skills" / name)
+    write_skill(home / "skills", "hostile", HOSTILE[:190], HOSTILE + "gruesome payload. " * 20)
+    write_skill(home / "skills", "long", "n" * 200, "d" * 20_000)
+    with serving(home) as running:
+        yield running
 
 
 @pytest.fixture(scope="package")
