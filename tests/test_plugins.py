@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cascade import SHIPPED, SQUASH
+from cascade import SHIPPED, SQUASH, settings_for
 
 from router import ConfigurationError, SemanticRouter, Settings, Stage
 from router.plugins import ENCODERS, load_plugin
 from router.retrieval.encoders import Encoder, build_encoder
+from router.service.service import Service
+from router.service.shapes import NoArguments
 from router.stages.answers import LocalAnswers, configured_cache
 
 SOURCE = '''
@@ -38,6 +40,16 @@ class AcmeEncoder(WordLlamaEncoder):
 
 class Answers(LocalAnswers):
     """In memory only."""
+
+
+class Elsewhere:
+    """A cache that is none of this machine's."""
+
+    def __init__(self):
+        self._inside = LocalAnswers()
+
+    def __getattr__(self, name):
+        return getattr(self._inside, name)
 
 
 class Broken:
@@ -135,3 +147,9 @@ def test_a_cloned_folder_cannot_name_a_plug_in(
     monkeypatch.chdir(tmp_path)
     settings = Settings()
     assert (settings.encoder.kind, settings.answer_cache) == ("wordllama", "local")
+
+
+async def test_the_status_of_a_router_whose_answers_are_kept_elsewhere(tmp_path: Path) -> None:
+    settings = settings_for(tmp_path, answer_cache="acme_router.parts:Elsewhere")
+    async with SemanticRouter(settings, roots=[SHIPPED]) as router:
+        assert (await Service(router).status(NoArguments())).caches == {}

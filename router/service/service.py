@@ -45,6 +45,7 @@ from router.service.tool_sets import ToolSets
 from router.skills.discovery import SKILL_FILE
 from router.skills.files import NotServed, list_files, uri_of
 from router.skills.manifest import MAX_KEPT_NAME
+from router.stages.answers import LocalAnswers
 from router.version import package_version
 
 if TYPE_CHECKING:
@@ -200,12 +201,12 @@ class Service:
                 Failure(path=_shown(failure.path), line=failure.line, reason=failure.message)
                 for failure in catalog.left_out[:MAX_FAILURES]
             ],
-            caches={}
-            if router.cluster is not None  # Redis counts for all processes
-            else {
+            caches={
                 "fuzzy": CacheStatus(**asdict(router.fuzzy.stats)),
                 "exact": CacheStatus(**asdict(router.exact.stats)),
-            },
+            }
+            if isinstance(router.cache, LocalAnswers)  # others count for all who share them
+            else {},
             encoder=_encoder_name(installed.encoder),
             models=[Model(provider=model.provider, model=model.model) for model in router.models],
         )

@@ -1,0 +1,85 @@
+"""Stages 1 and 2 together: what is given again, what is refused, and what is told of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cascade import bundled_encoder, some_skills
+
+from router.events import CacheLookup, CacheOutcome, Event, Events
+from router.request import Request
+from router.result import Outcome, Stage
+from router.retrieval.embedding_chroma import ChromaCache
+from router.retrieval.index import SkillIndex
+from router.retrieval.vectors import VectorStore
+from router.skills.registry import SkillRegistry
+from router.stages.answers import LocalAnswers
+from router.stages.caches import CacheStages
+from router.stages.conformance import kept_answer
+from router.stages.validation import Basis, Voice, marks
+
+ASKED = Request.parse("squash the last four commits on this branch")
+OTHER_WORDS = Request.parse("Please squash the last four commits on this branch!")
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> SkillIndex:
+    """Over two shipped skills."""
+    catalog = SkillRegistry([some_skills(tmp_path / "skills", "git", "testing")]).catalog
+    encoder = bundled_encoder()
+    shared = ChromaCache(tmp_path / "embeddings")
+    folder = tmp_path / "embeddings"
+    store = VectorStore.open(folder, identity=encoder.identity, static=True, shared=shared)
+    return SkillIndex.build(catalog, encoder=encoder, store=store)
+
+
+async def test_what_was_kept_is_given_again_with_a_trace_and_an_id_of_its_own(
+    index: SkillIndex,
+) -> None:
+    events, told = Events(), list[Event]()
+    events.subscribe(told.append)
+    caches = CacheStages(LocalAnswers(), events)
+    result = kept_answer("git").result
+    basis = Basis.of(Voice.ROUTER, ["git"], index.catalog)
+    await caches.keep(ASKED.text, "c", result, basis, marks(index.catalog))
+    for asked, stage in ((ASKED, Stage.EXACT), (OTHER_WORDS, Stage.FUZZY)):
+        again, trace = await caches.answer(asked, "c", index, evidence="", similar=True, id="new")
+        assert again is not None
+        assert (again.stage, again.id, again.from_cache) == (stage, "new", True)
+        assert again.trace[:2] == trace
+        assert again.catalog_version == index.catalog.version
+    assert [(event.stage, event.outcome) for event in told if isinstance(event, CacheLookup)] == [
+        (Stage.EXACT, CacheOutcome.HIT),
+        (Stage.EXACT, CacheOutcome.MISS),
+        (Stage.FUZZY, CacheOutcome.HIT),
+    ]
+
+
+async def test_an_answer_of_other_evidence_is_refused_and_the_trace_says_why(
+    index: SkillIndex,
+) -> None:
+    events, told = Events(), list[Event]()
+    events.subscribe(told.append)
+    caches = CacheStages(LocalAnswers(), events)
+    basis = Basis.of(Voice.ROUTER, ["git"], index.catalog, "evidence")
+    await caches.keep(ASKED.text, "c", kept_answer("git").result, basis, marks(index.catalog))
+    again, (_, exact) = await caches.answer(
+        ASKED, "c", index, evidence="more", similar=True, id="new"
+    )
+    assert again is None
+    assert exact.outcome is Outcome.DECLINED
+    assert exact.reason == "not given again: the skills or the examples have changed since"
+    assert [event.outcome for event in told if isinstance(event, CacheLookup)] == [
+        CacheOutcome.REFUSED
+    ]
+
+
+async def test_a_look_that_answers_nobody_is_not_told_of(index: SkillIndex) -> None:
+    events, told = Events(), list[Event]()
+    events.subscribe(told.append)
+    caches = CacheStages(LocalAnswers(), events)
+    again, _ = await caches.answer(
+        ASKED, "c", index, evidence="", similar=True, id="new", tell=False
+    )
+    assert (again, told) == (None, [])
