@@ -6,7 +6,7 @@ COPY router ./router
 COPY skills ./skills
 # No compiler: what is no wheel is plain Python.
 RUN python -m venv /opt/router \
-    && /opt/router/bin/pip install --no-cache-dir --prefer-binary '.[serve]'
+    && /opt/router/bin/pip install --no-cache-dir --prefer-binary '.[serve,redis]'
 
 FROM python:3.12-slim
 RUN useradd --uid 10001 --create-home --home-dir /var/lib/router router

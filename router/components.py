@@ -14,6 +14,7 @@ from router.errors import StoreError
 from router.events import Degraded, Events
 from router.learning.evidence import open_evidence
 from router.learning.learner import Learner
+from router.learning.peers import Peers
 from router.llm.protocol import ChatModel
 from router.memory.query.classifier import QueryClassifier
 from router.plugins import EMBEDDING_CACHES, is_plugin, load_plugin
@@ -98,6 +99,7 @@ def assemble(
     models: Sequence[ChatModel] | None = None,
     progress: Callable[[int, int], None] | None = None,
     events: Events,
+    peers: Peers | None = None,
 ) -> tuple[Components, Snapshot]:
     """Read the skills, load the encoder, bring the index up to date: the parts, and the first
     snapshot. Takes seconds.
@@ -151,7 +153,7 @@ def assemble(
         store,
         LLMStage(models, settings=settings.llm, events=events),
         ListingIndex(settings.catalogues, encoder=encoder, state_dir=settings.state_dir),
-        _learner(settings, encoder, events, has_llm=bool(models)),
+        _learner(settings, encoder, events, has_llm=bool(models), peers=peers),
         QueryClassifier(encoder=encoder),
     )
     return parts, Snapshot(registry.catalog, index, encoder.identity, base, marks(registry.catalog))
@@ -185,7 +187,7 @@ def _share(store: VectorStore) -> None:
 
 
 def _learner(
-    settings: Settings, encoder: Encoder, events: Events, *, has_llm: bool
+    settings: Settings, encoder: Encoder, events: Events, *, has_llm: bool, peers: Peers | None
 ) -> Learner | None:
     """Answers are worth more than learning: where its file cannot be used, there is none."""
     if not settings.learning.enabled:
@@ -196,4 +198,4 @@ def _learner(
         _log.error("nothing is learnt: %s", error)
         events.emit(Degraded("evidence", str(error)))
         return None
-    return Learner(store, settings.learning, encoder, has_llm=has_llm, events=events)
+    return Learner(store, settings.learning, encoder, has_llm=has_llm, events=events, peers=peers)

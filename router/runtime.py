@@ -160,16 +160,17 @@ class Runtime:
                 models=self._models,
                 progress=self._progress,
                 events=self._events,
+                peers=None if self._cluster is None else self._cluster.learning,
             )
 
         if self._parts is None:
             await in_thread(build, executor=self._builder)
         parts, first = self.parts, _opened(self._first)
         await self._cache.open()
-        if self._cluster is not None:
-            await self._cluster.begin(first.catalog)
         if parts.learner is not None:
             await parts.learner.begin(first.catalog)
+        if self._cluster is not None:
+            await self._cluster.begin(first.catalog, parts.learner)
         self._manager = SkillManager(
             parts.registry,
             install=self._apply,

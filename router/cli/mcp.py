@@ -23,6 +23,8 @@ from router.errors import ConfigurationError, RouterError
 from router.mcp.hello import Greeting, greet, standard_input
 
 if TYPE_CHECKING:
+    from mcp.server.subscriptions import SubscriptionBus
+
     from router.mcp.server import Servable, SkillServer
     from router.memory.memory import Memory
     from router.router import SemanticRouter
@@ -163,8 +165,8 @@ async def serving(
 
     router = make_router(folders, settings, more=more)
     # The memory is not entered, because that would open it before anybody asks for it.
-    async with aclosing(Memory(settings)) as memory, aclosing(router):
-        server = SkillServer(router, memory=memory)
+    async with aclosing(Memory(settings)) as memory, aclosing(router), _bus(router) as bus:
+        server = SkillServer(router, memory=memory, bus=bus)
         done = asyncio.Event()
         try:
             async with asyncio.TaskGroup() as group:
@@ -173,6 +175,19 @@ async def serving(
                 done.set()
         except* RouterError as errors:
             raise errors.exceptions[0] from None
+
+
+@asynccontextmanager
+async def _bus(router: SemanticRouter) -> AsyncIterator[SubscriptionBus | None]:
+    """The bus that the processes of a cluster share; None where there is no cluster."""
+    if router.cluster is None:
+        yield None
+        return
+    from router.cluster.notices import SharedBus
+
+    async with aclosing(SharedBus(router.cluster, router.settings.cluster)) as bus:
+        bus.start()
+        yield bus
 
 
 async def _open_and_watch(router: SemanticRouter, server: SkillServer, done: asyncio.Event) -> None:

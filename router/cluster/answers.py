@@ -26,8 +26,9 @@ from cachetools import LRUCache
 from router.cluster import scripts
 from router.cluster.follower import Follower, Record
 from router.cluster.keys import Keys, entry_of
-from router.cluster.link import RETRY_SECONDS, Alone, Link
+from router.cluster.link import RETRY_SECONDS, Alone, Link, evaluated
 from router.cluster.outbox import Outbox
+from router.cluster.reads import Reads
 from router.errors import StoreError
 from router.flight import Background, give_way, in_thread
 from router.result import Decision, RoutingResult, Stage
@@ -88,6 +89,7 @@ class SharedAnswers:
             settings: of the caches, the cluster and ``state_dir``.
         """
         self._link = link
+        self._reads = Reads(link)
         self._keys = keys
         self._settings = settings
         self._life = int(settings.exact.ttl_seconds * 1000)
@@ -166,8 +168,7 @@ class SharedAnswers:
         Raises:
             Alone: Redis cannot be used.
         """
-        key = self._keys.answer(entry)
-        value: bytes | None = await self._link.run(lambda redis: redis.get(key))
+        value = await self._reads.get(self._keys.answer(entry))
         if value is None:
             return None
         parsed = self._parsed.get(entry)
@@ -233,7 +234,7 @@ class SharedAnswers:
         values = (catalog, token, value, self._life, LATE_SECONDS * 10**6, self._length)
 
         async def write(redis: Any) -> Any:
-            return await redis.eval(scripts.KEEP, len(fence), *fence, *values, entry, *told)
+            return await evaluated(redis, scripts.KEEP, len(fence), *fence, *values, entry, *told)
 
         said: bytes = await self._link.run(write)
         return said
@@ -261,7 +262,7 @@ class SharedAnswers:
         keys = self._keys
 
         async def drop(redis: Any) -> Any:
-            return await redis.eval(
+            return await evaluated(redis,
                 scripts.DROP, 4, keys.answer(entry), keys.dropped(entry), keys.token, keys.answers,
                 LATE_SECONDS * 1000, self._length, entry, text, context,
             )  # fmt: skip
@@ -379,6 +380,7 @@ class SharedAnswers:
         """Stop following and sending; what is not sent yet is sent by the next process that opens
         this ``state_dir``. Closing twice is fine."""
         await self.follower.aclose()
+        await self._reads.aclose()
         await self._background.aclose()
         if self._outbox is not None:
             await in_thread(self._outbox.close)

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Final
 from router.cluster.answers import SharedAnswers
 from router.cluster.flight import SharedFlight
 from router.cluster.keys import Keys
+from router.cluster.learning import SharedLearning
 from router.cluster.link import Link
 from router.cluster.members import Members
 
 if TYPE_CHECKING:
     from router.events import Events
+    from router.learning.learner import Learner
     from router.settings import Settings
     from router.skills.catalog import Catalog
     from router.skills.changes import CatalogChange
@@ -29,6 +31,7 @@ class Cluster:
         members: the processes, and the catalog that counts.
         answers: the cache that all share.
         flight: decides each request once.
+        learning: the peers of this process's learner.
     """
 
     name: Final = "cluster"
@@ -48,10 +51,17 @@ class Cluster:
         self.members = Members(self.link, keys)
         self.answers = SharedAnswers(self.link, keys, settings)
         self.flight = SharedFlight(self.link, keys)
+        self.learning = SharedLearning(self.link, keys, settings, name=self.members.name)
 
-    async def begin(self, catalog: Catalog) -> None:
-        """Join the others with the first catalog. A server that cannot be reached is no error."""
+    async def begin(self, catalog: Catalog, learner: Learner | None) -> None:
+        """Join the others with the first catalog. A server that cannot be reached is no error.
+
+        Raises:
+            StoreError: the file of labels that are to be sent cannot be opened.
+        """
         await self.members.begin(catalog.version)
+        if learner is not None:
+            await self.learning.begin(learner)
 
     async def on_catalog_change(self, change: CatalogChange) -> None:
         """Tell the others which catalog this process has now."""
@@ -59,5 +69,6 @@ class Cluster:
 
     async def aclose(self) -> None:
         """Leave the others and close the connections, after the answers. Closing twice is fine."""
+        await self.learning.aclose()
         await self.members.aclose()
         await self.link.aclose()

@@ -21,7 +21,7 @@ from typing import Any, Final
 from router.cluster import scripts
 from router.cluster.answers import MAX_ANSWER_BYTES, NOT_SHARED, holding
 from router.cluster.keys import Keys, entry_of
-from router.cluster.link import Alone, Link
+from router.cluster.link import Alone, Link, evaluated
 from router.result import Outcome, RoutingResult, Stage
 
 _log: Final = logging.getLogger(__name__)
@@ -73,7 +73,10 @@ class SharedFlight:
             try:
                 said, what = await self._join(entry, waited_for)
             except Alone:
-                return await _alone(decide)
+                if not self._link.is_up:
+                    return await _alone(decide)
+                await asyncio.sleep(FIRST_PAUSE)  # one slow answer; the breaker ends this
+                continue
             if said == "lead":
                 return await self._lead(entry, what, look, decide)
             if said == "outcome":
@@ -96,7 +99,7 @@ class SharedFlight:
         keys = self._keys
 
         async def join(redis: Any) -> Any:
-            return await redis.eval(
+            return await evaluated(redis,
                 scripts.JOIN, 3, keys.lease(entry), keys.outcome(entry), keys.token,
                 self._life, waited_for,
             )  # fmt: skip
@@ -133,7 +136,7 @@ class SharedFlight:
                 await asyncio.sleep(self._life / 3000)
                 with suppress(Alone):
                     await self._link.run(
-                        lambda redis: redis.eval(scripts.RENEW, 1, key, token, self._life)
+                        lambda redis: evaluated(redis, scripts.RENEW, 1, key, token, self._life)
                     )
 
         task = asyncio.create_task(renew())
@@ -145,11 +148,10 @@ class SharedFlight:
 
     async def _release(self, entry: str, token: str, outcome: str) -> None:
         keys, life = self._keys, int(OUTCOME_SECONDS * 1000)
+        names = (keys.lease(entry), keys.outcome(entry), keys.dropped(entry))
         with suppress(Alone):  # it runs out by itself
             await self._link.run(
-                lambda redis: redis.eval(
-                    scripts.RELEASE, 2, keys.lease(entry), keys.outcome(entry), token, outcome, life
-                )
+                lambda redis: evaluated(redis, scripts.RELEASE, 3, *names, token, outcome, life)
             )
 
 

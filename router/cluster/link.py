@@ -8,10 +8,12 @@ waits for an attempt to reach the server again: a task in the background makes t
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from router.breaker import BreakerState, CircuitBreaker, GuardedCall
@@ -205,3 +207,25 @@ def _troubles() -> tuple[type[Exception], ...]:
     from redis.exceptions import RedisError
 
     return (RedisError, OSError, TimeoutError)
+
+
+async def evaluated(redis: Any, script: str, names: int, *values: object) -> Any:
+    """What a Lua script gives. Only its digest is sent where the server knows it.
+
+    Args:
+        redis: the client.
+        script: its text.
+        names: how many of the values are names of keys.
+        values: the names, then the arguments.
+    """
+    from redis.exceptions import NoScriptError
+
+    try:
+        return await redis.evalsha(_digest(script), names, *values)
+    except NoScriptError:
+        return await redis.eval(script, names, *values)
+
+
+@lru_cache(maxsize=64)
+def _digest(script: str) -> str:
+    return hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()  # Redis names them so

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from router.cluster import scripts
 from router.cluster.keys import Keys
-from router.cluster.link import Alone, Link
+from router.cluster.link import Alone, Link, evaluated
 from router.flight import Background
 
 _log: Final = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ class Members:
         keys, life = self._keys, int(LIFE_SECONDS * 1000)
 
         async def beat(redis: Any) -> Any:
-            return await redis.eval(
+            return await evaluated(redis,
                 scripts.BEAT, 3, keys.members, keys.versions, keys.catalog,
                 self.name, self._version, life,
             )  # fmt: skip

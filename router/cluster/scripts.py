@@ -85,10 +85,11 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 """
 
 RELEASE: Final = """
--- Give the lease back. Keys: lease, outcome. Arguments: token, outcome or '', its life in ms.
+-- Give the lease back. Keys: lease, outcome, dropped. Arguments: token, outcome or '', its life in
+-- ms. Nobody is given an outcome whose request was dropped since.
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
-if ARGV[2] ~= '' then
+if ARGV[2] ~= '' and tonumber(redis.call('GET', KEYS[3]) or '0') < tonumber(ARGV[1]) then
   redis.call('HSET', KEYS[2], 'token', ARGV[1], 'result', ARGV[2])
   redis.call('PEXPIRE', KEYS[2], ARGV[3])
 end

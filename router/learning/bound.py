@@ -43,7 +43,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from statistics import NormalDist
@@ -361,6 +361,8 @@ class ErrorBound:
 
     def _retune(self) -> None:
         """Sets the threshold by what the recent requests would cost at each."""
+        if not self._recent:
+            return
         last = self._request + HORIZON - WINDOW
         leaving = [
             some.risk for some in takewhile(lambda some: some.request <= last, self._account)
@@ -405,6 +407,43 @@ class ErrorBound:
         if alarmed:
             self._drifted(min(*alarmed, len(self._outcomes)))
 
+    def outcome_of(self, decision: BoundDecision, *, right: bool) -> list[Any] | None:
+        """An outcome for another process's ``pool``, as plain JSON types; None without one."""
+        if decision.signals is None or decision.answer is None:
+            return None
+        signals = _plain(decision.signals)
+        return [decision.answer, signals, right, decision.risk, decision.propensity]
+
+    def pool(self, outcome: Sequence[Any]) -> None:
+        """What ``outcome_of`` gave in another process, about the same local model. It tells how far
+        to trust local answers, and is on the account of that process alone.
+
+        Raises:
+            ValueError: it is not of ``outcome_of``.
+        """
+        try:
+            answer, signals, right, risk, propensity = outcome
+            told = BoundDecision(
+                local=False,
+                audit=False,
+                risk=None if risk is None else min(max(float(risk), 1e-6), 1 - 1e-6),
+                bound=0.0,
+                evidence_count=0,
+                reason="",
+                propensity=float(propensity),
+                request=self._request,
+                answer=str(answer),
+                signals=_vector(signals),
+            )
+        except TypeError as error:
+            raise ValueError(f"not an outcome: {error}") from error
+        known = self._outcomes[-1].signals.shape if self._outcomes else None
+        if not 0 < told.propensity <= 1 or (
+            known is not None and told.signals is not None and told.signals.shape != known
+        ):
+            raise ValueError("not an outcome of these signals")
+        self.observe(told, right=bool(right))
+
     def _drifted(self, outcomes: int) -> None:
         """The newest ``outcomes`` show another traffic than the rest."""
         self._drifts += 1
@@ -446,12 +485,16 @@ class ErrorBound:
         edges = self.max_error * np.asarray((0.0, *BANDS))
         self._expected = np.histogram(risks, edges, weights=risks)[0]
         self._wrong = np.histogram(risks[training.wrong[self._doubted_at :]], edges)[0] * 1.0
-        risks = fitted.model.risks(np.stack(self._recent))
-        self._recent_risks = deque(risks.tolist(), maxlen=RECENT)
+        self._value_recent(fitted.model)
         self._account = deque(_valued(self._account, fitted.model))
         self._total()
         self._retune()
         return True
+
+    def _value_recent(self, model: RiskModel) -> None:
+        """The risks of the recent requests; there may be none yet where outcomes are pooled."""
+        risks = model.risks(np.stack(self._recent)).tolist() if self._recent else []
+        self._recent_risks = deque(risks, RECENT)
 
     def _total(self) -> None:
         self._spent = self._costs(np.asarray([some.risk for some in self._account])).sum(axis=1)
@@ -558,8 +601,7 @@ class ErrorBound:
         self._unproven = {str(answer): int(n) for answer, n in state["unproven"].items()}
         if state["model"] is not None:
             self._model = RiskModel.from_dict(state["model"])
-            risks = self._model.risks(np.stack(self._recent))
-            self._recent_risks = deque(risks.tolist(), RECENT)
+            self._value_recent(self._model)
             self._retune()
 
 

@@ -16,7 +16,7 @@ import json
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -72,6 +72,15 @@ CREATE TABLE models (
 );
 """,
     )
+)
+
+
+_MERGE: Final = (
+    "INSERT INTO examples VALUES (?, ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (key, wrong) DO UPDATE SET text = excluded.text,"
+    " digests = excluded.digests, source = excluded.source,"
+    " rank = excluded.rank, learnt = excluded.learnt"
+    " WHERE (excluded.rank, excluded.learnt) > (rank, learnt)"
 )
 
 
@@ -221,6 +230,11 @@ class EvidenceStore:
             path, _SCHEMA, durable=True, set_aside=lambda what: _log.error("%s", what)
         )
 
+    @property
+    def folder(self) -> Path:
+        """The folder of the file."""
+        return self._path.parent
+
     def take_over(self, earlier: Path) -> None:
         """Take along what another file of this kind holds, and rename that file. Where both speak
         about a request, the stronger voice counts, and the later one among equals.
@@ -240,14 +254,7 @@ class EvidenceStore:
             answers = source.execute("SELECT id, answer FROM answers ORDER BY number").fetchall()
             states = source.execute("SELECT * FROM states").fetchall()
             with self._transaction():
-                self._database.executemany(
-                    "INSERT INTO examples VALUES (?, ?, ?, ?, ?, ?, ?)"
-                    " ON CONFLICT (key, wrong) DO UPDATE SET text = excluded.text,"
-                    " digests = excluded.digests, source = excluded.source,"
-                    " rank = excluded.rank, learnt = excluded.learnt"
-                    " WHERE (excluded.rank, excluded.learnt) > (rank, learnt)",
-                    examples,
-                )
+                self._database.executemany(_MERGE, examples)
                 self._database.executemany(
                     "INSERT OR IGNORE INTO answers (id, answer) VALUES (?, ?)", answers
                 )
@@ -364,6 +371,44 @@ class EvidenceStore:
         for text, wrong, digests, source in rows:
             yield text, wrong, json.loads(digests), source
 
+    def labels(self, keys: Collection[tuple[str, str]] | None = None) -> list[list[Any]]:
+        """Labels as plain JSON types, for ``merge`` in another file; oldest first.
+
+        Args:
+            keys: normalised text, and the skill that is wrong or an empty text; None means all.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        rows = "SELECT key, wrong, text, digests, source, rank, learnt FROM examples"
+        if keys is None:
+            return [list(row) for row in self._read(f"{rows} ORDER BY learnt, key")]
+        return [
+            list(row)
+            for key in keys
+            for row in self._read(f"{rows} WHERE key = ? AND wrong = ?", *key)
+        ]
+
+    def merge(self, labels: Iterable[Sequence[Any]]) -> int:
+        """Take in labels of another file. Where both speak about a request, the stronger voice
+        counts, and the later one among equals. What cannot be read is left out.
+
+        Returns:
+            How many changed what was known.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
+        rows = [row for label in labels if (row := _checked(label)) is not None]
+        changed = 0
+        try:
+            with self._transaction():
+                for row in rows:
+                    changed += self._database.execute(_MERGE, row).rowcount
+        except sqlite3.Error as error:
+            raise StoreError(self._path, f"cannot be written: {error}") from error
+        return changed
+
     def counts(self) -> dict[Source, int]:
         """How many labels each source gave."""
         found = dict(self._read("SELECT source, count(*) FROM examples GROUP BY source"))
@@ -461,6 +506,21 @@ class EvidenceStore:
                 return self._database.execute(query, values).fetchall()
             except sqlite3.Error as error:
                 raise StoreError(self._path, f"cannot be read: {error}") from error
+
+
+def _checked(label: Sequence[Any]) -> tuple[Any, ...] | None:
+    """A label of another process as a row; None where it cannot be one."""
+    try:
+        _, wrong, text, digests, source, _, learnt = label
+        check_text("request", text, MAX_REQUEST_CHARACTERS)
+        named = {str(name): str(digest) for name, digest in json.loads(digests).items()}
+        if len(named) > MAX_SKILLS or not isinstance(wrong, str):
+            return None
+        said = Source(source)
+        row = (normalise(text), wrong, text, json.dumps(named))
+        return (*row, said.value, said.rank, float(learnt))
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return None
 
 
 def _described(name: str, catalog: Mapping[str, SkillManifest]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
@@ -19,13 +19,16 @@ import numpy as np
 from router.errors import InvalidRequest, StoreError
 from router.events import Events, Learned
 from router.flight import Background, in_thread
+from router.learning.account import AccountPlace
 from router.learning.bound import BoundDecision, ErrorBound
 from router.learning.calibration import Calibration, Confidence
 from router.learning.coverage import COVERED, uncovered_share
 from router.learning.evidence import EvidenceStore, Example, PastAnswer, Source, self_description
 from router.learning.examples import shipped_examples, written_examples
 from router.learning.local import MAX_RANKED, LocalModel, answer_of, skills_of
+from router.learning.peers import Label, Peers
 from router.learning.trainer import Trainer
+from router.text import normalise
 
 if TYPE_CHECKING:
     from router.request import Request
@@ -130,6 +133,7 @@ class Learner:
         *,
         has_llm: bool,
         events: Events | None = None,
+        peers: Peers | None = None,
     ) -> None:
         """Nothing is trained yet; ``begin`` does it.
 
@@ -139,6 +143,7 @@ class Learner:
             encoder: of the router.
             has_llm: whether there is an LLM, whose outcomes tell how far local answers hold.
             events: told of every label that is taken in.
+            peers: other processes that learn from the same evidence; None where there are none.
         """
         self._store = store
         self._settings = settings
@@ -147,8 +152,10 @@ class Learner:
         self._skills: Mapping[str, SkillManifest] = {}
         self._described: dict[str, str] = {}
         self.trainer = Trainer(
-            encoder, store, self._examples, about=self._about, calibrates=not has_llm
+            encoder, store, self._examples, about=self._about, calibrates=not has_llm, peers=peers
         )
+        self._peers = peers
+        self._place: AccountPlace | None = None
         self.bound = ErrorBound(settings.max_error, seed=settings.seed)
         self._calibrations: dict[str, Calibration] = {}
         self._calibrated_rows: dict[str, None] = {}  # oldest first
@@ -177,7 +184,8 @@ class Learner:
         """
         self._take(catalog)
         described = await in_thread(lambda: self._store.state("skills"))
-        bound = await in_thread(lambda: self._store.state("bound"))
+        place = self._place = await in_thread(lambda: AccountPlace(self._store.folder))
+        bound = await in_thread(lambda: self._store.state(place.state))
         calibrations = await in_thread(lambda: self._store.state("calibrations"))
         rows = await in_thread(lambda: self._store.state("calibrated_rows"))
         try:
@@ -328,6 +336,9 @@ class Learner:
         if judgement is not None and judgement.bound.answer is not None:
             right = judgement.bound.answer == answer_of(names)
             self.bound.observe(judgement.bound, right=right)
+            outcome = self.bound.outcome_of(judgement.bound, right=right)
+            if self._peers is not None and outcome is not None:
+                self._peers.tell_outcome(outcome)
             self._unsaved += 1
             if self._unsaved >= SAVE_EVERY:
                 self._unsaved = 0
@@ -337,6 +348,7 @@ class Learner:
             lambda: self._store.add(asked.text, names, source=source, catalog=known)
         ):
             self.trainer.note()
+            await self._tell({(normalise(asked.text), "")})
             if self._events.listening:
                 self._events.emit(Learned(asked.text, names, source.value))
 
@@ -374,6 +386,8 @@ class Learner:
         if answer.teaches:
             await in_thread(lambda: self._store.add_many(labels, catalog=known))
             self.trainer.note(len(labels))
+            key = normalise(answer.text)
+            await self._tell({(key, "" if label.right else label.skills[0]) for label in labels})
             if right is not False and self._events.listening:
                 self._events.emit(Learned(answer.text, names, Source.FEEDBACK.value))
         if answer.stage in CALIBRATED:
@@ -381,6 +395,28 @@ class Learner:
             self._calibration(answer.stage).observe(answer.confidence, right=was_right)
             await self._refit_calibrations()
         return answer
+
+    async def _tell(self, keys: Collection[tuple[str, str]]) -> None:
+        """Tell the other processes of labels that this one has kept."""
+        if self._peers is not None:
+            await self._peers.tell_labels(await in_thread(lambda: self._store.labels(keys)))
+
+    async def heard(self, labels: Sequence[Label]) -> None:
+        """Take in labels of other processes.
+
+        Raises:
+            StoreError: they cannot be kept.
+        """
+        if changed := await in_thread(lambda: self._store.merge(labels)):
+            self.trainer.note(changed)
+
+    async def labels(self) -> list[list[Any]]:
+        """Every label, for another process.
+
+        Raises:
+            StoreError: they cannot be read.
+        """
+        return await in_thread(self._store.labels)
 
     async def _answer(
         self, answer_id: str, scope: str | None, recent: Iterable[AnsweredRequest]
@@ -507,20 +543,23 @@ class Learner:
         except StoreError as error:
             _log.error("what was learnt last is not kept: %s", error)
         await in_thread(self._store.close)
+        if self._place is not None:
+            self._place.release()
 
     async def _refit(self) -> None:
         training = self.bound.training_set()
         self.bound.adopt(await in_thread(training.fit))
 
     async def _save(self) -> None:
-        states = {
-            "bound": self.bound.to_dict(),
+        states: dict[str, Any] = {
             "calibrations": {
                 stage: calibration.to_dict() for stage, calibration in self._calibrations.items()
             },
             "calibrated_rows": list(self._calibrated_rows),
             "skills": self._described,
         }
+        if self._place is not None:
+            states[self._place.state] = self.bound.to_dict()
         await in_thread(lambda: self._store.keep_states(states))
 
 

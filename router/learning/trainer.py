@@ -24,6 +24,7 @@ from router.flight import in_thread
 from router.learning.coverage import ExampleCoverage
 from router.learning.evidence import EvidenceStore, Example
 from router.learning.local import LocalModel, answer_of
+from router.learning.peers import Peers
 from router.retrieval.encoders import Encoder
 from router.retrieval.index import encode_requests
 
@@ -82,6 +83,7 @@ class Trainer:
         *,
         about: Callable[[], str],
         calibrates: bool,
+        peers: Peers | None = None,
     ) -> None:
         """A trainer without a model.
 
@@ -93,12 +95,14 @@ class Trainer:
                 is not taken up.
             calibrates: whether a model is told how far its examples reach; needed where
                 nothing else judges it.
+            peers: other processes, of which one fits for all; None where there are none.
         """
         self._encoder = encoder
         self._store = store
         self._examples = examples
         self._about = about
         self.calibrates = calibrates
+        self._peers = peers
         self.model: LocalModel | None = None
         self.current = False
         self.report: TrainingReport | None = None
@@ -157,8 +161,15 @@ class Trainer:
             new, self._new = self._new, 0
             every, self._all = self._all, False
             previous = self.model if self.current else None
+            fitted: tuple[LocalModel | None, TrainingReport | None]
             try:
-                fitted = await in_thread(lambda: self._fit(previous, new, every))  # noqa: B023 - awaited
+                key = "" if self._peers is None else await in_thread(self.key)
+                if self._peers is not None and not await self._peers.may_fit(key):
+                    fitted = await self._published(previous, key), None
+                else:
+                    fitted = await in_thread(lambda: self._fit(previous, new, every))  # noqa: B023 - awaited
+                    if self._peers is not None and fitted[0] not in (None, previous):
+                        await self._peers.publish(key, fitted[0].to_bytes())
             except (EncoderError, StoreError) as error:
                 _log.warning("not trained: %s", error)
                 return
@@ -166,7 +177,7 @@ class Trainer:
                 self._all |= every
                 continue
             self.model, report = fitted
-            self.current = True
+            self.current = self._peers is None or self.model is not None
             self.report = report or self.report
             if not self._all:
                 return
@@ -213,14 +224,36 @@ class Trainer:
         report = TrainingReport(model.version, model.examples, True, accuracy, incumbent)
         return model, report
 
-    def _key(self) -> str:
+    async def take_published(self) -> None:
+        """Another process has published a model: serve it, if it is for these skills."""
+        if self._peers is not None and (self._running is None or self._running.done()):
+            key = await in_thread(self.key)
+            if not await self._peers.may_fit(key):
+                self.model = await self._published(self.model if self.current else None, key)
+                self.current = self.model is not None
+
+    async def _published(self, previous: LocalModel | None, key: str) -> LocalModel | None:
+        """The newest model of the process that fits; ``previous`` where there is none."""
+        data = None if self._peers is None else await self._peers.published(key)
+        if data is None:
+            return previous
+        try:
+            self._versions += 1
+            model = LocalModel.from_bytes(data, version=self._versions)
+        except ValueError as error:
+            _log.warning("a model of another process cannot be read: %s", error)
+            return previous
+        return previous if previous is not None and previous.evidence == model.evidence else model
+
+    def key(self) -> str:
+        """In a thread: digest of what a model depends on besides the labels."""
         said = (FORMAT, self._encoder.identity, self._about(), str(self.calibrates))
         return hashlib.sha256("\0".join(said).encode()).hexdigest()
 
     def _kept(self) -> LocalModel | None:
         """The model that was kept for these skills and this encoder."""
         try:
-            data = self._store.model(self._key())
+            data = self._store.model(self.key())
             if data is None:
                 return None
             self._versions += 1
@@ -231,7 +264,7 @@ class Trainer:
 
     def _keep(self, model: LocalModel) -> None:
         try:
-            self._store.keep_model(self._key(), model.to_bytes())
+            self._store.keep_model(self.key(), model.to_bytes())
         except StoreError as error:
             _log.warning("a model is not kept for the next start: %s", error)
 

@@ -1,0 +1,281 @@
+"""Learning together: labels, outcomes and models of all processes.
+
+Each process has all the evidence in a file of its own. Labels travel over a stream, which is only
+the way between the files: what the server loses is sent again by a process that has it. Who begins,
+or has missed records, asks for all labels, and one of the others sends them.
+
+One process fits the models of each kind of skills and encoder; it holds a lease, and its models are
+published under its fencing token, so that a leader that was replaced cannot publish any more.
+
+Outcomes of local answers are pooled: they say how far to trust the model that all serve. The
+account of the error bound is each process's own (``router.learning.account``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import random
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from router.cluster import scripts
+from router.cluster.follower import Follower, Record
+from router.cluster.keys import Keys
+from router.cluster.link import RETRY_SECONDS, Alone, Link, evaluated
+from router.cluster.outbox import Outbox
+from router.errors import StoreError
+from router.flight import Background, in_thread
+
+if TYPE_CHECKING:
+    from router.learning.learner import Learner
+    from router.learning.peers import Label
+    from router.settings import Settings
+
+_log: Final = logging.getLogger(__name__)
+
+LENGTH: Final = 50_000
+"""Records that the stream holds; more than all labels of one process."""
+BATCH: Final = 200
+"""Labels of one write."""
+LEASE_SECONDS: Final = 10.0
+MODEL_SECONDS: Final = 30 * 24 * 3600
+MAX_MODEL_BYTES: Final = 64 * 2**20
+RESYNC_SECONDS: Final = 30
+"""All labels are sent once in this time, however many ask."""
+LETTERS: Final = "labels"
+"""What labels in the outbox are filed under."""
+
+
+class SharedLearning:
+    """The peers of one process's learner. Belongs to one event loop."""
+
+    def __init__(self, link: Link, keys: Keys, settings: Settings, *, name: str) -> None:
+        """Nothing is read yet; ``name`` is this process's."""
+        self._link = link
+        self._keys = keys
+        self._settings = settings
+        self._name = name
+        self._learner: Learner | None = None
+        self._outbox: Outbox | None = None
+        self._leases: dict[str, str] = {}  # tokens by key of the model
+        self._sending: asyncio.Task[None] | None = None
+        self._background = Background(_log)
+        self.follower = Follower(
+            settings.cluster, keys.evidence, take=self._take, missed=self._ask_for_all
+        )
+
+    async def begin(self, learner: Learner) -> None:
+        """Follow what the others learn, and ask them for what they know.
+
+        Raises:
+            StoreError: the file of what is to be sent cannot be opened.
+        """
+        self._learner = learner
+        path = self._settings.evidence_directory / "cluster.sqlite3"
+        self._outbox = await in_thread(lambda: Outbox(path))
+        self._send_soon()
+        self.follower.start()
+        self._background.run(self._stay_leader())
+        await self._ask_for_all()
+
+    async def aclose(self) -> None:
+        """Stop, and give the leases back. What is not sent is sent by the next process that has
+        this evidence. Closing twice is fine."""
+        await self.follower.aclose()
+        await self._background.aclose()
+        for key, token in self._leases.items():
+            names = 3 * (self._keys.fitting(key),)
+            with suppress(Alone):
+                await self._link.run(partial(_give_back, names, token))
+        self._leases.clear()
+        if self._outbox is not None:
+            await in_thread(self._outbox.close)
+
+    # Labels and outcomes
+
+    async def tell_labels(self, labels: Sequence[Label]) -> None:
+        """See ``Peers``."""
+        outbox = self._outbox
+        if outbox is not None:  # else they are told when all are asked for
+            lines = [_record("label", self._name, label) for label in labels]
+            await in_thread(lambda: outbox.put(LETTERS, lines))
+            self._send_soon()
+
+    def tell_outcome(self, outcome: Sequence[Any]) -> None:
+        """See ``Peers``."""
+        self._background.run(self._tell_outcome(outcome))
+
+    async def _tell_outcome(self, outcome: Sequence[Any]) -> None:
+        learner = self._learner
+        if learner is not None:
+            key = await in_thread(learner.trainer.key)
+            with suppress(Alone):
+                await self._append([_record("outcome", self._name, [key, outcome])])
+
+    async def _append(self, records: Sequence[str]) -> None:
+        """Raises ``Alone``."""
+        await self._link.run(
+            lambda redis: evaluated(redis, scripts.APPEND, 1, self._keys.evidence, LENGTH, *records)
+        )
+
+    def _send_soon(self) -> None:
+        if self._sending is None or self._sending.done():
+            self._background.run(self._send())
+
+    async def _send(self) -> None:
+        """Send the letters until none is left."""
+        self._sending = asyncio.current_task()
+        outbox = self._outbox
+        while outbox is not None:
+            try:
+                letters = await in_thread(lambda: outbox.waiting(LETTERS, most=BATCH))
+                if not letters:
+                    return
+                await self._append([letter for _, letter in letters])
+                await in_thread(lambda numbers=[n for n, _ in letters]: outbox.sent(numbers))  # type: ignore[misc]
+            except (Alone, StoreError) as error:
+                _log.debug("labels are not sent yet: %s", error)
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _take(self, records: list[Record]) -> None:
+        learner = self._learner
+        labels: list[Any] = []
+        asked = models = False
+        for record in records:
+            try:
+                kind, sender, said = json.loads(record["record"])
+            except (ValueError, TypeError, KeyError):
+                continue  # a later version wrote it
+            if sender == self._name:
+                continue
+            if kind == "label":
+                labels.append(said)
+            elif kind == "outcome" and learner is not None:
+                await self._pool(learner, said)
+            asked |= kind == "resync"
+            models |= kind == "model"
+        if learner is None:
+            return
+        try:
+            if labels:
+                await learner.heard(labels)
+        except StoreError as error:
+            _log.error("labels of others are not kept: %s", error)
+        if models:
+            await learner.trainer.take_published()
+        if asked:
+            self._background.run(self._send_all())
+
+    async def _pool(self, learner: Learner, said: Any) -> None:
+        try:
+            key, outcome = said
+            if key == await in_thread(learner.trainer.key):
+                learner.bound.pool(outcome)
+        except (ValueError, TypeError) as error:
+            _log.debug("an outcome of another process is left out: %s", error)
+
+    async def _ask_for_all(self) -> None:
+        """Ask the others for every label, and send what this process knows: after a flush each may
+        have some that no other has."""
+        with suppress(Alone):
+            await self._append([_record("resync", self._name, None)])
+        await self._send_all()
+
+    async def _send_all(self) -> None:
+        """Send every label, unless somebody with the same labels has just done so."""
+        learner = self._learner
+        if learner is None:
+            return
+        await asyncio.sleep(random.random())  # noqa: S311 - so that not all begin at once
+        try:
+            labels = await learner.labels()
+            digest = hashlib.sha256(json.dumps(labels).encode()).hexdigest()[:16]
+            key = f"{self._keys.resync}:{digest}"
+            if not labels or not await self._link.run(
+                lambda redis: redis.set(key, self._name, nx=True, ex=RESYNC_SECONDS)
+            ):
+                return
+            for start in range(0, len(labels), BATCH):
+                batch = labels[start : start + BATCH]
+                await self._append([_record("label", self._name, label) for label in batch])
+        except (Alone, StoreError) as error:
+            _log.debug("not all labels are sent: %s", error)
+
+    # Models
+
+    async def may_fit(self, key: str) -> bool:
+        """See ``Peers``."""
+        if key in self._leases:
+            return True
+        keys = self._keys
+        try:
+            said, token = await self._link.run(
+                lambda redis: evaluated(redis,
+                    scripts.JOIN, 3, keys.fitting(key), keys.outcome(key), keys.token,
+                    int(LEASE_SECONDS * 1000), "",
+                )
+            )  # fmt: skip
+        except Alone:
+            return True
+        if said == b"lead":
+            self._leases[key] = token.decode()
+        return bool(said == b"lead")
+
+    async def _stay_leader(self) -> None:
+        while True:
+            await asyncio.sleep(LEASE_SECONDS / 3)
+            for key, token in list(self._leases.items()):
+                with suppress(Alone):
+                    if not await self._link.run(
+                        lambda redis, key=key, token=token: evaluated(redis,   # type: ignore[misc]
+                            scripts.RENEW, 1, self._keys.fitting(key), token,
+                            int(LEASE_SECONDS * 1000),
+                        )
+                    ):  # fmt: skip
+                        self._leases.pop(key, None)  # it ran out, and somebody else may have it
+
+    async def publish(self, key: str, model: bytes) -> None:
+        """See ``Peers``."""
+        token = self._leases.get(key)
+        if token is None or len(model) > MAX_MODEL_BYTES:
+            return
+        keys, digest = self._keys, hashlib.sha256(model).hexdigest()
+        with suppress(Alone):
+            published = await self._link.run(
+                lambda redis: evaluated(redis,
+                    scripts.PUBLISH, 3, keys.fitting(key), keys.newest(key), keys.model(digest),
+                    token, digest, model, MODEL_SECONDS * 1000,
+                )
+            )  # fmt: skip
+            if published:
+                await self._append([_record("model", self._name, key)])
+            else:
+                self._leases.pop(key, None)
+
+    async def published(self, key: str) -> bytes | None:
+        """See ``Peers``."""
+        keys = self._keys
+        try:
+            digest = await self._link.run(lambda redis: redis.hget(keys.newest(key), "digest"))
+            if digest is None:
+                return None
+            name = keys.model(digest.decode("ascii", "replace"))
+            model: bytes | None = await self._link.run(lambda redis: redis.get(name))
+        except Alone:
+            return None
+        if model is None or hashlib.sha256(model).hexdigest().encode() != digest:
+            return None
+        return model
+
+
+async def _give_back(names: tuple[str, ...], token: str, redis: Any) -> None:
+    await evaluated(redis, scripts.RELEASE, 3, *names, token, "", 0)
+
+
+def _record(kind: str, sender: str, said: Any) -> str:
+    return json.dumps([kind, sender, said])
