@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -114,10 +114,15 @@ class Delivery:
 
     async def sync(self, *, dry_run: bool, seconds: float) -> SyncReport:
         """Queue every file that the service does not hold as it is, and a tombstone for every one
-        that it holds and that is gone; then ``run``, postponed entries included."""
+        that it holds and that is gone; then ``run``, postponed entries included. A service that was
+        wiped is sent all of them."""
         stores = list(self._stores)
         snapshot = await in_thread(self._files.snapshot)
         held = await in_thread(lambda: self._outbox.delivered(stores))
+        if await self._is_wiped(held):
+            held = {}
+            if not dry_run:
+                await in_thread(lambda: self._outbox.lose(stores))
         queued = await in_thread(lambda: self._outbox.queued(stores))
         whole = {store_id(root) for root in snapshot.whole}
         intents: list[tuple[str, str, Intent]] = []
@@ -144,6 +149,18 @@ class Delivery:
         await in_thread(lambda: self._outbox.make_due(stores))
         report = await self.run(seconds=seconds)
         return replace(report, unchanged=unchanged, kept=kept)
+
+    async def _is_wiped(self, held: Mapping[tuple[str, str], Delivered]) -> bool:
+        """Whether the service has lost what it was told: the first and the last memory that
+        it should hold are gone, or somebody else's by now."""
+        ids = {one.ids[-1]: key for key, one in held.items() if one.ids}
+        try:
+            for number in {min(ids), max(ids)} if ids else ():
+                if await self._service.holds(number, of=ids[number], within_seconds=CALL_SECONDS):
+                    return False
+        except MemoryServiceError:  # who cannot answer has not lost anything for that
+            return False
+        return bool(ids)
 
     def _store_of(self, name: str) -> str:
         return store_id(self._files.root_of(name))

@@ -209,6 +209,11 @@ class Outbox:
             ).fetchone()
         return Delivered("", ()) if row is None else Delivered(row[0], _ids(row[1]))
 
+    def lose(self, stores: Sequence[str]) -> None:
+        """Forget what the service holds: it was wiped."""
+        with self._transaction() as db:
+            db.executemany("DELETE FROM delivered WHERE store = ?", [(store,) for store in stores])
+
     def queued(self, stores: Sequence[str]) -> dict[tuple[str, str], Intent]:
         """By store and name, what waits."""
         rows = self._rows("SELECT store, name, intent FROM queue", stores)

@@ -200,6 +200,22 @@ async def test_what_was_queued_is_delivered_in_the_background(
     await memory.aclose()
 
 
+async def test_a_service_that_was_wiped_is_sent_everything_again_once(
+    memory: UnifiedMemory, server: ForgetfulServer, files: FileStore
+) -> None:
+    for name in ("a", "b", "c"):
+        files.save(name, f"text {name}")
+    await memory.sync()
+    server.memories.clear()
+    for number in range(4):
+        server.add(f"somebody else's {number}")
+    assert await memory.sync(dry_run=True) == SyncReport(sent=3)
+    assert await memory.sync() == SyncReport(sent=3)
+    assert sorted(server.held())[-3:] == ["text a", "text b", "text c"]
+    assert await memory.sync() == SyncReport(unchanged=3)
+    assert len(server.held()) == 7
+
+
 async def test_foreign_memories_are_left_alone_when_the_service_was_wiped(
     memory: UnifiedMemory, server: ForgetfulServer
 ) -> None:

@@ -152,6 +152,18 @@ class Forgetful:
         )
         return next((each.id for each in found if each.origin == memory.origin), None)
 
+    async def holds(self, memory_id: int, *, of: tuple[str, str], within_seconds: float) -> bool:
+        """Whether the service has this memory, obsolete or not, and it was made from this file
+        (store and name). Raises as ``search``."""
+        try:
+            found = await self._call(
+                lambda: self._service.get(memory_id), within_seconds, may_be_its_fault=True
+            )
+        except RequestRefused:
+            return False
+        origin = found.origin
+        return origin is not None and (origin.store, origin.name) == of
+
     async def obsolete(
         self,
         memory_id: int,
