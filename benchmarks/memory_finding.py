@@ -1,6 +1,6 @@
 """Do people find what they saved?
 
-Six people of three projects have saved 419 memories in nine layers, with their dates
+Six people of three projects have saved 503 memories in nine layers, with their dates
 (``data/memory_finding_*.txt``), and ask 212 questions in the words that people use: bare keywords,
 plain questions, questions that share no word with the answer, questions about a time, about what
 has changed since, and about what was never saved. One row for each kind: how often the first item
