@@ -16,13 +16,19 @@ from rich.text import Text
 
 from router.cli import output
 from router.result import Decision
-from router.retrieval.fusion import DENSE_WEIGHT, EXAMPLES_WEIGHT, LEXICAL_WEIGHT
+from router.service.explaining import (
+    PARTS,
+    SHOWN_TERMS,
+    lead_of,
+    role_of,
+    weighted,
+    winner_and_runner_up,
+)
 
 if TYPE_CHECKING:
     from router.result import RoutingResult
     from router.retrieval.index import Match, Ranking
 
-SHOWN_TERMS = 8
 MAX_CELLS = 165
 """Cells of a paragraph, which then takes two lines at 100 columns."""
 
@@ -40,10 +46,9 @@ def explanation(request: str, result: RoutingResult, ranking: Ranking) -> Render
     head.add_row("Decision", _decision(result))
     head.add_row("Why", _cut(result.reasoning))
     parts: list[RenderableType] = [head]
-    pair = _winner_and_runner_up(result, ranking)
-    if len(pair) == 2:
-        winner, other = pair
-        parts += ["", _comparison(winner, other, result), Text(_lead(winner, other))]
+    winner, other = winner_and_runner_up(result, ranking.matches)
+    if winner is not None and other is not None:
+        parts += ["", _comparison(winner, other, result), Text(_cut(lead_of(winner, other)))]
     return Group(*parts, "", _stages(result))
 
 
@@ -63,35 +68,19 @@ def _decision(result: RoutingResult) -> str:
     )
 
 
-def _winner_and_runner_up(result: RoutingResult, ranking: Ranking) -> tuple[Match, ...]:
-    """The first selected skill, or the best one where none is, and the best of the others."""
-    selected = result.selected_skills
-    winner = next((m for m in ranking.matches if m.name in selected[:1]), None)
-    if winner is None:
-        return ranking.matches[:2]
-    others = (m for m in ranking.matches if m.name not in selected)
-    return (winner, *list(others)[:1])
-
-
 def _comparison(winner: Match, other: Match, result: RoutingResult) -> Table:
     table = output.table("evidence", _role(winner, result), _role(other, result))
     for column in table.columns[1:]:
         column.no_wrap, column.overflow = True, "ellipsis"
     table.add_row("words in common", _terms(winner, other), _terms(other, winner))
-    for label, mine, theirs in zip(_PARTS, _weighted(winner), _weighted(other), strict=True):
+    for label, mine, theirs in zip(PARTS, weighted(winner), weighted(other), strict=True):
         table.add_row(label, f"{mine:.3f}", f"{theirs:.3f}")
     table.add_row("score", f"{winner.score:.3f}", f"{other.score:.3f}")
     return table
 
 
 def _role(match: Match, result: RoutingResult) -> str:
-    if match.name in result.selected_skills:
-        role = "selected"
-    elif match.name in result.suggested_skills:
-        role = "suggested"
-    else:
-        role = "not chosen"
-    return f"{output.plain(match.name)} ({role})"
+    return f"{output.plain(match.name)} ({role_of(match.name, result)})"
 
 
 def _terms(match: Match, other: Match) -> str:
@@ -99,31 +88,6 @@ def _terms(match: Match, other: Match) -> str:
     own = [term for term in match.terms if term not in other.terms]
     shared = [term for term in match.terms if term in other.terms]
     return output.plain(", ".join((own + shared)[:SHOWN_TERMS])) or "none"
-
-
-_PARTS = ("wording (BM25)", "meaning (encoder)", "examples")
-
-
-def _weighted(match: Match) -> tuple[float, float, float]:
-    return (
-        LEXICAL_WEIGHT * match.lexical,
-        DENSE_WEIGHT * match.cosine,
-        EXAMPLES_WEIGHT * (match.examples or 0.0),
-    )
-
-
-def _lead(winner: Match, other: Match) -> str:
-    """One sentence that splits the distance of the two scores into its parts."""
-    gap = winner.score - other.score
-    parts = [
-        f"{label} {mine - theirs:+.3f}"
-        for label, mine, theirs in zip(_PARTS, _weighted(winner), _weighted(other), strict=True)
-    ]
-    ahead, behind = (winner, other) if gap >= 0 else (other, winner)
-    names = f"{ahead.name} is {abs(gap):.3f} ahead of {behind.name}"
-    only = [term for term in ahead.terms if term not in behind.terms]
-    words = f"; only it has: {', '.join(only[:SHOWN_TERMS])}" if only else ""
-    return _cut(f"{names} ({', '.join(parts)}){words}")
 
 
 def _stages(result: RoutingResult) -> Table:

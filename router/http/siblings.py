@@ -27,7 +27,7 @@ SECONDS: Final = 10.0
 """What an answer of another worker may take."""
 RETRY_SECONDS: Final = 1.0
 _SECRET: Final = "secret"  # noqa: S105 - the name of a file
-_PASSED_ON: Final = ("authorization", "x-api-key", "content-type", "host")
+_PASSED_ON: Final = ("authorization", "x-api-key", "cookie", "hx-request", "host")
 
 
 @dataclass(frozen=True, slots=True)

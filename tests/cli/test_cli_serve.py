@@ -144,6 +144,10 @@ def test_workers_answer_as_one_server(tmp_path: Path, environment: dict[str, str
                     break
         for one in ids:
             assert ask("GET", f"/v1/decisions/{one}").status_code == 200
+            page = ask("GET", f"/decisions/{one}")
+            assert (page.status_code, SQUASH in page.text) == (200, True)
+            said = {"data": {"said": "right"}, "headers": {"Origin": url}}
+            assert ask("POST", f"/decisions/{one}/feedback", **said).status_code == 200
         assert ask("GET", "/v1/decisions/nothing").status_code == 404
         metrics = ask("GET", "/metrics").text
         counted = re.findall(r"^router_requests_total\{.*\} (\S+)$", metrics, re.MULTILINE)

@@ -45,6 +45,7 @@ ASKED: Final = (
     "bisect the failing commits",
     "draft an announcement email",
 )
+ON_A_PHONE: Final = ("try", "memory")
 MEMORIES: Final = (
     "We chose Postgres for its JSON support",
     "The Postgres database of the shop moved to version 17 on Monday",
@@ -115,6 +116,8 @@ def main() -> None:
                     ("", "light", {"width": 1120, "height": 1420 if name == "try" else 860}),
                     ("-phone", "dark", {"width": 390, "height": 780}),
                 ):
+                    if kind and name not in ON_A_PHONE:
+                        continue
                     context = browser.new_context(
                         base_url=served.url,
                         viewport={"width": size["width"], "height": size["height"]},

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from router.http.limits import read_json
 from router.http.playground import caches, compare, learning, memory, skills, texts, trying
 from router.http.playground.assets import Assets
 from router.http.playground.forms import read_form
@@ -111,9 +112,18 @@ class _Pages:
         caller.require(screen.right)
         caller.require_all_namespaces()  # the screens show names of the whole catalog
         given = dict(request.query_params)
-        if request.method == "POST":
+        siblings = self._api.siblings
+        if siblings is not None and siblings.is_one(request.headers):
+            siblings = None  # what this worker does not know, that one asks elsewhere
+            given |= await read_json(request)
+        elif request.method == "POST":
             from_this_site(request)
             given = await read_form(request)
+        decision = request.path_params.get("id")
+        if siblings is not None and decision is not None and decision not in self._api.decisions:
+            told = await siblings.ask(request.method, request.url.path, request.headers, given)
+            if told is not None:
+                return Response(told.body, told.status, _HEADERS, told.media_type)
         visit = Visit(self._api, self._journal, caller, {**given, **request.path_params})
         if action is None:
             return await self._page(request, screen, visit, None)
