@@ -137,15 +137,9 @@ class ToolGateway:
 
     def _find(self, catalog: Catalog, name: str) -> RemoteTool:
         """The tool of that name, which may be a twin of one that is offered."""
-        known = {
-            known
-            for skill in catalog.skills.values()
-            if isinstance(skill.payload, RemoteTool)
-            for known in (skill.name, *skill.payload.twins)
-        }
-        tool = self._servers.find(name) if name in known else None
-        if tool is None:
-            close = difflib.get_close_matches(name[:MAX_KEPT_NAME], known)
+        tool = self._servers.find(name)
+        if tool is None or catalog.skills.keys().isdisjoint((name, *tool.twins)):
+            close = difflib.get_close_matches(name[:MAX_KEPT_NAME], catalog.skills)
             hint = f"; did you mean {', '.join(close)}?" if close else "; search_tools finds some"
             reason = f"there is no such tool{hint}"
             raise SourceError(self._servers.name, name[:MAX_KEPT_NAME], reason)

@@ -97,14 +97,13 @@ async def test_faults_of_a_call_are_told_by_tool_and_source_and_the_others_work(
 ) -> None:
     strict = tool("strict", "Wants a number.")
     strict["inputSchema"] = {"type": "object", "properties": {"n": {"type": "integer"}}}
-    odd = [tool(name, "Misbehaves.") for name in ("slow", "huge", "failing")]
+    odd = [tool(name, "Misbehaves.") for name in ("huge", "failing")]
     servers.put("bank", REFUND, strict, *odd)
-    async with gateways(call_seconds=0.5) as client:
+    async with gateways() as client:
         faults = {
             name: await called(client, f"bank__{name}", arguments)
             for name, arguments in {
                 "strict": {"n": "seven"},
-                "slow": {},
                 "huge": {},
                 "refnud": {},
             }.items()
@@ -117,7 +116,6 @@ async def test_faults_of_a_call_are_told_by_tool_and_source_and_the_others_work(
         "bank__strict: its arguments do not fit: n: 'seven' is not of type 'integer'"
     )
     place = "source 'mcp', 'bank__"
-    assert told["slow"] == f"{place}slow': the call failed: no answer within 0.5 s"
     assert told["huge"].startswith(f"{place}huge': the answer has 2,097,")
     assert told["refnud"].startswith(
         f"{place}refnud': there is no such tool; did you mean bank__refund"
@@ -125,6 +123,15 @@ async def test_faults_of_a_call_are_told_by_tool_and_source_and_the_others_work(
     assert own.is_error
     assert json.loads(text_of(own))["name"] == "failing"  # the server's own words
     assert not good.is_error
+
+
+async def test_a_call_that_takes_too_long_is_given_up(
+    servers: ToolFolders, gateways: Gateways
+) -> None:
+    servers.put("bank", tool("slow", "Never answers."))
+    async with gateways(call_seconds=0.05) as client:
+        late = await called(client, "bank__slow", {})
+    assert text_of(late) == ("source 'mcp', 'bank__slow': the call failed: no answer within 0.05 s")
 
 
 async def test_a_server_that_ends_in_a_call_is_reported_and_started_again(
