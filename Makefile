@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 BIN := $(VENV)/bin
 # What the tests of adapters need beside their frameworks.
-TEST_TOOLS := hypothesis pytest pytest-asyncio pytest-timeout
+TEST_TOOLS := hypothesis pytest pytest-asyncio pytest-timeout pytest-xdist
 CASES := 1000
 # Processes that share the tests: one a core. `make test PROCESSES=0` runs them in pytest's own.
 PROCESSES := auto
@@ -17,10 +17,11 @@ demo: $(VENV)/.installed
 test: $(VENV)/.developer
 	$(BIN)/python -m pytest $(SHARED) $(ARGS)
 
-# Each adapter with the framework that it is for, in environments of their own.
+# Each adapter with the framework that it is for, in environments of their own. What needs no
+# framework is among the other tests.
 test-adapters: .venv-adapters/.installed .venv-adk/.installed
-	.venv-adapters/bin/python -m pytest tests/adapters $(ARGS)
-	.venv-adk/bin/python -m pytest tests/adapters/test_adk.py tests/adapters/test_adapter_examples.py $(ARGS)
+	.venv-adapters/bin/python -m pytest $(SHARED) tests/adapters --ignore tests/adapters/test_selection.py $(ARGS)
+	.venv-adk/bin/python -m pytest tests/adapters/test_adk.py tests/adapters/test_adapter_examples.py -k adk $(ARGS)
 
 .venv-adapters/.installed: tests/adapters/frameworks.txt pyproject.toml
 	$(PYTHON) -m venv .venv-adapters

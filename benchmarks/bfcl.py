@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.baselines import Floats, bm25, expressed
 from benchmarks.inputs import read, say
-from benchmarks.tools import Refusals, Tool, indexed, judged
+from benchmarks.tool_index import Refusals, Tool, indexed, judged
 from router.retrieval.encoders import Encoder
 
 

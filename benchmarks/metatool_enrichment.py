@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.inputs import encoder_of, options_of, read, show
 from benchmarks.metrics import mean_95
-from benchmarks.tools import Tool, indexed
+from benchmarks.tool_index import Tool, indexed
 from router.retrieval.encoders import Encoder
 from router.skills.enrichment import Enrichment, read_enrichment
 

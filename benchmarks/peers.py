@@ -1,4 +1,4 @@
-"""How do semantic-router and FastMCP's tool search answer, with the same encoder in the same run?
+"""How does semantic-router answer, with the same encoder in the same run?
 
 Intents: CLINC150 and BANKING77 from 10 examples each. semantic-router's ``IndexedRouter`` with
 every aggregation, beside the product's local model (``router.learning``) of the same examples.
@@ -7,8 +7,7 @@ neither accuracy nor who is refused; what it changes is the calibration error, g
 with it. ``refused`` is the share of out-of-scope requests below the score that 90% of the in-scope
 requests reach. Times are medians of one decision, encoding included, each request by all in turn.
 
-Tools: MetaTool, 199 tools by name and description. FastMCP's BM25 search has no threshold, so it
-refuses only what shares no word with any tool.
+Tools, beside semantic-router and others: ``tools.py``.
 
     python benchmarks/peers.py --data FOLDER [--json]              (or ROUTER_BENCH_DATA=FOLDER)
 
@@ -18,10 +17,8 @@ It runs in the peers' environment (``make bench-peers``).
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
-import random
 import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,7 +30,6 @@ from numpy.typing import NDArray
 
 from benchmarks.inputs import read, say
 from benchmarks.metrics import COVERAGE, refused_at
-from router.evaluation import hit_at_1, ndcg_at
 from router.learning.evidence import Example, Source
 from router.learning.local import LocalModel
 from router.learning.metrics import expected_calibration_error, wilson
@@ -41,9 +37,6 @@ from router.retrieval.encoders import Encoder, SentenceTransformerEncoder, WordL
 
 AGGREGATIONS = ("mean", "max", "sum")
 TIMED = 300
-TOOL_QUERIES = 2_000
-TOOLS_FOUND = 5
-SEED = 7
 
 
 class Labelled(NamedTuple):
@@ -202,45 +195,6 @@ def medians(deciders: Sequence[Callable[[str], Any]], requests: Sequence[Labelle
     return [statistics.median(times) for times in taken]
 
 
-async def tool_row(data: Path) -> dict[str, Any]:
-    from fastmcp.server.transforms.search import (  # type: ignore[import-not-found,unused-ignore]
-        BM25SearchTransform,
-    )
-    from fastmcp.tools import Tool  # type: ignore[import-not-found,unused-ignore]
-
-    def nothing() -> None: ...
-
-    tools = [
-        Tool.from_function(nothing, name=row["name"], description=row["description"])
-        for row in read(data / "metatool" / "tools.jsonl")
-    ]
-    search = BM25SearchTransform(max_results=TOOLS_FOUND)
-
-    async def found(query: str) -> list[str]:
-        # Its own search, without the rendering of the tools around it.
-        return [tool.name for tool in await search._search(tools, query)]
-
-    rows = read(data / "metatool" / "single_tool.jsonl")
-    rows = random.Random(SEED).sample(rows, TOOL_QUERIES)  # noqa: S311 - not for secrets
-    rankings = [(await found(row["query"]), [row["tool"]]) for row in rows]
-    needless = [
-        row for row in read(data / "metatool" / "task1_awareness.jsonl") if not row["needs_tool"]
-    ]
-    refused = [not await found(row["query"]) for row in needless]
-    first = [hit_at_1(names, right) for names, right in rankings]
-    return {
-        "data": "metatool",
-        "method": "FastMCP BM25 search",
-        "requests": len(rows),
-        "hit@1": share(first),
-        "hit@1_95": wilson(sum(first), len(first)),
-        "ndcg@5": statistics.fmean(ndcg_at(names, right, TOOLS_FOUND) for names, right in rankings),
-        "needless": len(needless),
-        "refused": share(refused),
-        "refused_95": wilson(sum(refused), len(refused)),
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--data", default=os.environ.get("ROUTER_BENCH_DATA"), help="data folder")
@@ -259,7 +213,6 @@ def main() -> None:
     ):
         for name in ("clinc150", "banking77"):
             rows += intent_rows(intents_of(folder, name), encoder)
-    rows.append(asyncio.run(tool_row(folder)))
     if options.json:
         print(json.dumps({"rows": rows}))
         return

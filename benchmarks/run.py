@@ -37,7 +37,7 @@ from benchmarks.tables import FOLDER, RESULTS_FOLDER, RUNS_FOLDER, TABLES, Table
 
 ROOT: Final = FOLDER.parent
 VERSIONS: Final = ("chromadb", "numpy", "rapidfuzz", "wordllama")
-PEER_VERSIONS: Final = ("fastmcp", "semantic-router", "sentence-transformers", "torch")
+PEER_VERSIONS: Final = ("callbus", "fastmcp", "semantic-router", "sentence-transformers", "torch")
 ONE_THREAD: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """Times of several threads say more of what else the machine does than of the code."""
 TEXTS: Final = ("request", "query", "question", "text")
@@ -254,8 +254,9 @@ def seeds(script: Path) -> dict[str, str]:
 
 def versions(python: str, names: tuple[str, ...]) -> dict[str, str]:
     code = (
-        "import json, sys; from importlib.metadata import version; "
-        "print(json.dumps({name: version(name) for name in sys.argv[1:]}))"
+        "import json, sys; from importlib.metadata import distributions; "
+        "found = {one.name: one.version for one in distributions()}; "
+        "print(json.dumps({name: found[name] for name in sys.argv[1:] if name in found}))"
     )
     found: dict[str, str] = json.loads(output_of([python, "-c", code, *names]))
     return found

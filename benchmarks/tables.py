@@ -97,12 +97,13 @@ TABLES: Final = (
         MINILM,
     ),
     Table(
-        "peers",
-        "Beside semantic-router and FastMCP",
-        "peers.py",
-        (*INTENTS, "metatool"),
+        "tools",
+        "Which tool, beside the tool searches of others",
+        "tools.py",
+        (*TOOLS, "stabletoolbench", "small_catalogs"),
         peers=True,
     ),
+    Table("peers", "Which intent, beside semantic-router", "peers.py", INTENTS, peers=True),
     Table(
         "learnt_routes",
         "Routes without an LLM, before and after learning",
