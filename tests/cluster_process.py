@@ -56,6 +56,8 @@ class SteeredProcess:
         """
         if self._process is None or self._process.stdin is None:
             raise ProcessEnded("it does not run")
+        if self._reading is None or self._reading.done():
+            raise ProcessEnded("it opens, or has just ended")
         number = next(self._numbers)
         future = asyncio.get_running_loop().create_future()
         self._asked[number] = future
