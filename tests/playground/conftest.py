@@ -81,6 +81,9 @@ def serving(home: Path) -> Iterator[Served]:
         "XDG_DATA_HOME": str(home / "data"),
         "ROUTER_STATE_DIR": str(home / "state"),
         "ROUTER_MEMORY__DIRECTORY": str(home / "memory"),
+        # On a busy machine the usual deadlines would leave layers out.
+        "ROUTER_MEMORY__DEADLINE_SECONDS": "60",
+        "ROUTER_MEMORY__LAYER_DEADLINE_SECONDS": "30",
         "OPENBLAS_NUM_THREADS": "1",
         "PYTHONPATH": str(Path(router.__file__).parents[1]),
     }
