@@ -1,11 +1,17 @@
 """What HTTP costs: exact hits a second beside a bare handler, and a local route beside the library.
 
-    python benchmarks/serving.py [--seconds 5]
+    python benchmarks/serving.py [--seconds 5] [--steady 600] [--broken 10000]
 
 Three servers of the same uvicorn settings run one after the other in processes of their own: a bare
 Starlette handler that returns the bytes of an answer, ``router serve`` answering the same request
 from its exact cache, and ``router serve`` deciding requests that it has not seen. The load comes
 from this process over 16 connections that stay open. Only ratios of one run mean anything.
+
+``--steady`` keeps 200 connections busy for so many seconds while a skill is saved every second, and
+compares with as many seconds, at most 60, without that: errors, p99, and the server's memory after
+the first minute and at the end. ``--broken`` opens so many connections that are slow or wrong
+(headers bit by bit, half a body, pipelining, headers without an end, no HTTP, resets), 500 at a
+time, while others are served: their p99 beside that of the same load without them.
 """
 
 from __future__ import annotations
@@ -19,6 +25,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +35,19 @@ from router import SemanticRouter, Settings
 
 CONNECTIONS = 16
 ROUTES = 300
+STEADY_CONNECTIONS = 200
+MAX_REPLY = 1 << 20
+HEAD = b"POST /v1/route HTTP/1.1\r\nHost: localhost\r\n"
+WRONG = (
+    b"",
+    b"POST",
+    HEAD + b"Content-Length: 100\r\n\r\n{",
+    HEAD + b"X-Long: " + b"y" * 100_000,
+    b"\x16\x03\x01 this is no HTTP\r\n\r\n",
+    b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50,
+    HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+    HEAD + b"Content-Type: application/json\r\nContent-Length: 5000000\r\n\r\n",
+)
 REQUEST = "squash the last four commits on this branch"
 
 BARE = """
@@ -56,15 +76,17 @@ asyncio.run(main())
 
 
 @contextmanager
-def server(*arguments: str, state: Path) -> Iterator[int]:
-    """A server in a process of its own; gives its port."""
+def server(*arguments: str, state: Path) -> Iterator[tuple[int, int]]:
+    """A server in a process of its own; gives its port and process id."""
     environment = {**os.environ, "ROUTER_STATE_DIR": str(state), "XDG_CONFIG_HOME": str(state)}
     with subprocess.Popen(
         [sys.executable, *arguments], env=environment, stderr=subprocess.PIPE, text=True
     ) as process:
         line = "" if process.stderr is None else process.stderr.readline()
+        # What it says later is read too: a full pipe would hold it up.
+        threading.Thread(target=process.communicate, daemon=True).start()
         try:
-            yield int(line.rpartition(":")[2])
+            yield int(line.rpartition(":")[2]), process.pid
         finally:
             process.terminate()
 
@@ -115,6 +137,117 @@ async def hits_a_second(port: int, seconds: float) -> tuple[float, bytes]:
     return sum(numbers) / (perf_counter() - began), answer
 
 
+async def ask_for(
+    port: int, seconds: float, *, connections: int, pause: float = 0.0
+) -> tuple[list[float], list[str]]:
+    """The times of answers, in seconds and sorted, and the errors."""
+    request, times, errors = posted(REQUEST), [], []
+    end = perf_counter() + seconds
+
+    async def ask_on(_number: int) -> None:
+        connection: Connection | None = None
+        while perf_counter() < end:
+            began = perf_counter()
+            try:
+                if connection is None:
+                    connection = Connection()
+                    await connection.open(port)
+                await connection.ask(request)
+                times.append(perf_counter() - began)
+            except (OSError, RuntimeError, asyncio.IncompleteReadError) as error:
+                errors.append(f"{type(error).__name__}: {error}"[:80])
+                connection = None
+            await asyncio.sleep(pause)
+
+    await asyncio.gather(*map(ask_on, range(connections)))
+    return sorted(times), errors
+
+
+def p99(times: list[float]) -> float:
+    """Milliseconds."""
+    return times[int(len(times) * 0.99)] * 1000
+
+
+def memory_mib(process: int) -> float:
+    """What a process holds."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
+    found = re.search(r"VmRSS:\s+(\d+) kB", status)
+    return 0.0 if found is None else int(found[1]) / 1024
+
+
+def save_a_skill(folder: Path, number: int) -> None:
+    (folder / "changing").mkdir(parents=True, exist_ok=True)
+    text = f"---\nname: changing\ndescription: Waters plant {number} in the garden.\n---\nWater.\n"
+    (folder / "changing" / "SKILL.md").write_text(text, encoding="utf-8")
+
+
+async def steady(port: int, process: int, folder: Path, seconds: float) -> None:
+    """200 connections while skills are saved, beside the same without."""
+    load = {"connections": STEADY_CONNECTIONS, "pause": 0.5}
+    await ask_for(port, 5, **load)  # type: ignore[arg-type]  # an int and a float
+    quiet, before = await ask_for(port, min(seconds, 60), **load)  # type: ignore[arg-type]
+    held: list[float] = []
+
+    async def save() -> None:
+        for number in range(1_000_000):
+            await asyncio.to_thread(save_a_skill, folder, number)
+            held.append(memory_mib(process))
+            await asyncio.sleep(1)
+
+    saving = asyncio.create_task(save())
+    times, errors = await ask_for(port, seconds, **load)  # type: ignore[arg-type]
+    saving.cancel()
+    print(
+        f"steady, {seconds:g} s        p99 {p99(times):.1f} ms   quiet {p99(quiet):.1f} ms   "
+        f"ratio {p99(times) / p99(quiet):.2f}   errors {len(before) + len(errors)}   "
+        f"memory {held[min(60, len(held) - 1)]:.0f} -> {held[-1]:.0f} MiB   {set(errors) or ''}"
+    )
+
+
+async def broken(port: int, number: int) -> None:
+    """Clients that do everything wrong, while others are served."""
+    load = {"connections": 8, "pause": 0.01}
+    await ask_for(port, 2, **load)  # type: ignore[arg-type]
+    alone, _ = await ask_for(port, 10, **load)  # type: ignore[arg-type]
+    done = 0
+
+    async def misbehave(kind: int) -> None:
+        nonlocal done
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(WRONG[kind % len(WRONG)])
+            if kind % 7 == 0:  # a reset in the middle
+                writer.transport.abort()
+            elif kind % 20 == 3:  # it hangs until the server has had enough of it
+                await reader.read(MAX_REPLY)
+            writer.close()
+        except OSError:
+            pass
+        done += 1
+
+    async def flood() -> None:
+        gate = asyncio.Semaphore(500)
+
+        async def one(kind: int) -> None:
+            async with gate:
+                await misbehave(kind)
+
+        await asyncio.gather(*map(one, range(number)))
+
+    flooding = asyncio.create_task(flood())
+    times: list[float] = []
+    errors: list[str] = []
+    while not flooding.done():
+        more, wrong = await ask_for(port, 2, **load)  # type: ignore[arg-type]
+        times += more
+        errors += wrong
+    times.sort()
+    print(
+        f"{done:,} broken clients  p99 {p99(times):.1f} ms   without {p99(alone):.1f} ms   "
+        f"ratio {p99(times) / p99(alone):.2f}   errors of the others {len(errors)}"
+    )
+
+
 def new_requests() -> list[str]:
     """Requests that no cache has seen."""
     return [f"rebase branch {number} and resolve conflict {number}" for number in range(ROUTES)]
@@ -149,15 +282,28 @@ async def p50_of_the_library(state: Path) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement of hits")
-    seconds = parser.parse_args().seconds
+    parser.add_argument("--steady", type=float, default=0.0, help="seconds of the steady load")
+    parser.add_argument("--broken", type=int, default=0, help="number of broken clients")
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         state = Path(folder)
         serve = ("-m", "router", "serve", "--port", "0", "--no-llm")
-        with server(*serve, state=state / "hits") as port:
-            hits, answer = asyncio.run(hits_a_second(port, seconds))
-        with server("-c", BARE, answer.decode(), state=state) as port:
-            bare, _ = asyncio.run(hits_a_second(port, seconds))
-        with server(*serve, state=state / "routes") as port:
+        if given.steady or given.broken:
+            skills = state / "skills"
+            save_a_skill(skills, 0)
+            shipped = str(Path(__file__).parents[1] / "skills")
+            both = (*serve, "--skills", str(skills), "--skills", shipped)
+            with server(*both, state=state / "steady") as (port, process):
+                if given.steady:
+                    asyncio.run(steady(port, process, skills, given.steady))
+                if given.broken:
+                    asyncio.run(broken(port, given.broken))
+            return
+        with server(*serve, state=state / "hits") as (port, _):
+            hits, answer = asyncio.run(hits_a_second(port, given.seconds))
+        with server("-c", BARE, answer.decode(), state=state) as (port, _):
+            bare, _ = asyncio.run(hits_a_second(port, given.seconds))
+        with server(*serve, state=state / "routes") as (port, _):
             over_http = asyncio.run(p50_over_http(port))
         library = asyncio.run(p50_of_the_library(state / "library"))
     print(f"exact hits a second   {hits:8.0f}   bare handler {bare:8.0f}   ratio {hits / bare:.2f}")

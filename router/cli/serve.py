@@ -69,6 +69,7 @@ def serve(
         raise ConfigurationError("the server is an extra: pip install 'cascade-router[serve]'")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     logging.getLogger("watchfiles").setLevel(logging.WARNING)  # at INFO it tells of every event
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # a line for each broken client
     server = _Serving(
         folders,
         read_settings(no_llm=no_llm),

@@ -24,7 +24,7 @@ from opentelemetry import context, propagate
 from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
@@ -224,6 +224,8 @@ def guarded(
     async def handle(request: Request) -> Response:
         try:
             return await handler(request)
+        except ClientDisconnect:  # in the middle of its body: nobody reads the answer
+            return Response(status_code=400)
         except Exception as error:  # noqa: BLE001 - a bug: its text may hold anything
             told = problem_of(error)
             if told is None:

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from router.http.api import Api
+from router.http.api import Api, http_app
 from router.http.caller import Callers
 from router.http.endpoints import ENDPOINTS
 from router.http.keys import KeyFile, Right
@@ -342,3 +342,25 @@ async def test_the_metrics_count_requests_and_caches(
     assert 'router_skills{kind="routable"} 2.0' in text
     assert "router_error_bound 0.01" in text
     assert SQUASH not in text
+
+
+async def test_a_client_that_goes_in_the_middle_of_its_body_is_no_fault(
+    api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/route",
+        "query_string": b"",
+        "headers": [(b"host", b"localhost")],
+    }
+    messages = [{"type": "http.request", "body": b"{", "more_body": True}]
+
+    async def receive() -> Any:
+        return messages.pop() if messages else {"type": "http.disconnect"}
+
+    async def send(_message: Any) -> None:
+        pass
+
+    await http_app(api, names=["localhost"], mcp=None)(scope, receive, send)
+    assert caplog.records == []
