@@ -78,7 +78,7 @@ async def judged(
     found: dict[str, list[Any]] = {"fits": [], "score": []}
     for text, names in zip(texts, among, strict=True):
         decision = await decide(text, index, among=names)
-        for figure, values in found.items():
-            # A request that speaks to the router is refused without them.
-            values.append(decision.evidence.get(figure, 0.0))
+        # A request that speaks to the router is refused without them.
+        found["fits"].append(decision.evidence.get("fits", 0.0))
+        found["score"].append(decision.candidates[0].score if decision.candidates else 0.0)
     return {figure: np.array(values) for figure, values in found.items()}

@@ -69,7 +69,7 @@ Provider = Annotated[str, AfterValidator(checked_name(LLMS, "openai", "ollama"))
 ProviderNames = Annotated[tuple[Provider, ...], NoDecode, BeforeValidator(_split)]
 
 Caution = Literal["bold", "balanced", "careful"] | Annotated[float, Field(ge=0, le=1)]
-CAUTIONS = {"bold": 0.25, "balanced": 0.4, "careful": 0.6}
+CAUTIONS = {"bold": 0.3, "balanced": 0.5, "careful": 0.65}
 ENCODER_KINDS = ("wordllama", "onnx", "minilm", "sentence-transformers", "openai", "ollama")
 EncoderKind = Annotated[str, AfterValidator(checked_name(ENCODERS, *ENCODER_KINDS))]
 AnswerCacheName = Annotated[str, AfterValidator(checked_name(ANSWER_CACHES, "local"))]

@@ -129,7 +129,8 @@ def search_skills(
         table.add_column("not installed; from", overflow="fold")
     for skill in found:
         match = skill.match
-        numbers = (match.score, match.lexical, match.cosine, match.examples)
+        near = match.examples if match.has_examples else None
+        numbers = (match.score, match.lexical, match.cosine, near)
         cells = [
             output.plain(skill.name),
             *("" if number is None else f"{number:.3f}" for number in numbers),

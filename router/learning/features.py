@@ -15,15 +15,13 @@ share a bucket cancel on average: feature hashing, Weinberger et al. (ICML 2009)
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Sequence
-from functools import lru_cache
-from itertools import chain, pairwise
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from router.retrieval.phrases import MAX_WORDS, code, letters, pairs
 from router.text import STOPWORDS, stem, tokens
 
 BUCKETS: Final = 1_024
@@ -36,11 +34,6 @@ LETTER_SHARE: Final = 0.2
 _TOTAL: Final = VECTOR_SHARE + STEM_SHARE + PAIR_SHARE + LETTER_SHARE
 
 FUNCTION_WORD_WEIGHT: Final = 0.5
-LETTERS: Final = 4
-
-MAX_WORDS: Final = 500
-"""Read of a text, so that a long request costs no more than a few milliseconds."""
-
 _FUNCTION_STEMS: Final = frozenset(stem(word) for word in STOPWORDS)
 _TEXTS_BETWEEN_PAUSES: Final = 16
 
@@ -51,32 +44,16 @@ def hashed(text: str) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
     if not words:
         return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.float32)
     roots = [stem(word) for word in words]
-    stems = {
-        _code(root): FUNCTION_WORD_WEIGHT if root in _FUNCTION_STEMS else 1.0 for root in roots
-    }
-    pairs = set(map(_code, map(" ".join, pairwise(("", *roots, "")))))
-    letters = set(chain.from_iterable(map(_letters, words)))
+    stems = {code(root): FUNCTION_WORD_WEIGHT if root in _FUNCTION_STEMS else 1.0 for root in roots}
+    neighbours, sequences = pairs(roots), letters(words)
     length = sum(weight * weight for weight in stems.values())
     stem_scale = (STEM_SHARE / _TOTAL / length) ** 0.5
     weights = [weight * stem_scale for weight in stems.values()]
-    weights += [(PAIR_SHARE / _TOTAL / len(pairs)) ** 0.5] * len(pairs)
-    weights += [(LETTER_SHARE / _TOTAL / len(letters)) ** 0.5] * len(letters)
-    codes = np.array([*stems, *pairs, *letters])
+    weights += [(PAIR_SHARE / _TOTAL / len(neighbours)) ** 0.5] * len(neighbours)
+    weights += [(LETTER_SHARE / _TOTAL / len(sequences)) ** 0.5] * len(sequences)
+    codes = np.array([*stems, *neighbours, *sequences])
     values = np.array(weights, dtype=np.float32)
     return codes % BUCKETS, np.where(codes >> 31, values, -values)
-
-
-@lru_cache(maxsize=65_536)
-def _code(term: str) -> int:
-    return zlib.crc32(term.encode("utf-8", "replace"))
-
-
-@lru_cache(maxsize=16_384)
-def _letters(word: str) -> tuple[int, ...]:
-    """Of the letter sequences of a word with its ends marked; a short word is one sequence."""
-    marked = f"^{word}$"
-    parts = (marked[i : i + LETTERS] for i in range(max(len(marked) - LETTERS + 1, 1)))
-    return tuple(zlib.crc32(part.encode("utf-8", "replace")) for part in parts)
 
 
 def scaled(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -29,7 +29,7 @@ SAMPLE: Final = 5_000
 """Vectors that the axes are computed from."""
 ALL_EXAMPLES: Final = 2_000
 """Up to this many examples, all are compared with a request."""
-BY_SCORE: Final = 128
+BY_SCORE: Final = 64
 """Skills whose examples are compared one by one, where there are more."""
 STEP: Final = 32
 """Every so many-th score is looked at to guess where the best ones begin."""

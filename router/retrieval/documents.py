@@ -12,6 +12,7 @@ import inspect
 import json
 import re
 import sys
+from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Final
 
+from router.retrieval.phrases import is_profile, profile_of
 from router.skills.manifest import SkillManifest
 from router.text import STOPWORDS, stem, tokens
 
@@ -61,6 +63,7 @@ class SkillDocument:
         words: every different word, unstemmed, for the spelling index.
         examples: requests that the skill should serve, of its author and of its enrichment; each
             once.
+        phrases: how they are worded, see ``profile_of``.
         head: one text that says what the skill is for, for the encoder.
         body: the instructions, cut, for the encoder.
         digest: of ``head`` and ``body``: an equal digest means an equal vector.
@@ -70,6 +73,7 @@ class SkillDocument:
     fields: tuple[Mapping[str, int], ...]
     words: frozenset[str]
     examples: tuple[str, ...]
+    phrases: bytes
     head: str
     body: str
     digest: str
@@ -85,26 +89,32 @@ class SkillDocument:
         title, hints, _, body = _texts(skill)
         head = f"{title}. {skill.description} {hints}".rstrip()
         digest = hashlib.sha256(f"{head}\0{body}".encode("utf-8", "replace")).hexdigest()
-        fields, found_words = _analysed(skill) if kept is None else _read(kept)
-        return cls(skill.name, fields, found_words, _examples(skill), head, body, digest)
+        fields, found_words, phrases = _analysed(skill) if kept is None else _read(kept)
+        examples = _examples(skill)
+        return cls(skill.name, fields, found_words, examples, phrases, head, body, digest)
 
     @property
     def analysis(self) -> bytes:
-        """Fields and words in a form that can be kept."""
-        kept = {"fields": self.fields, "words": sorted(self.words)}
+        """Fields, words and phrases in a form that can be kept."""
+        kept = {
+            "fields": self.fields,
+            "words": sorted(self.words),
+            "phrases": b64encode(self.phrases).decode("ascii"),
+        }
         return json.dumps(kept, ensure_ascii=True, separators=(",", ":")).encode("ascii")
 
 
 def analysis_key(skill: SkillManifest) -> str:
     """Digest of all that the analysis of a skill depends on, this program's own rules included."""
-    texts = "\0".join(map(repr, (generation(), *_texts(skill))))
+    texts = "\0".join(map(repr, (generation(), *_texts(skill), *_examples(skill))))
     return "analysis/" + hashlib.sha256(texts.encode("utf-8", "replace")).hexdigest()
 
 
 @cache
 def generation() -> str:
     """Digest of the code that reads texts, so that nothing is kept that other code has made."""
-    code = "".join(inspect.getsource(sys.modules[name]) for name in (stem.__module__, __name__))
+    modules = (stem.__module__, profile_of.__module__, __name__)
+    code = "".join(inspect.getsource(sys.modules[name]) for name in modules)
     return hashlib.sha256(f"{version('PyStemmer')}\0{code}".encode()).hexdigest()
 
 
@@ -121,7 +131,11 @@ def _examples(skill: SkillManifest) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*skill.examples, *written)))
 
 
-def _read(kept: bytes) -> tuple[tuple[Mapping[str, int], ...], frozenset[str]]:
+_Analysis = tuple[tuple[Mapping[str, int], ...], frozenset[str], bytes]
+"""Fields, words and phrases."""
+
+
+def _read(kept: bytes) -> _Analysis:
     """What ``analysis`` has written.
 
     Raises:
@@ -132,16 +146,20 @@ def _read(kept: bytes) -> tuple[tuple[Mapping[str, int], ...], frozenset[str]]:
         fields = tuple(found["fields"])
         if len(fields) != len(FIELDS) or not all(isinstance(field, dict) for field in fields):
             raise ValueError("the fields are not whole")
-        return fields, frozenset(found["words"])
+        phrases = b64decode(found["phrases"], validate=True)
+        if not is_profile(phrases):
+            raise ValueError("the phrases are not whole")
+        return fields, frozenset(found["words"]), phrases
     except (KeyError, TypeError) as error:
         raise ValueError(f"a kept analysis is damaged: {error}") from error
 
 
-def _analysed(skill: SkillManifest) -> tuple[tuple[Mapping[str, int], ...], frozenset[str]]:
-    """The stems of each field with their counts, and every word."""
+def _analysed(skill: SkillManifest) -> _Analysis:
+    """The stems of each field with their counts, every word, and how the examples are worded."""
     title, hints, description, body = _texts(skill)
     prose = _FENCE.sub("\n", body)
     code = "\n".join(match.group() for match in _FENCE.finditer(body))
     when = " ".join(match.group(1)[:MAX_SECTION_CHARACTERS] for match in _WHEN.finditer(prose))
     bags = [indexed_words(text) for text in (title, hints, description, prose, code, when)]
-    return tuple(Counter(map(stem, bag)) for bag in bags), frozenset().union(*bags)
+    fields = tuple(Counter(map(stem, bag)) for bag in bags)
+    return fields, frozenset().union(*bags), profile_of(_examples(skill))

@@ -2,14 +2,17 @@
 
 A skill's own text says what it does, in its author's words; an example says it in a user's. So each
 example has a vector of its own, and a request is near a skill when it is near some of its examples.
-For a request vector q, a skill's examples e, their mean m scaled to unit length, and b, the mean
-cosine of q to the own texts of all skills,
+For a request with vector q, a skill's examples e, their mean m scaled to unit length, and b, the
+mean cosine of q to the own texts of all skills,
 
-    near = mean of the three largest cosine(q, e)  +  cosine(q, m)  -  2 b
+    near = mean of the three largest cosine(q, e)  +  cosine(q, m)  -  2 b  +  WORDING p
 
-and 0 for a skill without examples: next to others that have some it counts as a skill whose
-examples are no nearer than any text is. The three nearest remember, the mean generalises; each
-alone is worse.
+where p says how alike the wording of the request and of the examples is (``phrases.py``). The three
+nearest remember, the mean generalises, and phrases hold what vectors lose.
+
+Of a skill without examples nobody knows how near they would be. It gets the benefit of the doubt:
+as near as the nearest of the others, at most ``FAIR``. So skills without examples are not starved
+by their neighbours that have some, and are told from them by what each says of itself.
 """
 
 from __future__ import annotations
@@ -22,8 +25,12 @@ from numpy.typing import NDArray
 
 from router.retrieval.candidates import Positions
 from router.retrieval.documents import SkillDocument
+from router.retrieval.phrases import PhraseIndex
 
 NEAREST: Final = 3
+WORDING: Final = 4.5
+FAIR: Final = 1.1
+"""Half of the requests are about as near to the examples of a skill that serves them."""
 QUANTISED_FROM: Final = 50_000
 """From so many examples on, vectors are kept as 8-bit integers, a quarter of the memory."""
 _TAKEN: Final = -2.0
@@ -84,6 +91,7 @@ class ExampleIndex:
                 new.append(place)
         texts = [text for place in new for text in documents[place].examples]
         found = vectors(texts) if texts else np.zeros((0, dimensions), np.float32)
+        self._phrases = PhraseIndex([document.phrases for document in documents])
         at = 0
         for place in new:
             rows = found[at : at + len(documents[place].examples)]
@@ -93,14 +101,15 @@ class ExampleIndex:
             self.means[place] = mean / max(float(np.linalg.norm(mean)), 1e-9)
 
     def near(
-        self, vector: NDArray[np.float32], background: float, among: Positions
+        self, request: str, vector: NDArray[np.float32], background: float, among: Positions
     ) -> NDArray[np.float64]:
         """How near some skills' examples are to a request; see the module's formula.
 
         Args:
-            vector: of the request, unit length.
+            request: the text.
+            vector: of it, unit length.
             background: b, the mean cosine of the request to the own texts of all skills.
-            among: the skills.
+            among: the skills. All are 0 where none of them has examples.
         """
         count = self.count[among]
         near = np.zeros(len(count))
@@ -124,7 +133,10 @@ class ExampleIndex:
             total += np.where(best > _TAKEN, best, 0.0)
             np.putmask(cosines, cosines == best[owner], np.float32(_TAKEN))
         means = (self.means[among][holders] @ vector).astype(np.float64)
-        near[holders] = total / np.minimum(held, NEAREST) + means - 2 * background
+        wording = WORDING * self._phrases.near(request, among)[holders]
+        known = total / np.minimum(held, NEAREST) + means - 2 * background + wording
+        near[:] = doubtful(known)
+        near[holders] = known
         return near
 
     def nearest(self, vector: NDArray[np.float32], place: int) -> tuple[str, float] | None:
@@ -137,5 +149,18 @@ class ExampleIndex:
         best = int(cosines.argmax())
         return self._documents[place].examples[best], float(cosines[best])
 
+    def about(
+        self, vector: NDArray[np.float32], background: float, among: Positions
+    ) -> NDArray[np.float64]:
+        """A guess at ``near`` from the means alone, for choosing whose examples to compare."""
+        means = 2 * ((self.means[among] @ vector).astype(np.float64) - background)
+        held = self.count[among] > 0
+        return np.where(held, means, doubtful(means[held]))
+
     def _of(self, place: int) -> slice:
         return slice(self._start[place], self._start[place + 1])
+
+
+def doubtful(known: NDArray[np.float64]) -> float:
+    """How near the examples of a skill that has none are taken to be."""
+    return min(float(known.max()), FAIR) if len(known) else 0.0

@@ -60,7 +60,8 @@ class Match:
         lexical: BM25F over the root of what the request's terms weigh together: at least 0, and
             below the root of their number.
         cosine: of the encoder's vectors of the request and of the skill's own text.
-        examples: how near its examples are, see ``ExampleIndex``; None when it has none.
+        examples: how near its examples are, see ``ExampleIndex``.
+        has_examples: whether it has any; else ``examples`` is what the others' make likely.
         terms: words of the request found in the skill, strongest contribution first.
     """
 
@@ -68,7 +69,8 @@ class Match:
     score: float
     lexical: float
     cosine: float
-    examples: float | None
+    examples: float
+    has_examples: bool
     terms: tuple[str, ...]
 
 
@@ -381,7 +383,7 @@ class SkillIndex:
                 terms = self._terms(request)
                 lexical = self._lexical.scores(terms.numbers)
                 vector = encoded[request].vector
-                table[row, known] = self._scored(terms, lexical, vector, positions).score
+                table[row, known] = self._scored(request, terms, lexical, vector, positions).score
             await give_way()
         return table
 
@@ -395,7 +397,9 @@ class SkillIndex:
         pool = allowed
         if isinstance(allowed, slice):
             pool = self._candidates(matched, vector, first)
-        scored = self._scored(terms, matched, vector, pool, keep=max(limit, BY_SCORE), wanted=first)
+        scored = self._scored(
+            request, terms, matched, vector, pool, keep=max(limit, BY_SCORE), wanted=first
+        )
         # Equal scores by position.
         order = np.argsort(-scored.score, kind="stable")[: max(limit, 2)]
         top = scored.score[order]
@@ -412,7 +416,8 @@ class SkillIndex:
                 score=score,
                 lexical=lexical,
                 cosine=cosine,
-                examples=near if counts[position] else None,
+                examples=near,
+                has_examples=bool(counts[position]),
                 terms=_strongest(terms.words, added),
             )
             for position, score, lexical, cosine, near, added in zip(
@@ -435,6 +440,7 @@ class SkillIndex:
 
     def _scored(
         self,
+        request: str,
         terms: _Terms,
         matched: NDArray[np.float64],
         vector: NDArray[np.float32],
@@ -446,17 +452,17 @@ class SkillIndex:
         """The scores of some skills; where comparing the examples of all would take long, of the
         best ``keep`` of them and of those at the positions ``wanted``."""
         reach = float(self._lexical.idf[terms.numbers].sum()) + terms.unknown
+        background = float(self._mean @ vector)
         lexical = matched[pool] / math.sqrt(reach + 1e-9)
         cosine = (self._vectors[pool] @ vector).astype(np.float64)
         positions = self._positions[pool]
         if keep is not None and self._examples.total > ALL_EXAMPLES and len(positions) > keep:
-            nearness = (2 * (self._examples.means[pool] @ vector)).astype(np.float64)
-            about = fuse(lexical, cosine, nearness)
+            about = fuse(lexical, cosine, self._examples.about(vector, background, pool))
             about[np.isin(positions, wanted)] = np.inf
             kept = np.sort(np.argpartition(-about, keep)[:keep])
             lexical, cosine, positions = lexical[kept], cosine[kept], positions[kept]
             pool = positions
-        near = self._examples.near(vector, float(self._mean @ vector), pool)
+        near = self._examples.near(request, vector, background, pool)
         return _Scored(positions, fuse(lexical, cosine, near), lexical, cosine, near)
 
     def _named(self, request: str, allowed: Positions) -> tuple[str, ...]:

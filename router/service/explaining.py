@@ -153,7 +153,7 @@ def weighted(match: Match) -> tuple[float, float, float]:
     return (
         LEXICAL_WEIGHT * match.lexical,
         DENSE_WEIGHT * match.cosine,
-        EXAMPLES_WEIGHT * (match.examples or 0.0),
+        EXAMPLES_WEIGHT * match.examples,
     )
 
 

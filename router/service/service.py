@@ -136,7 +136,7 @@ class Service:
                         terms=list(skill.match.terms),
                         lexical=skill.match.lexical,
                         cosine=skill.match.cosine,
-                        examples=skill.match.examples,
+                        examples=skill.match.examples if skill.match.has_examples else None,
                     ),
                 )
                 for skill in found

@@ -4,7 +4,8 @@ A skill that the request names outright is loaded. Otherwise the best match is l
 likely enough that something fits and that it is right (``router/stages/likelihood.py``); how likely
 that must be is the setting ``vector.caution``. Nothing has a floor, so any request can be refused.
 A request of several clauses may need several skills: each clause is then ranked by itself, and what
-it asks for beside the best match has to be as likely in its own right.
+it asks for has to be likelier still. Where the clauses want different things the whole may be like
+no skill, and what one clause asks for surely is loaded all the same.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ CLARIFY: Final = 0.5
 below it nothing fits."""
 TWINS: Final = 0.002
 """A smaller lead is none: two skills that are alike are offered, and not guessed."""
-OTHERS_FROM: Final = 5
-"""A clause adds a skill only when it is among so many best matches of the whole request."""
-SURER: Final = 0.15
+CLAUSES_FROM: Final = 5
+"""A clause asks for a skill only when it is among so many best matches of the whole request."""
+SURER: Final = 0.1
 """A skill for one clause must be so much likelier to be right: most second clauses only explain."""
 MAX_SELECTED: Final = 3
 NAMED: Final = 0.98
@@ -152,10 +153,8 @@ async def judge(
     elif ranking.named:
         verdict = _of_named(ranking)
     else:
-        verdict = _of_best(ranking, caution)
-        if verdict.decision is Decision.ROUTE:
-            parts = await index.rank_clauses(request, among=among)
-            verdict = _with_others(verdict, ranking, parts, caution)
+        parts = await index.rank_clauses(request, among=among)
+        verdict = _with_clauses(_of_best(ranking, caution), ranking, parts, caution)
     matches = ranking.matches[:MAX_CANDIDATES] if not instructs else ()  # it is offered nothing
     return LocalDecision(
         decision=verdict.decision,
@@ -208,32 +207,37 @@ def _of_best(ranking: Ranking, caution: float) -> _Verdict:
     return _Verdict(Decision.ROUTE, (best.name,), right, reason, evidence)
 
 
-def _with_others(
+def _with_clauses(
     verdict: _Verdict, whole: Ranking, parts: Sequence[Ranking], caution: float
 ) -> _Verdict:
-    """The verdict with the skills that single clauses ask for beside the best match."""
-    near = {match.name for match in whole.matches[:OTHERS_FROM]} - set(verdict.selected)
-    sure: dict[str, float] = {}
+    """The verdict with the skills that single clauses ask for: beside the best match, or, where
+    the whole is like no skill because its clauses want different things, in its place."""
+    near = {match.name for match in whole.matches[:CLAUSES_FROM]} - set(verdict.selected)
+    sure: dict[str, Likelihood] = {}
     for part in parts:
         name, likelihood = part.matches[0].name, Likelihood.of(part)
         if (
             name in near
             and likelihood.right >= min(caution + SURER, 1.0)
             and likelihood.fits >= CLARIFY * _least_fit(caution)
+            and (name not in sure or likelihood.right > sure[name].right)
         ):
-            sure[name] = max(likelihood.right, sure.get(name, 0.0))
-    others = sorted(sure, key=lambda name: -sure[name])[: MAX_SELECTED - 1]
-    if not others:
+            sure[name] = likelihood
+    wanted = sorted(sure, key=lambda name: -sure[name].right)
+    wanted = wanted[: MAX_SELECTED - len(verdict.selected)]
+    if not wanted:
         return verdict
-    return _Verdict(
-        Decision.ROUTE,
-        (*verdict.selected, *others),
-        min(verdict.confidence, *(sure[name] for name in others)),
-        f"{verdict.reason}; one clause asks for {' and '.join(others)}"
-        if len(others) == 1
-        else f"{verdict.reason}; other clauses ask for {' and '.join(others)}",
-        {**verdict.evidence, "others": tuple(others)},
-    )
+    asks = "one clause asks for" if len(wanted) == 1 else "clauses ask for"
+    reason = f"{asks} {' and '.join(wanted)}"
+    confidence = min(sure[name].right for name in wanted)
+    evidence: Evidence = {**verdict.evidence, "clauses": tuple(wanted)}
+    if verdict.selected:
+        reason = f"{verdict.reason}; {reason}"
+        confidence = min(verdict.confidence, confidence)
+    else:
+        best = sure[wanted[0]]
+        evidence = {**evidence, "fits": best.fits, "right": best.right}
+    return _Verdict(Decision.ROUTE, (*verdict.selected, *wanted), confidence, reason, evidence)
 
 
 def _least_fit(caution: float) -> float:
@@ -246,6 +250,6 @@ def _candidate(match: Match) -> Candidate:
         "cosine": match.cosine,
         "terms": match.terms[:MAX_SHOWN_TERMS],
     }
-    if match.examples is not None:
+    if match.has_examples:
         evidence["examples"] = match.examples
     return Candidate(match.name, match.score, evidence)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from router.learning.features import (
     BUCKETS,
     LETTER_SHARE,
-    MAX_WORDS,
     PAIR_SHARE,
     STEM_SHARE,
     VECTOR_SHARE,
@@ -18,6 +17,7 @@ from router.learning.features import (
     rows,
     scaled,
 )
+from router.retrieval.phrases import MAX_WORDS
 
 TOTAL = VECTOR_SHARE + STEM_SHARE + PAIR_SHARE + LETTER_SHARE
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from router.retrieval import examples as module
 from router.retrieval.candidates import EVERYTHING
 from router.retrieval.documents import SkillDocument
-from router.retrieval.examples import ExampleIndex
+from router.retrieval.examples import FAIR, WORDING, ExampleIndex
+from router.retrieval.phrases import PhraseIndex, profile_of
 
 DIMENSIONS = 8
 COUNTS = (0, 1, 2, 3, 9)
@@ -19,7 +20,7 @@ COUNTS = (0, 1, 2, 3, 9)
 
 def document(name: str, count: int) -> SkillDocument:
     texts = tuple(f"{name} {number}" for number in range(count))
-    return SkillDocument(name, (), frozenset(), texts, "", "", "")
+    return SkillDocument(name, (), frozenset(), texts, profile_of(texts), "", "", "")
 
 
 def vectors(texts: Sequence[str]) -> NDArray[np.float32]:
@@ -29,12 +30,11 @@ def vectors(texts: Sequence[str]) -> NDArray[np.float32]:
 
 
 DOCUMENTS = [document(f"s{number}", count) for number, count in enumerate(COUNTS)]
-QUERY = vectors(["query"])[0]
+REQUEST = "s4 number 7"
+QUERY = vectors([REQUEST])[0]
 
 
 def by_the_formula(texts: Sequence[str], background: float) -> float:
-    if not texts:
-        return 0.0
     rows = vectors(texts)
     mean = rows.mean(axis=0)
     nearest = np.sort(rows @ QUERY)[-3:].mean()
@@ -47,11 +47,18 @@ def test_nearness_is_that_of_the_formula(
 ) -> None:
     monkeypatch.setattr(module, "QUANTISED_FROM", quantised_from)
     index = ExampleIndex(DOCUMENTS, vectors, dimensions=DIMENSIONS)
-    expected = [by_the_formula(document.examples, 0.1) for document in DOCUMENTS]
+    wording = PhraseIndex([document.phrases for document in DOCUMENTS]).near(REQUEST, EVERYTHING)
+    known = [
+        by_the_formula(document.examples, 0.1) + WORDING * alike
+        for document, alike in zip(DOCUMENTS[1:], wording[1:], strict=True)
+    ]
+    expected = [min(max(known), FAIR), *known]
     close = 0.02 if quantised_from == 1 else 1e-6
-    assert index.near(QUERY, 0.1, EVERYTHING) == pytest.approx(expected, abs=close)
-    some = np.array([4, 0, 2])
-    assert index.near(QUERY, 0.1, some) == pytest.approx([expected[i] for i in some], abs=close)
+    assert index.near(REQUEST, QUERY, 0.1, EVERYTHING) == pytest.approx(expected, abs=close)
+    some = np.array([4, 2])
+    assert index.near(REQUEST, QUERY, 0.1, some) == pytest.approx(
+        [expected[i] for i in some], abs=close
+    )
     assert (index.total, index.count.tolist()) == (15, list(COUNTS))
 
 
@@ -67,10 +74,17 @@ def test_what_was_there_before_is_not_encoded_again() -> None:
     updated = ExampleIndex(later, watched, dimensions=DIMENSIONS, previous=index)
     assert asked == ["new 0", "new 1"]
     anew = ExampleIndex(later, vectors, dimensions=DIMENSIONS)
-    near = [found.near(QUERY, 0.0, EVERYTHING).tolist() for found in (updated, anew)]
+    near = [found.near(REQUEST, QUERY, 0.0, EVERYTHING).tolist() for found in (updated, anew)]
     assert near[0] == near[1]
 
 
-def test_skills_without_examples_are_near_nothing() -> None:
+def test_without_any_examples_nothing_is_near() -> None:
     index = ExampleIndex([document("a", 0)], vectors, dimensions=DIMENSIONS)
-    assert index.near(QUERY, 0.3, EVERYTHING).tolist() == [0.0]
+    assert index.near(REQUEST, QUERY, 0.3, EVERYTHING).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("request_text", ["s4 4", "nothing of all that"])
+def test_a_skill_without_examples_has_the_benefit_of_the_doubt(request_text: str) -> None:
+    index = ExampleIndex(DOCUMENTS, vectors, dimensions=DIMENSIONS)
+    near = index.near(request_text, vectors([request_text])[0], 0.1, EVERYTHING)
+    assert near[0] == pytest.approx(min(near[1:].max(), FAIR))

@@ -133,7 +133,7 @@ async def test_every_match_is_the_sum_of_its_parts_and_they_keep_their_ranges(
         parts = (
             LEXICAL_WEIGHT * match.lexical
             + DENSE_WEIGHT * match.cosine
-            + EXAMPLES_WEIGHT * (match.examples or 0.0)
+            + EXAMPLES_WEIGHT * match.examples
         )
         assert match.score == pytest.approx(parts, abs=1e-6)
         assert 0 <= match.lexical <= np.sqrt(max(len(match.terms), 0))
@@ -232,13 +232,13 @@ async def test_a_request_is_near_a_skill_when_it_is_near_its_examples(
 ) -> None:
     request = "is my dough too big?"
     plain = SkillIndex.build(catalog_of(GIT, CAKE, TAX), encoder=encoder, store=store)
-    assert (await plain.rank(request)).matches[0].examples is None
+    assert not (await plain.rank(request)).matches[0].has_examples
     examples = ("the dough is too much for my tin", "where did my dough go?")
     told = replace(TAX, examples=examples, digest="1" * 64)
     index = plain.updated(catalog_of(GIT, CAKE, told))
     best = (await index.rank(request)).matches[0]
     assert best.name == "tax"
-    assert best.examples is not None
+    assert best.has_examples
     assert best.examples > 0
 
 

@@ -32,7 +32,7 @@ CORPORA = st.lists(st.tuples(*[BAGS] * len(FIELDS)), max_size=7)
 def index_of(corpus: list[Bags]) -> LexicalIndex:
     return LexicalIndex(
         [
-            SkillDocument(str(number), bags, frozenset(), (), "", "", "")
+            SkillDocument(str(number), bags, frozenset(), (), b"", "", "", "")
             for number, bags in enumerate(corpus)
         ]
     )
@@ -139,7 +139,7 @@ def test_an_index_that_follows_others_is_the_one_made_from_nothing(
         documents = {
             name: held
             if (held := documents.get(name)) is not None and held.fields == bags
-            else SkillDocument(name, bags, frozenset(), (), "", "", "")
+            else SkillDocument(name, bags, frozenset(), (), b"", "", "", "")
             for name, bags in sorted(corpus.items())
         }
         index = LexicalIndex(list(documents.values()), previous=index)
@@ -156,7 +156,7 @@ def test_numbers_of_terms_that_nobody_has_any_more_are_given_back() -> None:
     for number in range(100):
         bags = (Counter({f"word{number}": 1}), *[Counter[str]()] * (len(FIELDS) - 1))
         index = LexicalIndex(
-            [SkillDocument("a", bags, frozenset(), (), "", "", "")], previous=index
+            [SkillDocument("a", bags, frozenset(), (), b"", "", "", "")], previous=index
         )
         assert index.vocabulary.keys() == {f"word{number}"}
         assert len(index.idf) <= MAX_UNUSED_TERMS + 1

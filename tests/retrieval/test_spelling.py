@@ -15,7 +15,7 @@ from router.retrieval.spelling import SMALL_CATALOG, SpellingIndex
 def index_of(*documents: str) -> SpellingIndex:
     """An index of documents with these words."""
     return SpellingIndex(
-        [SkillDocument("", (), frozenset(text.split()), (), "", "", "") for text in documents]
+        [SkillDocument("", (), frozenset(text.split()), (), b"", "", "", "") for text in documents]
     )
 
 
@@ -106,7 +106,7 @@ def test_an_index_that_follows_others_corrects_like_one_made_from_nothing(
     for catalog in history:
         # One object for equal words: a document that did not change.
         documents = [
-            made.setdefault(words, SkillDocument("", (), words, (), "", "", ""))
+            made.setdefault(words, SkillDocument("", (), words, (), b"", "", "", ""))
             for words in dict.fromkeys(catalog)
         ]
         index = SpellingIndex(documents, previous=index)

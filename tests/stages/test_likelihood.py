@@ -9,7 +9,15 @@ import pytest
 from router.retrieval.index import Match, Ranking
 from router.stages.likelihood import Likelihood
 
-MATCH = Match("git", score=1.2, lexical=0.6, cosine=0.4, examples=None, terms=("commit",))
+MATCH = Match(
+    "git",
+    score=1.2,
+    lexical=0.6,
+    cosine=0.4,
+    examples=0.0,
+    has_examples=False,
+    terms=("commit",),
+)
 RANKING = Ranking((MATCH,), size=50, evidence=0.8, lead=0.3)
 
 

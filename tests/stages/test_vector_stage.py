@@ -65,7 +65,7 @@ async def test_a_request_for_two_skills_is_routed_to_both(shipped: SkillIndex) -
     local = await decide(request, shipped)
     assert local.decision is Decision.ROUTE
     assert set(local.selected) == {"git", "testing"}
-    assert local.evidence["others"] == local.selected[1:]
+    assert local.evidence["clauses"] == local.selected[1:]
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ async def test_the_trace_tells_what_the_decision_rests_on(shipped: SkillIndex) -
         local.reason,
     )
     assert entry.microseconds == 250_000
-    signals = {"score", "evidence", "examples", "size", "lead"}
+    signals = {"own", "near", "evidence", "examples", "size", "lead"}
     assert {"fits", "right", *signals} == set(entry.evidence)
     assert tuple(candidate.name for candidate in entry.candidates) == local.ranked
     assert len(entry.candidates) == MAX_CANDIDATES
