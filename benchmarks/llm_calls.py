@@ -47,6 +47,7 @@ from numpy.typing import NDArray
 from router.learning.bound import BoundDecision, ErrorBound
 from router.learning.evidence import Example, Source
 from router.learning.local import LocalModel
+from router.learning.trainer import due, refit
 from router.retrieval.encoders import Encoder, build_encoder
 from router.settings import Settings
 from router.text import normalise
@@ -114,10 +115,8 @@ class Method(Protocol):
 
 
 class Router:
-    """The product's own parts: a local model refitted as evidence grows, and the error bound."""
-
-    GROWTH = 1.1
-    FIRST = 20
+    """The product's own parts: the local model, refitted when and as the trainer does it, and the
+    error bound. A fit is there at once, and not after the trainer's delay."""
 
     def __init__(self, stream: Stream, seed: int) -> None:
         self._stream = stream
@@ -125,6 +124,7 @@ class Router:
         self._model: LocalModel | None = None
         self._known: list[int] = []
         self._examples: list[Example] = []
+        self._new = 0
         self._decision: BoundDecision | None = None
 
     def answer(self, number: int) -> tuple[str | None, bool]:
@@ -143,14 +143,17 @@ class Router:
         skills = (label,) if label else ()
         self._examples.append(Example(self._stream.texts[number], skills, True, Source.LLM))
         self._known.append(number)
-        fitted = self._model.examples if self._model else 0
-        if len(self._examples) >= max(fitted * self.GROWTH, fitted + self.FIRST):
-            model = LocalModel.fit(
+        self._new += 1
+        if self._new >= due(self._model):
+            known = 0 if self._model is None else self._model.examples
+            self._model, _, _ = refit(
+                self._model,
                 self._examples,
                 self._stream.vectors[self._known],
+                new=len(self._examples) - known,
                 version=len(self._examples),
             )
-            self._model = model if model else self._model
+            self._new = 0
 
 
 class Nearest:

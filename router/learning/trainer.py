@@ -125,7 +125,7 @@ class Trainer:
     def note(self, labels: int = 1) -> None:
         """There are so many new labels; a fit begins when they are enough."""
         self._new += labels
-        if self._new >= _due(self.model):
+        if self._new >= due(self.model):
             self._begin()
 
     def restart(self) -> None:
@@ -193,25 +193,16 @@ class Trainer:
         evidence = _digest(examples)
         if previous is not None:
             new = max(new, abs(len(examples) - previous.examples))  # full evidence grows no more
-            if previous.evidence == evidence or not (every or new >= _due(previous)):
+            if previous.evidence == evidence or not (every or new >= due(previous)):
                 return previous, None
         vectors = self._encoded(examples)
-        held_out = int(HELD_OUT * new)
-        accuracy = incumbent = None
-        if previous is not None and MIN_HELD_OUT <= held_out < len(examples):
-            seen, unseen = examples[:-held_out], examples[-held_out:]
-            candidate = LocalModel.fit(seen, vectors[:-held_out], version=0)
-            incumbent = _accuracy(previous, unseen, vectors[-held_out:])
-            accuracy = 0.0
-            if candidate is not None:
-                accuracy = _accuracy(candidate, unseen, vectors[-held_out:])
-            if accuracy < incumbent:
-                report = TrainingReport(
-                    previous.version, previous.examples, False, accuracy, incumbent
-                )
-                return previous, report
         self._versions += 1
-        model = LocalModel.fit(examples, vectors, version=self._versions)
+        model, accuracy, incumbent = refit(
+            previous, examples, vectors, new=new, version=self._versions
+        )
+        if model is previous and previous is not None:
+            shown = previous.version, previous.examples
+            return previous, TrainingReport(*shown, False, accuracy, incumbent)
         if model is None:
             return None, TrainingReport(0, 0, True)
         if self.calibrates:
@@ -286,7 +277,43 @@ def _digest(examples: Sequence[Example]) -> str:
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
-def _due(model: LocalModel | None) -> float:
+def refit(
+    previous: LocalModel | None,
+    examples: Sequence[Example],
+    vectors: NDArray[np.float32],
+    *,
+    new: int,
+    version: int,
+) -> tuple[LocalModel | None, float | None, float | None]:
+    """A model of all examples; or the previous one, where a candidate that has not seen the newest
+    examples knows less of them. None when the examples name fewer than two answers.
+
+    Args:
+        previous: the model that serves now.
+        examples: labels that say what is right, oldest first.
+        vectors: of their texts.
+        new: how many examples there are that ``previous`` does not know.
+        version: of the new model.
+
+    Returns:
+        The model, and the accuracies of the candidate and of the previous model on the held-out
+        examples; None when there are too few.
+    """
+    held_out = int(HELD_OUT * new)
+    accuracy = incumbent = None
+    if previous is not None and MIN_HELD_OUT <= held_out < len(examples):
+        seen, unseen = examples[:-held_out], examples[-held_out:]
+        candidate = LocalModel.fit(seen, vectors[:-held_out], version=0)
+        incumbent = _accuracy(previous, unseen, vectors[-held_out:])
+        accuracy = 0.0
+        if candidate is not None:
+            accuracy = _accuracy(candidate, unseen, vectors[-held_out:])
+        if accuracy < incumbent:
+            return previous, accuracy, incumbent
+    return LocalModel.fit(examples, vectors, version=version), accuracy, incumbent
+
+
+def due(model: LocalModel | None) -> float:
     """New examples that make a fit worth its while."""
     if model is None:
         return FIRST_EXAMPLES
