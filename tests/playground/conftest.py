@@ -107,7 +107,7 @@ def serving(home: Path) -> Iterator[Served]:
     assert (process.returncode, errors) == (0, "")
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     home = tmp_path_factory.mktemp("served")
     for name in SERVED:
@@ -118,8 +118,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """A browser, for no longer than a module: while it runs, playwright keeps an event loop running
+    in this thread, and no asynchronous test could have one."""
     if CHROMIUM is None:
         if os.environ.get("ROUTER_TEST_ALL") == "1":
             pytest.fail("there is no chromium: apt-get install chromium")
@@ -155,6 +157,7 @@ def visit(browser: Browser, served: Served) -> Iterator[Open]:
             base_url=base,
             viewport={"width": width, "height": 900},
             color_scheme="dark" if theme == "dark" else "light",
+            reduced_motion="reduce",  # colours change at once, and are checked as they stay
         )
         page = context.new_page()
         page.set_default_timeout(WAIT_SECONDS * 1000)
