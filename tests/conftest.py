@@ -15,6 +15,9 @@ from servers.openai_server import OpenAIServer
 # Numpy's threads wait for each other when other programs want the cores: on a busy machine a fit
 # then takes many times as long. This must be set before numpy is imported for the first time.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# The commands that tests start would compile all modules each time, which takes longer than most of
+# what they do.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 RANDOM_CASES = int(os.environ.get("ROUTER_TEST_CASES", "0"))
 """Cases that every property test tries, drawn anew on each run; 0 for the suite's own fixed cases.

@@ -119,7 +119,8 @@ class FileStore:
 
     @property
     def generation(self) -> int:
-        """A number that rises when a call sees that a memory was written or deleted, by anybody."""
+        """A number that rises with every write of this store, and when a call sees that somebody
+        else wrote or deleted a memory."""
         return self._generation
 
     @property
@@ -195,6 +196,7 @@ class FileStore:
             text = with_tags(content, tags)
             try:
                 write_whole(path, self._allowed[self.root_of(name)], text)
+                self._generation += 1
                 return to_item(name, Found(path, stamp_of(path.stat())), text)
             except OSError as error:
                 raise StoreError(path, f"memory {name!r} cannot be written: {error}") from error
@@ -215,6 +217,7 @@ class FileStore:
                 raise UnknownMemory(name)
             try:
                 found.path.unlink(missing_ok=True)
+                self._generation += 1
                 sync_folder(found.path.parent)
             except OSError as error:
                 raise StoreError(

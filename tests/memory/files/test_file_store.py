@@ -53,6 +53,20 @@ def test_topics_are_folders_and_global_memories_lie_elsewhere(files: FileStore, 
     assert files.get("global/editor").content == "Vim."
 
 
+def test_the_generation_rises_with_every_write_before_anybody_looks(files: FileStore) -> None:
+    """Answers kept under an older generation are given no more."""
+    seen = [files.generation]
+    files.save("style", "Tabs.")
+    seen.append(files.generation)
+    files.save("style", "Spaces.")
+    seen.append(files.generation)
+    files.names()
+    seen.append(files.generation)
+    files.delete("style")
+    seen.append(files.generation)
+    assert seen == sorted(set(seen))
+
+
 def test_a_memory_says_where_and_from_when_it_is(files: FileStore, put: Put) -> None:
     changed = put("auth/login.md", "Tokens.").stat().st_mtime_ns
     item = files.get("auth/login")
