@@ -12,6 +12,7 @@ from router.loop_thread import SyncFace, waiting
 from router.router import SemanticRouter
 
 if TYPE_CHECKING:
+    from router.breaker import BreakerState
     from router.events import Events
     from router.llm.protocol import ChatModel
     from router.settings import Settings
@@ -83,6 +84,12 @@ class SyncSemanticRouter(SyncFace[SemanticRouter]):
         """See ``SemanticRouter.models``; opens the router."""
         self.open()
         return self._inner.models
+
+    @property
+    def breakers(self) -> tuple[tuple[ChatModel, BreakerState], ...]:
+        """See ``SemanticRouter.breakers``; opens the router."""
+        self.open()
+        return self._inner.breakers
 
     @property
     def manager(self) -> SyncSkillManager:

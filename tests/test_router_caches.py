@@ -199,7 +199,8 @@ def _add(skills: Path) -> None:
         "squash-commits",
         "Squashes the last commits on this branch into one. Use to squash commits.",
         "metadata:",
-        f'  routing-keywords: "squash, {SQUASH}"',
+        "  examples: |",
+        f"    {SQUASH}",
     )
 
 

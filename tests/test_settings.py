@@ -265,7 +265,7 @@ def test_a_key_is_not_shown_by_errors_nor_their_tracebacks(
 
 @pytest.mark.parametrize(
     ("caution", "least"),
-    [("bold", 0.25), ("balanced", 0.4), ("careful", 0.6), ("0.7", 0.7), (1, 1)],
+    [("bold", 0.3), ("balanced", 0.5), ("careful", 0.65), ("0.7", 0.7), (1, 1)],
 )
 def test_caution_is_a_word_or_the_least_probability(caution: object, least: float) -> None:
     settings = Settings(vector={"caution": caution})
