@@ -411,7 +411,9 @@ def test_the_service_is_told_searched_and_synced(
             "saved auth; service: delivered\n"
         )
         server.add("The gateway checks tokens.")
-        assert len(parsed(memory("search", "tokens", "--json"))["items"]) == 2
+        # Beside the files an answer of the service is not waited for long; alone it is.
+        found = parsed(memory("search", "tokens", "--semantic-only", "--json"))["items"]
+        assert "The gateway checks tokens." in [item["content"] for item in found]
         write_file("late", "Tokens are rotated.")
         assert "1 sent" in memory("sync", "--dry-run").stdout
         assert "1 sent" in memory("sync").stdout
