@@ -212,8 +212,8 @@ class MemoryServiceSettings(_Section):
     token: Annotated[SecretStr | None, Trust.USER] = None
     """Set it by environment variable, not in a file."""
     probe_seconds: Annotated[float, Trust.ANYONE] = Field(2.0, gt=0, le=60)
-    """How long the service may take to answer before it counts as down. It loads its models first,
-    so a fresh one is slow."""
+    """How long the service may take to answer before it counts as down, and how long what the files
+    say waits for it. It loads its models first, so a fresh one is slow."""
 
 
 class MemorySettings(_Section):

@@ -35,6 +35,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Deadlines that a busy machine keeps, and a scope to save in."""
     monkeypatch.setenv("ROUTER_MEMORY__LAYER_DEADLINE_SECONDS", "30")
     monkeypatch.setenv("ROUTER_MEMORY__DEADLINE_SECONDS", "60")
+    monkeypatch.setenv("ROUTER_MEMORY__SERVICE__PROBE_SECONDS", "60")
     monkeypatch.setenv("ROUTER_MEMORY__USER", "ada")
     monkeypatch.setenv("ROUTER_MEMORY__PROJECT", "shop")
 

@@ -321,7 +321,7 @@ async def test_a_protected_file_is_not_written(opened: Opened) -> None:
 async def test_the_service_is_told_of_files_and_augments_them(opened: Opened) -> None:
     server = ForgetfulServer()
     try:
-        async with opened(service={"url": server.url}) as memory:
+        async with opened(service={"url": server.url, "probe_seconds": 60}) as memory:
             saved = await memory.save("Tokens are refreshed hourly.", name="auth")
             server.add("The gateway checks tokens.")
             found = await memory.search("tokens")
@@ -339,7 +339,9 @@ async def test_the_service_is_told_of_files_and_augments_them(opened: Opened) ->
 async def test_a_recall_and_a_context_ask_the_service_too(opened: Opened) -> None:
     server = ForgetfulServer()
     try:
-        async with opened(service={"url": server.url}, project="shop") as memory:
+        async with opened(
+            service={"url": server.url, "probe_seconds": 60}, project="shop"
+        ) as memory:
             server.add("The gateway checks tokens of every request.")
             ours = await memory.recall("What does the gateway check?", ADA)
             context = await memory.assemble("What does the gateway check?", scope=ADA)

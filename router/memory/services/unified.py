@@ -242,7 +242,8 @@ class UnifiedMemory:
         key = hashlib.sha256(given.url.rstrip("/").encode()).hexdigest()[:16]
         outbox = Outbox(settings.directory / f"outbox-{key}.sqlite3", clock=time.time)
         forgetful = Forgetful(service, encoder=encoder, probe_seconds=given.probe_seconds)
-        return cls(files, ServiceSide(forgetful, outbox))
+        side = ServiceSide(forgetful, outbox)
+        return cls(files, side, patience_seconds=given.probe_seconds)
 
     async def search(
         self,
