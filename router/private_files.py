@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -46,6 +47,26 @@ def private_file(path: Path) -> None:
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE))
     _narrow(path, FILE_MODE)
+
+
+def replace_private_file(path: Path, data: bytes) -> None:
+    """Put a file that only its owner may read in the place of an old one, in one step: readers see
+    the old content or the new one, and after a failure the old one is there still. The folder must
+    exist.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def narrow_tree(path: Path) -> None:

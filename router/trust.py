@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -26,7 +25,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from router.errors import ConfigurationError
-from router.private_files import private_folder
+from router.private_files import private_folder, replace_private_file
 
 SettingPath: TypeAlias = tuple[str, ...]
 """Where a setting is, such as ``("llm", "openai", "base_url")``."""
@@ -211,21 +210,11 @@ class TrustedFolders:
                 was_there = held.pop(str(folder), None) is not None
                 if digest is not None:
                     held[str(folder)] = digest
-                self._write(json.dumps({"folders": held}, indent=2) + "\n")
+                text = json.dumps({"folders": held}, indent=2) + "\n"
+                replace_private_file(self._file, text.encode())
         except OSError as error:  # FileLock's Timeout is one
             raise ConfigurationError(f"{self._file}: cannot be written: {error}") from error
         return was_there
-
-    def _write(self, text: str) -> None:
-        """Readers see the old list or the new one, never half of it."""
-        number, name = tempfile.mkstemp(dir=self._file.parent, prefix="trusted-")  # mode 0600
-        try:
-            with os.fdopen(number, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(name).replace(self._file)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
 
 
 def _real(folder: Path) -> Path:

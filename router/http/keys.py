@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import secrets
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -20,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from router.errors import ConfigurationError
-from router.private_files import private_folder
+from router.private_files import private_folder, replace_private_file
 from router.request import MAX_SCOPE_CHARACTERS, check_text
 from router.tools.folder import check_namespace
 
@@ -148,10 +146,7 @@ class KeyFile:
         text = json.dumps({"keys": [asdict(key) for key in keys]}, indent=2, ensure_ascii=False)
         try:
             private_folder(self.path.parent)
-            handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=FILE_NAME)  # mode 0600
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(name).replace(self.path)
+            replace_private_file(self.path, text.encode())
         except OSError as error:
             raise ConfigurationError(f"{self.path}: {error.strerror}") from error
 

@@ -13,7 +13,6 @@ import json
 import os
 import re
 import stat
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from router.errors import SourceError, StoreError
-from router.private_files import private_folder
+from router.private_files import private_folder, replace_private_file
 from router.skills.diagnostics import Diagnostic, Severity
 from router.skills.manifest import SkillManifest
 from router.skills.sources import SourceSnapshot
@@ -93,12 +92,7 @@ class ToolFolder:
             if new:
                 self._check_room(namespace)
             private_folder(path.parent)
-            handle, written = tempfile.mkstemp(dir=path.parent, suffix=".new")  # mode 0600
-            with os.fdopen(handle, "wb") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(written).replace(path)
+            replace_private_file(path, text)
         except OSError as error:
             raise StoreError(path, error.strerror or str(error)) from error
         return new
