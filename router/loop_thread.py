@@ -136,6 +136,25 @@ def waiting(
     return call
 
 
+class ClosedByBlock:
+    """An object with ``close`` that the end of a ``with`` block calls."""
+
+    def close(self) -> None:
+        """Close it; a block calls this last."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
 class OpenedInBlock:
     """An object with ``open`` and ``aclose`` that ``async with`` opens and closes."""
 
@@ -173,7 +192,7 @@ class _Openable(Protocol):
 Opened = TypeVar("Opened", bound=_Openable)
 
 
-class SyncFace(OnLoop[Opened]):
+class SyncFace(ClosedByBlock, OnLoop[Opened]):
     """An object with ``open`` and ``aclose``, used without ``await``. It has a thread of its own,
     and is safe to share between threads."""
 
@@ -188,14 +207,6 @@ class SyncFace(OnLoop[Opened]):
             self.close()
             raise
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Finish what other threads asked, close everything, and end the thread. Closing twice is

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from router.adapters.selection import ToolSelector
 from router.errors import SourceError
+from router.loop_thread import ClosedByBlock
 from router.tools.tool import read_tool
 
 
-class ToolDefinitions:
+class ToolDefinitions(ClosedByBlock):
     """Definitions by their names, and the choice among them. Used in a ``with`` block, or closed by
     ``close``.
 
@@ -31,17 +31,6 @@ class ToolDefinitions:
         """
         self._tools = by_name(tools)
         self.selector = ToolSelector(**options)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def prepare(self) -> None:
         """Index the tools now, so that the first turn need not wait for it.

@@ -17,14 +17,14 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, TypeVar
 
 from cachetools import LRUCache
 
 from router.adapters.rankers import LocalRanker, Ranker, RemoteRanker
 from router.errors import RouterError, SourceError
 from router.events import Degraded, Events
+from router.loop_thread import ClosedByBlock
 from router.request import MAX_REQUEST_CHARACTERS
 from router.tools.tool import Tool, read_tool
 
@@ -42,7 +42,7 @@ def _as_it_is(tool: object) -> Tool:
     return read_tool(tool, source="tools", position=1)
 
 
-class ToolSelector:
+class ToolSelector(ClosedByBlock):
     """Chooses tools for conversations. Safe to share between threads and event loops.
 
         with ToolSelector(limit=8) as selector:
@@ -96,17 +96,6 @@ class ToolSelector:
     def events(self) -> Events:
         """Where failures are told."""
         return self._ranker.events
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the threads and the router. Closing twice is fine."""

@@ -42,7 +42,7 @@ from router.skills.manifest import (
     parse_manifest,
     read_manifest_bytes,
 )
-from router.skills.sources import SourceSnapshot
+from router.skills.sources import SourceSnapshot, nothing_to_end
 
 if TYPE_CHECKING:
     from router.settings import Settings
@@ -159,7 +159,7 @@ class FolderSource:
 
     def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002
         """Changes are seen by watching ``roots``, so there is nothing to tell."""
-        return _nothing_to_end
+        return nothing_to_end
 
 
 class _Reader:
@@ -252,10 +252,6 @@ def _failure(error: ManifestError, last_good: SkillManifest | None) -> Diagnosti
     if last_good is None:
         return failure
     return replace(failure, message=f"{failure.message}; its last good version stays in use")
-
-
-def _nothing_to_end() -> None:
-    pass
 
 
 _NO_ENRICHMENTS: Final[Mapping[str, Enrichment]] = MappingProxyType({})

@@ -78,3 +78,7 @@ class SkillSource(Protocol):
             What ends the subscription; calling it again does nothing.
         """
         ...
+
+
+def nothing_to_end() -> None:
+    """What ends the subscription to a source that tells nobody of its changes."""

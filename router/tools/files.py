@@ -18,7 +18,7 @@ import yaml
 from router.errors import ConfigurationError, SourceError
 from router.skills.diagnostics import Diagnostic, Severity
 from router.skills.manifest import SkillManifest
-from router.skills.sources import SourceSnapshot
+from router.skills.sources import SourceSnapshot, nothing_to_end
 from router.tools.tool import MAX_SCHEMA_NODES, Tool, manifest_of, read_tool
 
 MAX_FILE_BYTES: Final = 32 << 20
@@ -99,7 +99,7 @@ class _FileSource:
 
     def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002
         """The file is looked at when it is read, so there is nothing to tell."""
-        return _nothing_to_end
+        return nothing_to_end
 
     def _tools(self) -> list[Any]:
         raise NotImplementedError
@@ -144,10 +144,6 @@ class OpenApi(_FileSource):
         if not isinstance(document, Mapping) or not isinstance(document.get("paths"), Mapping):
             raise ConfigurationError(f'{self._path}: no OpenAPI description: it has no "paths"')
         return list(_tools_of(document))
-
-
-def _nothing_to_end() -> None:
-    pass
 
 
 def _tools_of(document: Mapping[str, Any]) -> Iterator[Tool]:

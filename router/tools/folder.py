@@ -23,7 +23,7 @@ from router.errors import SourceError, StoreError
 from router.private_files import private_folder, replace_private_file
 from router.skills.diagnostics import Diagnostic, Severity
 from router.skills.manifest import SkillManifest
-from router.skills.sources import SourceSnapshot
+from router.skills.sources import SourceSnapshot, nothing_to_end
 from router.tools.tool import manifest_of, read_tool
 
 SEPARATOR: Final = "__"
@@ -147,7 +147,7 @@ class ToolFolder:
 
     def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002
         """Changes are seen by watching ``roots``, so there is nothing to tell."""
-        return _nothing_to_end
+        return nothing_to_end
 
     def _files(self) -> list[Path]:
         try:
@@ -203,7 +203,3 @@ def _state(path: Path) -> _State:
     if not stat.S_ISREG(found.st_mode):  # a link could lead anywhere, a pipe would block
         raise ValueError("not a regular file")
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-
-
-def _nothing_to_end() -> None:
-    pass

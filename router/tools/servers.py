@@ -25,11 +25,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from router.errors import SourceError
-from router.loop_thread import LoopThread
+from router.loop_thread import ClosedByBlock, LoopThread
 from router.skills.diagnostics import Diagnostic, Severity
 from router.skills.manifest import SkillManifest
 from router.skills.sources import SourceSnapshot
@@ -83,7 +83,7 @@ class _Server:
     look_again: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class McpServers:
+class McpServers(ClosedByBlock):
     """Tools of MCP servers. Started by ``with``, or when it is first read; ended by ``close``."""
 
     roots: tuple[Path, ...] = ()
@@ -131,14 +131,6 @@ class McpServers:
     def __enter__(self) -> Self:
         self._start()
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the servers that were started, and every connection. Closing twice is fine."""
