@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -327,11 +328,11 @@ class SemanticRouter(OpenedInBlock):
     ) -> RoutingResult:
         """Stages 3 and 4, for a request that no cache answers: in one process of a cluster, where
         there is one and an LLM would be asked."""
-
-        async def decide() -> RoutingResult:
-            return await self._decide_here(
-                asked, snapshot, context, evidence, caches, similar=similar
-            )
+        decide = partial(
+            self._decide_here, asked, snapshot, context, evidence, caches, similar=similar
+        )
+        if self.cluster is None or not self._runtime.parts.llm.has_models:
+            return await decide()
 
         async def look() -> RoutingResult | None:
             again, _ = await self._caches.answer(
@@ -345,8 +346,6 @@ class SemanticRouter(OpenedInBlock):
             )
             return again
 
-        if self.cluster is None or not self._runtime.parts.llm.has_models:
-            return await decide()
         version = snapshot.catalog.version
         return await self.cluster.flight.once(
             asked.text, context, version, look=look, decide=decide

@@ -90,6 +90,28 @@ def run() -> Callable[..., Result]:
 
 
 @pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deadlines of memory that a busy machine keeps, and a scope to save in."""
+    monkeypatch.setenv("ROUTER_MEMORY__LAYER_DEADLINE_SECONDS", "30")
+    monkeypatch.setenv("ROUTER_MEMORY__DEADLINE_SECONDS", "60")
+    monkeypatch.setenv("ROUTER_MEMORY__SERVICE__PROBE_SECONDS", "60")
+    monkeypatch.setenv("ROUTER_MEMORY__USER", "ada")
+    monkeypatch.setenv("ROUTER_MEMORY__PROJECT", "shop")
+
+
+@pytest.fixture
+def memory(run: Callable[..., Result], patient: None) -> Callable[..., Result]:
+    """Runs a memory command that must succeed, as Ada in the project shop."""
+
+    def invoke(*arguments: object, stdin: str | bytes | None = None) -> Result:
+        result = run("memory", *arguments, stdin=stdin)
+        assert result.exit_code == 0, result.output
+        return result
+
+    return invoke
+
+
+@pytest.fixture
 def start() -> Callable[..., subprocess.Popen[bytes]]:
     """Starts a command in a process of its own, with three pipes."""
 

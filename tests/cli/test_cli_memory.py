@@ -30,26 +30,7 @@ TOKEN = "fg-something-secret"  # noqa: S105 - not a real one
 ESCAPE = "\x1b]0;owned\x07"
 
 
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Deadlines that a busy machine keeps, and a scope to save in."""
-    monkeypatch.setenv("ROUTER_MEMORY__LAYER_DEADLINE_SECONDS", "30")
-    monkeypatch.setenv("ROUTER_MEMORY__DEADLINE_SECONDS", "60")
-    monkeypatch.setenv("ROUTER_MEMORY__SERVICE__PROBE_SECONDS", "60")
-    monkeypatch.setenv("ROUTER_MEMORY__USER", "ada")
-    monkeypatch.setenv("ROUTER_MEMORY__PROJECT", "shop")
-
-
-@pytest.fixture
-def memory(run: Run) -> Callable[..., Result]:
-    """Runs a memory command that must succeed."""
-
-    def invoke(*arguments: object, stdin: str | bytes | None = None) -> Result:
-        result = run("memory", *arguments, stdin=stdin)
-        assert result.exit_code == 0, result.output
-        return result
-
-    return invoke
+pytestmark = pytest.mark.usefixtures("patient")
 
 
 def parsed(result: Result) -> Any:

@@ -13,23 +13,6 @@ from typer.testing import Result
 Run = Callable[..., Result]
 
 
-@pytest.fixture
-def memory(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a memory command that must succeed, as Ada in the project shop, in ample time."""
-    for name, value in (
-        *(("LAYER_DEADLINE_SECONDS", "30"), ("DEADLINE_SECONDS", "60")),
-        *(("USER", "ada"), ("PROJECT", "shop")),
-    ):
-        monkeypatch.setenv(f"ROUTER_MEMORY__{name}", value)
-
-    def invoke(*arguments: object, stdin: str | None = None) -> Result:
-        result = run("memory", *arguments, stdin=stdin)
-        assert result.exit_code == 0, result.output
-        return result
-
-    return invoke
-
-
 def parsed(result: Result) -> Any:
     return json.loads(result.stdout)
 
