@@ -145,6 +145,7 @@ class SharedLearning:
     async def _take(self, records: list[Record]) -> None:
         learner = self._learner
         labels: list[Any] = []
+        outcomes: list[Any] = []
         asked = models = False
         for record in records:
             try:
@@ -155,12 +156,14 @@ class SharedLearning:
                 continue
             if kind == "label":
                 labels.append(said)
-            elif kind == "outcome" and learner is not None:
-                await self._pool(learner, said)
+            elif kind == "outcome":
+                outcomes.append(said)
             asked |= kind == "resync"
             models |= kind == "model"
         if learner is None:
             return
+        if outcomes:
+            _pool(learner, outcomes, await in_thread(learner.trainer.key))
         try:
             if labels:
                 await learner.heard(labels)
@@ -170,14 +173,6 @@ class SharedLearning:
             await learner.trainer.take_published()
         if asked:
             self._background.run(self._send_all())
-
-    async def _pool(self, learner: Learner, said: Any) -> None:
-        try:
-            key, outcome = said
-            if key == await in_thread(learner.trainer.key):
-                learner.bound.pool(outcome)
-        except (ValueError, TypeError) as error:
-            _log.debug("an outcome of another process is left out: %s", error)
 
     async def _ask_for_all(self) -> None:
         """Ask the others for every label, and send what this process knows: after a flush each may
@@ -271,6 +266,17 @@ class SharedLearning:
         if model is None or hashlib.sha256(model).hexdigest().encode() != digest:
             return None
         return model
+
+
+def _pool(learner: Learner, outcomes: Sequence[Any], own: str) -> None:
+    """Take in the outcomes about the model of the key ``own``, which this process serves too."""
+    for said in outcomes:
+        try:
+            key, outcome = said
+            if key == own:
+                learner.bound.pool(outcome)
+        except (ValueError, TypeError) as error:
+            _log.debug("an outcome of another process is left out: %s", error)
 
 
 async def _give_back(names: tuple[str, ...], token: str, redis: Any) -> None:

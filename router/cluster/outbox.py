@@ -48,8 +48,8 @@ class Outbox:
             path, _SCHEMA, durable=True, set_aside=lambda what: _log.error("%s", what)
         )
 
-    def put(self, kind: str, letters: Iterable[str]) -> list[int]:
-        """Write letters down, durably before it returns; their numbers.
+    def put(self, kind: str, letters: Iterable[str]) -> None:
+        """Write letters down, durably before it returns.
 
         Raises:
             StoreError: the file cannot be written.
@@ -58,13 +58,10 @@ class Outbox:
             try:
                 with self._database:
                     self._database.execute("BEGIN IMMEDIATE")
-                    return [
-                        self._database.execute(
-                            "INSERT INTO letters (kind, letter) VALUES (?, ?)", (kind, letter)
-                        ).lastrowid
-                        or 0
-                        for letter in letters
-                    ]
+                    self._database.executemany(
+                        "INSERT INTO letters (kind, letter) VALUES (?, ?)",
+                        [(kind, letter) for letter in letters],
+                    )
             except sqlite3.Error as error:
                 raise StoreError(self._path, f"cannot be written: {error}") from error
 
