@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 from dataclasses import dataclass
+from functools import cached_property
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -106,7 +107,7 @@ Run: TypeAlias = Callable[["Api", "Caller", Any], Awaitable[Any]]
 Stream: TypeAlias = Callable[["Api", "Caller", Any], AsyncGenerator[bytes, None]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Endpoint:
     """One method of one path.
 
@@ -135,7 +136,7 @@ class Endpoint:
     etag: bool = False
     of_one_worker: bool = False
 
-    @property
+    @cached_property
     def in_path(self) -> tuple[str, ...]:
         """Arguments that the path holds."""
         return tuple(re.findall(r"\{(\w+)\}", self.path))

@@ -7,7 +7,8 @@ a request says becomes a label.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -51,11 +52,13 @@ class Metrics:
     def __init__(self, service: Service) -> None:
         self._registry = registry = CollectorRegistry()
 
-        def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(name, text, labels, registry=registry)
+        # Each is a function from labels to a counter. It remembers, because prometheus_client takes
+        # a lock and converts every label at each look-up.
+        def counter(name: str, text: str, *labels: str) -> Callable[..., Counter]:
+            return cache(Counter(name, text, labels, registry=registry).labels)
 
-        def seconds(name: str, text: str, *labels: str) -> Histogram:
-            return Histogram(name, text, labels, buckets=_SECONDS, registry=registry)
+        def seconds(name: str, text: str, *labels: str) -> Callable[..., Histogram]:
+            return cache(Histogram(name, text, labels, buckets=_SECONDS, registry=registry).labels)
 
         who = ("provider", "model")
         self._requests = counter(
@@ -86,13 +89,17 @@ class Metrics:
         self._cost = counter(
             "router_llm_cost_usd", "Cost in US dollars, where the price is known.", *who
         )
-        self._reloads = seconds(
+        self._reloads = Histogram(
             "router_reload_seconds",
             "From the beginning of work on a changed catalog until requests see it.",
+            buckets=_SECONDS,
+            registry=registry,
         )
         self._learned = counter("router_labels_learned", "Labels taken in as evidence.", "source")
         self._recalls = counter("router_recalls", "Queries that memory answered.", "partial")
-        self._recall_seconds = seconds("router_recall_seconds", "Time of one recall.")
+        self._recall_seconds = Histogram(
+            "router_recall_seconds", "Time of one recall.", buckets=_SECONDS, registry=registry
+        )
         self._layers = counter(
             "router_memory_layers", "Reads of memory layers, by how they went.", "layer", "status"
         )
@@ -114,43 +121,41 @@ class Metrics:
         match event:
             case Routed(result=result, seconds=seconds):
                 cached = str(result.from_cache).lower()
-                self._requests.labels(result.decision.value, result.stage.value, cached).inc()
-                self._seconds.labels(result.stage.value).observe(seconds)
+                self._requests(result.decision, result.stage, cached).inc()
+                self._seconds(result.stage).observe(seconds)
                 for entry in result.trace:
                     if entry.outcome is not Outcome.SKIPPED:
-                        self._stage_seconds.labels(entry.stage.value).observe(
-                            entry.microseconds / 1e6
-                        )
+                        self._stage_seconds(entry.stage).observe(entry.microseconds / 1e6)
             case CacheLookup(stage=stage, outcome=outcome, refused_by=reason):
-                self._lookups.labels(stage.value, outcome.value).inc()
+                self._lookups(stage, outcome).inc()
                 if reason:
-                    self._refusals.labels(stage.value, reason).inc()
+                    self._refusals(stage, reason).inc()
             case LLMCalled():
                 self._count_call(event)
             case Reloaded(seconds=seconds):
                 self._reloads.observe(seconds)
             case Learned(source=source):
-                self._learned.labels(source).inc()
+                self._learned(source).inc()
             case Recalled(partial=partial, seconds=seconds):
-                self._recalls.labels(str(partial).lower()).inc()
+                self._recalls(str(partial).lower()).inc()
                 self._recall_seconds.observe(seconds)
                 for layer, status in zip(event.layers, event.statuses, strict=False):
-                    self._layers.labels(layer, status).inc()
+                    self._layers(layer, status).inc()
             case Degraded(part=part):
-                self._degraded.labels(part).inc()
+                self._degraded(part).inc()
                 self._degraded_now.labels(part).set(1)
             case Recovered(part=part):
                 self._degraded_now.labels(part).set(0)
 
     def _count_call(self, call: LLMCalled) -> None:
         who = (call.provider, call.model)
-        self._llm_calls.labels(*who, call.purpose, str(call.error is not None).lower()).inc()
-        self._llm_seconds.labels(*who).observe(call.seconds)
+        self._llm_calls(*who, call.purpose, str(call.error is not None).lower()).inc()
+        self._llm_seconds(*who).observe(call.seconds)
         for direction, tokens in (("input", call.input_tokens), ("output", call.output_tokens)):
             if tokens is not None:
-                self._tokens.labels(*who, direction).inc(tokens)
+                self._tokens(*who, direction).inc(tokens)
         if call.cost_usd is not None:
-            self._cost.labels(*who).inc(call.cost_usd)
+            self._cost(*who).inc(call.cost_usd)
 
     def text(self) -> bytes:
         """The figures as they are now, of all workers where the server has several."""

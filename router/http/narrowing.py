@@ -53,6 +53,8 @@ class Narrowing:
         Raises:
             Refused: they ask for another scope, or name a skill as right that is not the caller's.
         """
+        if not caller.scopes and not caller.namespaces:
+            return asked
         fields = type(asked).model_fields
         new: dict[str, Any] = {}
         if "scope" in fields and caller.scopes:

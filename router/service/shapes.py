@@ -37,7 +37,7 @@ class Arguments(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _drop_nulls(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
+        if not isinstance(given, dict) or None not in given.values():
             return given
         optional = {name for name, field in cls.model_fields.items() if not field.is_required()}
         return {k: v for k, v in given.items() if v is not None or k not in optional}
