@@ -42,7 +42,7 @@ from router.stages.conformance import kept_answer
 
 HITS: Final = 2_000
 LEARNT: Final = 100
-LOAD: Final = 2_000
+LOAD: Final = 20_000
 
 
 @asynccontextmanager

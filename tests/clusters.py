@@ -1,12 +1,19 @@
-"""What the tests of clusters share: a small router with the settings of one process."""
+"""What the tests of clusters share: the answers, or a small router, of one process."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 
-from cascade import bundled_encoder, some_skills
+from cascade import WAIT_SECONDS, bundled_encoder, some_skills
 
 from router import SemanticRouter, Settings
+from router.cluster.answers import SharedAnswers
+from router.cluster.keys import Keys
+from router.cluster.link import Link
+from router.cluster.members import Members
+from router.events import Events
 from router.llm.protocol import ChatModel
 
 SKILLS = ("git", "debugging", "writer")
@@ -20,3 +27,50 @@ def few_skills_router(
     if not folder.exists():
         some_skills(folder, *SKILLS)
     return SemanticRouter(settings, roots=[folder], models=models, encoder=bundled_encoder())
+
+
+class OpenedAnswers(SharedAnswers):
+    """Answers that join and leave by themselves, as a whole cluster does."""
+
+    def __init__(self, settings: Settings, version: str = "v1") -> None:
+        self.link = Link(settings.cluster, Events())
+        keys = Keys(settings.cluster.namespace)
+        self.members = Members(self.link, keys)
+        self._version = version
+        super().__init__(self.link, keys, settings)
+
+    async def open(self) -> None:
+        await super().open()
+        await self.members.begin(self._version)
+
+    async def aclose(self) -> None:
+        await super().aclose()
+        await self.members.aclose()
+        await self.link.aclose()
+
+
+@asynccontextmanager
+async def opened_answers(settings: Settings, version: str = "v1") -> AsyncIterator[OpenedAnswers]:
+    """The answers of one process of the cluster."""
+    answers = OpenedAnswers(settings, version)
+    await answers.open()
+    try:
+        yield answers
+    finally:
+        await answers.aclose()
+
+
+async def skills_of(answers: SharedAnswers, text: str, *, similar: bool = True) -> tuple[str, ...]:
+    """The skills of the answer; empty where there is none."""
+    kept = (await answers.find(text, "c", similar=similar)).kept
+    return () if kept is None else kept.result.selected_skills
+
+
+async def until(holds: Callable[[], bool | Awaitable[bool]]) -> None:
+    """Wait for what a background task does."""
+    async with asyncio.timeout(WAIT_SECONDS):
+        while True:
+            said = holds()
+            if said if isinstance(said, bool) else await said:
+                return
+            await asyncio.sleep(0.01)  # nothing tells a test

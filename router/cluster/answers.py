@@ -1,9 +1,9 @@
 """Answers that all processes share, in Redis: an ``AnswerCache``.
 
-Redis is the authority. Every hit reads the answer there, so none is given again after its drop was
-acknowledged to anyone, and what is evicted or flushed is only a miss. What each process keeps for
-itself is the index of similar requests: it follows a stream of what is learnt and dropped, and a
-look for a similar request costs a round trip only where one is found.
+Redis is the authority: no answer is given again once its drop was acknowledged to anyone, and what
+is evicted or flushed is only a miss. Each process follows a stream of what is learnt and dropped.
+So it has an index of similar requests of its own, and may give an answer that it has read before
+without asking for it again (``router/cluster/near.py``).
 
 While Redis cannot be used, the process keeps the answers that it decides for itself, in memory,
 until Redis is back. An answer that was forgotten meanwhile is not given by this process, and the
@@ -27,6 +27,7 @@ from router.cluster import scripts
 from router.cluster.follower import Follower, Record
 from router.cluster.keys import Keys, entry_of
 from router.cluster.link import RETRY_SECONDS, Alone, Link, evaluated
+from router.cluster.near import SETTLE_SECONDS, TRUST_SECONDS, NearAnswers
 from router.cluster.outbox import Outbox
 from router.cluster.reads import Reads
 from router.errors import StoreError
@@ -47,8 +48,6 @@ LATE_SECONDS: Final = 3600
 """A decision that has taken longer than this is kept by nobody."""
 MAX_CANDIDATES: Final = 4
 """Similar requests that one look-up reads answers of, where the nearest ones are gone."""
-MAX_PARSED: Final = 1_000
-"""Answers whose parsed form is kept beside their bytes."""
 LETTERS: Final = "answers"
 """What the drops in the outbox are filed under."""
 
@@ -96,15 +95,19 @@ class SharedAnswers:
         self._length = 4 * settings.fuzzy.max_entries
         self._index = self._new_index()
         self._alone = self._new_alone()
-        self._parsed: LRUCache[str, tuple[bytes, KeptAnswer]] = LRUCache(MAX_PARSED)
         self._marks: LRUCache[str, bytes] = LRUCache(64)
         self._pending: Counter[str] = Counter()  # entries whose drop is not acknowledged
         self._outbox: Outbox | None = None
         self._delivery: asyncio.Task[None] | None = None
         self._background = Background(_log)
         self.follower = Follower(
-            settings.cluster, keys.answers, take=self._take, missed=self._begin_anew
+            settings.cluster,
+            keys.answers,
+            take=self._take,
+            missed=self._begin_anew,
+            block_seconds=TRUST_SECONDS / 5,
         )
+        self._near = NearAnswers(settings.exact, self.follower)
         link.when_back(self._come_back)
 
     def _new_index(self) -> FuzzyCache:
@@ -131,12 +134,14 @@ class SharedAnswers:
         self.follower.start()
 
     async def find(self, text: str, context: str, *, similar: bool) -> Found:
-        entry = entry_of(text, context)
         began = time.perf_counter()
-        if self._pending[entry]:
+        near = self._near.get(text, context)
+        if near is not None:
+            return Found(near, Stage.EXACT, text, None, (time.perf_counter() - began) * 1e6)
+        if self._pending[entry_of(text, context)]:
             return await self._alone.find(text, context, similar=False)
         try:
-            own = await self._read(entry)
+            own = await self._read(text, context)
             looked = time.perf_counter()
             in_exact = (looked - began) * 1e6
             if own is not None or not similar:
@@ -155,32 +160,31 @@ class SharedAnswers:
             recall = self._index.find(text, context)
             if recall.kept is None or recall.matched is None:
                 return recall
-            entry = entry_of(recall.matched, context)
-            kept = None if self._pending[entry] else await self._read(entry)
+            kept = self._near.get(recall.matched, context)
+            if kept is None and not self._pending[entry_of(recall.matched, context)]:
+                kept = await self._read(recall.matched, context)
             if kept is not None:
                 return replace(recall, kept=kept)
             self._index.discard(recall.matched, context)
         return Recall()
 
-    async def _read(self, entry: str) -> KeptAnswer | None:
+    async def _read(self, text: str, context: str) -> KeptAnswer | None:
         """An answer in Redis; None where there is none that this version can read.
 
         Raises:
             Alone: Redis cannot be used.
         """
-        value = await self._reads.get(self._keys.answer(entry))
+        changes = self._near.changes
+        value = await self._reads.get(self._keys.answer(entry_of(text, context)))
         if value is None:
             return None
-        parsed = self._parsed.get(entry)
-        if parsed is not None and parsed[0] == value:
-            return parsed[1]
         try:
             result, basis = json.loads(value[_TOKEN_DIGITS:])
             kept = KeptAnswer(RoutingResult.from_dict(result), Basis.from_json(basis))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             _log.warning("an answer in Redis cannot be read: %s", error)
             return None
-        self._parsed[entry] = value, kept
+        self._near.put(text, context, kept, changes=changes)
         return kept
 
     async def keep(self, text: str, context: str, kept: KeptAnswer, *, similar: bool) -> None:
@@ -200,8 +204,11 @@ class SharedAnswers:
             except Alone:
                 pass
             else:
-                if said == b"kept" and similar:
-                    await self._index.learn(text, _ELSEWHERE, context)
+                self._near.drop(text, context)
+                if said == b"kept":
+                    await self._learn(text, context, similar=similar)
+                    if basis.voice is Voice.PERSON:
+                        await asyncio.sleep(SETTLE_SECONDS)
                 return
         await self._alone.keep(text, context, kept, similar=similar)
         if basis.voice is Voice.PERSON:
@@ -230,11 +237,11 @@ class SharedAnswers:
             keys.answer(entry), keys.dropped(entry), keys.lease(entry),
             keys.catalog, keys.token, keys.answers,
         )  # fmt: skip
-        told = (text, context) if similar else ("", "")
-        values = (catalog, token, value, self._life, LATE_SECONDS * 10**6, self._length)
+        kind = "learn" if similar else "replace"
+        values = (catalog, token, value, self._life, LATE_SECONDS * 10**6, self._length, kind)
 
         async def write(redis: Any) -> Any:
-            return await evaluated(redis, scripts.KEEP, len(fence), *fence, *values, entry, *told)
+            return await evaluated(redis, scripts.KEEP, len(fence), *fence, *values, text, context)
 
         said: bytes = await self._link.run(write)
         return said
@@ -243,20 +250,25 @@ class SharedAnswers:
         """Drop an answer for every process.
 
         When this returns, either no process gives it any more, or Redis cannot be used: then this
-        process does not, and the others are told as soon as they can be.
+        process does not, and the others are told as soon as they can be. It takes
+        ``SETTLE_SECONDS``.
 
         Raises:
             StoreError: Redis cannot be used, and neither can the file of what is to be sent.
         """
         entry = entry_of(text, context)
         self._pending[entry] += 1
+        self._near.drop(text, context)
         self._index.discard(text, context)
         await self._alone.forget(text, context)
         try:
             await self._drop(entry, text, context)
         except Alone:
             await self._post(entry, {"text": text, "context": context})
-        self._settled(entry)
+            self._settled(entry)
+        else:
+            self._settled(entry)
+            await asyncio.sleep(SETTLE_SECONDS)
 
     async def _drop(self, entry: str, text: str, context: str) -> None:
         keys = self._keys
@@ -264,7 +276,7 @@ class SharedAnswers:
         async def drop(redis: Any) -> Any:
             return await evaluated(redis,
                 scripts.DROP, 4, keys.answer(entry), keys.dropped(entry), keys.token, keys.answers,
-                LATE_SECONDS * 1000, self._length, entry, text, context,
+                LATE_SECONDS * 1000, self._length, text, context,
             )  # fmt: skip
 
         await self._link.run(drop)
@@ -340,14 +352,20 @@ class SharedAnswers:
             text, context = record.get("text"), record.get("context")
             if text is None or context is None:
                 continue  # a later version wrote it
-            if record.get("kind") == "learn":
-                await self._index.learn(text, _ELSEWHERE, context)
-            elif record.get("kind") == "drop":
-                self._index.discard(text, context)
+            self._near.drop(text, context)
+            await self._learn(text, context, similar=record.get("kind") == "learn")
             if number % 20 == 19:
                 await give_way()
 
+    async def _learn(self, text: str, context: str, *, similar: bool) -> None:
+        """Whether the answer in Redis may be given to similar requests."""
+        if similar:
+            await self._index.learn(text, _ELSEWHERE, context)
+        else:
+            self._index.discard(text, context)
+
     def _begin_anew(self) -> None:
+        self._near.clear()
         self._index = self._new_index()
 
     # The marks of catalogs

@@ -2,7 +2,8 @@
 
 Each record names the one before it. Where that is not the last one read, records are missing: the
 stream was trimmed while this process was away, or flushed. Then the follower says so and reads what
-the stream still holds from its beginning.
+the stream still holds from its beginning. It also does so where the newest record is older than the
+last one read: the stream was flushed, and the server's clock has stepped back.
 
 It has a connection of its own, because it waits on it. It never opens the breaker: a lost server is
 noticed by those who ask something.
@@ -12,7 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from router.cluster.link import connect
@@ -24,13 +28,22 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 BLOCK_SECONDS: Final = 1.0
-"""How long one read waits for the next record."""
+"""How long one read waits for the next record, where the caller does not say."""
 BATCH: Final = 500
 """Records of one read."""
 RETRY_SECONDS: Final = 0.25
 """After a failed read."""
 
+
 Record = Mapping[str, str]
+
+
+now: Final[Callable[[], float]] = (
+    partial(time.clock_gettime, time.CLOCK_BOOTTIME)
+    if hasattr(time, "CLOCK_BOOTTIME")
+    else time.monotonic
+)
+"""Seconds on a clock that only grows and, on Linux, counts the time that the machine sleeps."""
 
 
 class Follower:
@@ -38,6 +51,7 @@ class Follower:
 
     Attributes:
         position: id of the last record that was taken in; empty before the first.
+        read_at: every record that the stream had at this time (of ``now``) is taken in.
     """
 
     def __init__(
@@ -47,7 +61,7 @@ class Follower:
         *,
         take: Callable[[list[Record]], Any],
         missed: Callable[[], Any],
-        position: str = "",
+        block_seconds: float = BLOCK_SECONDS,
     ) -> None:
         """Nothing is read yet.
 
@@ -57,13 +71,15 @@ class Follower:
             take: takes in records, oldest first; waited for where it is asynchronous. A record may
                 come twice.
             missed: told that records are missing; what the stream still holds comes next.
-            position: where an earlier follower stopped; empty to begin with what there is.
+            block_seconds: how long one read waits for the next record.
         """
         self._stream = stream
         self._take = take
         self._missed = missed
-        self.position = position
-        self._redis = connect(settings, socket_timeout=BLOCK_SECONDS + settings.deadline_seconds)
+        self._block = int(block_seconds * 1000)
+        self.position = ""
+        self.read_at = -math.inf
+        self._redis = connect(settings, socket_timeout=block_seconds + settings.deadline_seconds)
         self._background = Background(_log)
         self._caught_up = asyncio.Event()
 
@@ -92,40 +108,37 @@ class Follower:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _read(self) -> None:
-        answer: Any = await self._redis.xread(
-            {self._stream: self.position or "0"}, count=BATCH, block=int(BLOCK_SECONDS * 1000)
-        )
-        if not answer:
-            await self._compare()
-            return
-        (_, found) = answer[0]
-        records = [(name.decode(), _plain(fields)) for name, fields in found]
-        if self.position and records[0][1].get("before") != self.position:
-            await self._begin_anew()
-            return
-        await _done(self._take([fields for _, fields in records]))
-        self.position = records[-1][0]
-        if len(records) < BATCH:
-            self._caught_up.set()
-
-    async def _compare(self) -> None:
-        """A flushed stream whose ids begin lower, because the clock stepped back, would look
-        quiet for ever."""
-        last: Any = await self._redis.xrevrange(self._stream, count=1)
+        began = now()
+        async with self._redis.pipeline(transaction=False) as both:  # one round trip
+            both.xread({self._stream: self.position or "0"}, count=BATCH, block=self._block)
+            both.xrevrange(self._stream, count=1)
+            answer, last = await both.execute()
+        records = [(name.decode(), _plain(fields)) for name, fields in _records(answer)]
         newest = last[0][0].decode() if last else ""
-        if self.position and _order(newest) < _order(self.position):
-            await self._begin_anew()
-        self._caught_up.set()
-
-    async def _begin_anew(self) -> None:
-        _log.warning("records of %s are missing: beginning anew", self._stream)
-        self.position = ""
-        await _done(self._missed())
+        if self.position and (
+            _order(newest) < _order(self.position)
+            or (records and records[0][1].get("before") != self.position)
+        ):
+            _log.warning("records of %s are missing: beginning anew", self._stream)
+            self.position, self.read_at = "", -math.inf
+            await _done(self._missed())
+            return
+        if records:
+            await _done(self._take([fields for _, fields in records]))
+            self.position = records[-1][0]
+        if self.position == newest:
+            self.read_at = began
+            self._caught_up.set()
 
 
 async def _done(result: Any) -> None:
     if asyncio.iscoroutine(result):
         await result
+
+
+def _records(answer: Any) -> Any:
+    """What one stream gave; nothing where it has no new record."""
+    return answer[0][1] if answer else ()
 
 
 def _plain(fields: Mapping[bytes, bytes]) -> Record:

@@ -13,7 +13,7 @@ from typing import Final
 
 from router.text import normalise
 
-FORMAT: Final = "1"
+FORMAT: Final = "2"
 """Of everything that is kept; another one whenever an older version could not read it."""
 
 

@@ -31,7 +31,8 @@ KEEP: Final = (
     + """
 -- Keep an answer, unless it is late. Keys: answer, dropped, lease, catalog, token, stream.
 -- Arguments: catalog version, token or '', answer, life in ms, late after us, length of the stream,
--- fields of the stream's record: the entry, and the text and context ('' where none is to be told).
+-- kind of the stream's record ('learn', or 'replace' where it is for identical requests only), text
+-- and context.
 if redis.call('HGET', KEYS[4], 'version') ~= ARGV[1] then return 'catalog' end
 local newest = new_token(KEYS[5])
 local token = tonumber(ARGV[2]) or newest
@@ -43,9 +44,7 @@ end
 local held = tonumber(redis.call('GETRANGE', KEYS[1], 0, 19))
 if held and held > token then return 'late' end
 redis.call('SET', KEYS[1], string.format('%020.0f', token) .. ARGV[3], 'PX', ARGV[4])
-if ARGV[8] ~= '' then
-  append(KEYS[6], ARGV[6], 'kind', 'learn', 'entry', ARGV[7], 'text', ARGV[8], 'context', ARGV[9])
-end
+append(KEYS[6], ARGV[6], 'kind', ARGV[7], 'text', ARGV[8], 'context', ARGV[9])
 return 'kept'
 """
 )
@@ -54,10 +53,10 @@ DROP: Final = (
     _SHARED
     + """
 -- Drop an answer; one that was decided before now is not kept any more. Keys: answer, dropped,
--- token, stream. Arguments: life of the note in ms, length of the stream, entry, text, context.
+-- token, stream. Arguments: life of the note in ms, length of the stream, text, context.
 redis.call('SET', KEYS[2], string.format('%.0f', new_token(KEYS[3])), 'PX', ARGV[1])
 redis.call('DEL', KEYS[1])
-append(KEYS[4], ARGV[2], 'kind', 'drop', 'entry', ARGV[3], 'text', ARGV[4], 'context', ARGV[5])
+append(KEYS[4], ARGV[2], 'kind', 'drop', 'text', ARGV[3], 'context', ARGV[4])
 return 'dropped'
 """
 )

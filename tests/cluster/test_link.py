@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from cascade import SQUASH, WAIT_SECONDS
-from clusters import few_skills_router
+from clusters import few_skills_router, until
 from servers.redis_server import FaultyProxy, RedisServer
 
 from router import ConfigurationError, SemanticRouter, Settings
@@ -30,13 +30,6 @@ async def opened(settings: Settings) -> AsyncIterator[tuple[SemanticRouter, list
             lambda event: told.append(event) if isinstance(event, Degraded | Recovered) else None
         )
         yield router, told
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Wait for what a background task does."""
-    async with asyncio.timeout(WAIT_SECONDS):
-        while not holds():  # noqa: ASYNC110 - nothing tells a test
-            await asyncio.sleep(0.01)
 
 
 def is_up(router: SemanticRouter) -> bool:

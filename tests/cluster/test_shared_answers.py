@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from clusters import OpenedAnswers, opened_answers, skills_of
 from servers.redis_server import RedisServer, server_binaries
 
-from router.cluster.answers import SharedAnswers, holding
+from router.cluster.answers import holding
 from router.cluster.keys import Keys
-from router.cluster.link import Link
-from router.cluster.members import Members
-from router.events import Events
 from router.settings import Settings
 from router.stages.answers import AnswerCache
 from router.stages.conformance import AnswerCacheConformance, kept_answer
@@ -27,46 +24,9 @@ REQUEST = "squash the last four commits on this branch"
 SIMILAR = "Please squash the last four commits on this branch!"
 
 
-class _Opened(SharedAnswers):
-    """Answers that join and leave by themselves, as a whole cluster does."""
-
-    def __init__(self, settings: Settings, version: str = "v1") -> None:
-        self.link = Link(settings.cluster, Events())
-        keys = Keys(settings.cluster.namespace)
-        self.members = Members(self.link, keys)
-        self._version = version
-        super().__init__(self.link, keys, settings)
-
-    async def open(self) -> None:
-        await super().open()
-        await self.members.begin(self._version)
-
-    async def aclose(self) -> None:
-        await super().aclose()
-        await self.members.aclose()
-        await self.link.aclose()
-
-
-@asynccontextmanager
-async def process(settings: Settings, version: str = "v1") -> AsyncIterator[_Opened]:
-    """The answers of one process of the cluster."""
-    answers = _Opened(settings, version)
-    await answers.open()
-    try:
-        yield answers
-    finally:
-        await answers.aclose()
-
-
 async def _life(name: bytes, redis: Any) -> int:
     left: int = await redis.pttl(name)
     return left
-
-
-async def found(answers: SharedAnswers, text: str, *, similar: bool = True) -> tuple[str, ...]:
-    """The skills of the answer; empty where there is none."""
-    kept = (await answers.find(text, "c", similar=similar)).kept
-    return () if kept is None else kept.result.selected_skills
 
 
 @pytest.mark.parametrize("binary", server_binaries(), ids=lambda path: path.name)
@@ -81,7 +41,7 @@ class TestConformance(AnswerCacheConformance):
     async def make_cache(self) -> AnswerCache:
         cluster = {"url": self._redis.url, "namespace": f"test-{secrets.token_hex(4)}"}
         settings = Settings(state_dir=self._folder / "state", cluster=cluster)
-        cache = _Opened(settings)
+        cache = OpenedAnswers(settings)
         # The suite keeps answers over two catalogs; a cluster keeps those that most have.
         keep = cache.keep
 
@@ -97,90 +57,92 @@ async def test_what_one_process_learns_another_finds(
     redis_server: RedisServer, settings_of: SettingsOf
 ) -> None:
     async with (
-        process(settings_of(redis_server.url)) as one,
-        process(settings_of(redis_server.url)) as other,
+        opened_answers(settings_of(redis_server.url)) as one,
+        opened_answers(settings_of(redis_server.url)) as other,
     ):
         await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
-        assert await found(other, REQUEST) == ("git",)
+        assert await skills_of(other, REQUEST) == ("git",)
         await other.follower.caught_up()
-        assert await found(other, SIMILAR) == ("git",)
+        assert await skills_of(other, SIMILAR) == ("git",)
 
 
 async def test_no_process_gives_an_answer_after_its_drop_was_acknowledged(
     redis_server: RedisServer, settings_of: SettingsOf
 ) -> None:
     async with (
-        process(settings_of(redis_server.url)) as one,
-        process(settings_of(redis_server.url)) as other,
+        opened_answers(settings_of(redis_server.url)) as one,
+        opened_answers(settings_of(redis_server.url)) as other,
     ):
         await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
         await other.follower.caught_up()
-        assert await found(other, SIMILAR) == ("git",)
+        assert await skills_of(other, SIMILAR) == ("git",)
         await one.forget(REQUEST, "c")
-        assert await found(other, SIMILAR) == ()  # whether its index has heard of the drop or not
-        assert await found(other, REQUEST) == ()
+        assert (
+            await skills_of(other, SIMILAR) == ()
+        )  # whether its index has heard of the drop or not
+        assert await skills_of(other, REQUEST) == ()
 
 
 async def test_a_new_process_knows_the_similar_requests_of_the_others(
     redis_server: RedisServer, settings_of: SettingsOf
 ) -> None:
-    async with process(settings_of(redis_server.url)) as one:
+    async with opened_answers(settings_of(redis_server.url)) as one:
         await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
-        async with process(settings_of(redis_server.url)) as late:
+        async with opened_answers(settings_of(redis_server.url)) as late:
             await late.follower.caught_up()
-            assert await found(late, SIMILAR) == ("git",)
+            assert await skills_of(late, SIMILAR) == ("git",)
 
 
 async def test_an_answer_over_a_catalog_that_does_not_count_is_not_kept(
     redis_server: RedisServer, settings_of: SettingsOf
 ) -> None:
     async with (
-        process(settings_of(redis_server.url), "v1") as one,
-        process(settings_of(redis_server.url), "v1") as other,
+        opened_answers(settings_of(redis_server.url), "v1") as one,
+        opened_answers(settings_of(redis_server.url), "v1") as other,
     ):
         await one.members.changed("v2")  # ahead: it writes nothing until others follow
         await one.keep(REQUEST, "c", kept_answer("git", catalog="v2"), similar=True)
-        assert await found(one, REQUEST) == ()
+        assert await skills_of(one, REQUEST) == ()
         await other.members.changed("v2")
         assert other.members.agreed.version == "v2"
         assert other.members.agreed.sequence == 2
         await other.keep(REQUEST, "c", kept_answer("old", catalog="v1"), similar=True)
-        assert await found(other, REQUEST) == ()  # a late write, decided over the older catalog
+        assert await skills_of(other, REQUEST) == ()  # a late write, decided over the older catalog
         await one.keep(REQUEST, "c", kept_answer("git", catalog="v2"), similar=True)
-        assert await found(other, REQUEST) == ("git",)
+        assert await skills_of(other, REQUEST) == ("git",)
 
 
 async def test_a_decision_that_began_before_a_drop_is_not_kept(
     redis_server: RedisServer, settings_of: SettingsOf
 ) -> None:
-    async with process(settings_of(redis_server.url)) as one:
+    async with opened_answers(settings_of(redis_server.url)) as one:
         marker = holding.set("1000000")  # a token of long ago
         await one.keep(REQUEST, "c", kept_answer("old"), similar=True)
-        assert await found(one, REQUEST) == ()
+        assert await skills_of(one, REQUEST) == ()
         holding.reset(marker)
         await one.keep(REQUEST, "c", kept_answer("git", voice=Voice.PERSON), similar=True)
-        assert await found(one, REQUEST) == ("git",)
+        assert await skills_of(one, REQUEST) == ("git",)
 
 
 async def test_a_flushed_server_costs_misses_only(
     own_server: RedisServer, settings_of: SettingsOf
 ) -> None:
-    async with process(settings_of(own_server.url)) as one:
+    async with opened_answers(settings_of(own_server.url)) as one:
         await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
         await one.link.run(lambda redis: redis.flushall())
-        assert await found(one, SIMILAR) == ()
+        assert await skills_of(one, SIMILAR) == ()
         await one.members.changed("v1")
         await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
         await one.follower.caught_up()
-        assert await found(one, SIMILAR) == ("git",)
+        assert await skills_of(one, SIMILAR) == ("git",)
 
 
 async def test_a_replica_that_fell_behind_a_trimmed_stream_starts_anew(
     redis_server: RedisServer, settings_of: SettingsOf
 ) -> None:
     async with (
-        process(settings_of(redis_server.url)) as one,
-        process(settings_of(redis_server.url)) as other,
+        opened_answers(settings_of(redis_server.url)) as one,
+        opened_answers(settings_of(redis_server.url)) as other,
     ):
         await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
         await other.follower.caught_up()
@@ -192,16 +154,16 @@ async def test_a_replica_that_fell_behind_a_trimmed_stream_starts_anew(
         other.follower.start()
         await other.follower.caught_up()
         await other.follower.caught_up()
-        assert await found(other, "please rotate the log files") == ("terminal",)
+        assert await skills_of(other, "please rotate the log files") == ("terminal",)
         assert len(other._index) == 1
-        assert await found(other, REQUEST) == ("git",)  # the very request is found in any case
+        assert await skills_of(other, REQUEST) == ("git",)  # the very request is found in any case
 
 
 async def test_names_in_redis_hold_no_word_of_a_request(
     redis_server: RedisServer, settings_of: SettingsOf
 ) -> None:
     settings = settings_of(redis_server.url)
-    async with process(settings) as one:
+    async with opened_answers(settings) as one:
         await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
         await one.forget("rotate the log files", "c")
         names = await one.link.run(lambda redis: redis.keys("*"))
@@ -215,7 +177,7 @@ async def test_every_answer_and_note_has_an_end(
     redis_server: RedisServer, settings_of: SettingsOf
 ) -> None:
     settings = settings_of(redis_server.url)
-    async with process(settings) as one:
+    async with opened_answers(settings) as one:
         await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
         await one.keep_marks("v1", b"12345678")
         await one.forget("rotate the log files", "c")

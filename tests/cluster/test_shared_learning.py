@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import numpy as np
 import pytest
-from cascade import WAIT_SECONDS
-from clusters import few_skills_router
+from clusters import few_skills_router, until
 from servers.redis_server import FaultyProxy, RedisServer
 
 from router import SemanticRouter, Settings
@@ -27,13 +25,6 @@ async def processes(*settings: Settings) -> AsyncIterator[list[SemanticRouter]]:
     """Routers of one cluster, each with evidence of its own."""
     async with AsyncExitStack() as stack:
         yield [await stack.enter_async_context(few_skills_router(some)) for some in settings]
-
-
-async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Wait for what a background task does."""
-    async with asyncio.timeout(WAIT_SECONDS):
-        while not await holds():  # noqa: ASYNC110 - nothing tells a test
-            await asyncio.sleep(0.02)
 
 
 async def corrected(router: SemanticRouter, text: str, skill: str) -> None:

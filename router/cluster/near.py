@@ -1,0 +1,71 @@
+"""Answers that this process has read from Redis, and may give again without asking for them.
+
+They are good while this process is *in touch*: it has read the stream of changes to its end, and
+began that reading less than ``TRUST_SECONDS`` ago. Who drops or replaces an answer waits
+``SETTLE_SECONDS`` once Redis has the change, and only then says that it is done. By then every
+process has read of the change, or is not in touch any more and asks Redis. This holds for a process
+that is cut off or was stopped, too, because each looks at its own clock before it gives an answer.
+
+The clock only grows, and counts the time that the machine sleeps. The two times differ by more
+than the clocks of two machines drift apart in so short a time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from router.cluster.follower import Follower, now
+from router.stages.exact import ExactCache
+from router.stages.validation import KeptAnswer
+
+if TYPE_CHECKING:
+    from router.settings import ExactSettings
+
+TRUST_SECONDS: Final = 0.25
+SETTLE_SECONDS: Final = 0.3
+LIFE_SECONDS: Final = 60.0
+"""An answer is read again after this time, so none outlives its time in Redis by more."""
+
+
+class NearAnswers:
+    """The answers in the memory of one process. Belongs to one event loop.
+
+    Attributes:
+        changes: how many answers have been dropped or replaced so far.
+    """
+
+    def __init__(self, settings: ExactSettings, follower: Follower) -> None:
+        """``follower`` reads the stream of changes, whose taker calls ``drop`` and ``clear``."""
+        self._answers: ExactCache[KeptAnswer] = ExactCache(
+            settings.max_entries, min(settings.ttl_seconds, LIFE_SECONDS), now
+        )
+        self._follower = follower
+        self.changes = 0
+
+    def get(self, text: str, context: str) -> KeptAnswer | None:
+        """The answer, where it may be given without asking Redis."""
+        if now() - self._follower.read_at > TRUST_SECONDS:
+            return None
+        return self._answers.get(text, context)
+
+    def put(self, text: str, context: str, kept: KeptAnswer, *, changes: int) -> None:
+        """Remember an answer that was read from Redis.
+
+        Args:
+            text, context: what it answers.
+            kept: the answer.
+            changes: how many there were when the reading began. Where there are more by now, the
+                answer may be one that was dropped meanwhile, and is not remembered.
+        """
+        if changes == self.changes:
+            self._answers.set(text, kept, context)
+
+    def drop(self, text: str, context: str) -> None:
+        """Redis has another answer now, or none."""
+        self._answers.discard(text, context)
+        self.changes += 1
+
+    def clear(self) -> None:
+        """Nothing is known about any answer."""
+        self._answers.clear()
+        self.changes += 1

@@ -1,0 +1,131 @@
+"""Answers in the memory of a process: given without Redis, and never once they were dropped."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cascade import WAIT_SECONDS, write_skill
+from cluster_process import SteeredProcess
+from clusters import OpenedAnswers, opened_answers, skills_of, until
+from servers.redis_server import FaultyProxy, RedisServer
+
+from router.settings import Settings
+from router.stages.conformance import kept_answer
+from router.stages.validation import Voice
+
+SettingsOf = Callable[..., Settings]
+REQUEST = "squash the last four commits on this branch"
+
+
+async def remembers(answers: OpenedAnswers) -> None:
+    """Wait until a process gives the answer from its memory."""
+
+    async def held() -> bool:
+        await skills_of(answers, REQUEST)
+        return answers._near.get(REQUEST, "c") is not None
+
+    await until(held)
+
+
+async def reads(answers: OpenedAnswers) -> int:
+    """How often the server has been asked for a value."""
+    found: dict[str, Any] = await answers.link.run(lambda redis: redis.info("commandstats"))
+    return int(found["cmdstat_get"]["calls"])
+
+
+async def test_an_answer_that_was_read_once_is_given_again_without_asking(
+    own_server: RedisServer, settings_of: SettingsOf
+) -> None:
+    async with opened_answers(settings_of(own_server.url)) as one:
+        await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
+        await remembers(one)
+        one.follower.read_at = math.inf  # this machine may be slow; in touch it stays
+        before = await reads(one)
+        for _ in range(100):
+            assert await skills_of(one, REQUEST) == ("git",)
+        assert await reads(one) == before
+
+
+async def test_a_process_that_is_cut_off_gives_no_answer_once_its_drop_is_acknowledged(
+    redis_server: RedisServer, settings_of: SettingsOf
+) -> None:
+    async with (
+        FaultyProxy(redis_server.port) as proxy,
+        opened_answers(settings_of(redis_server.url)) as one,
+        opened_answers(settings_of(proxy.url, deadline_seconds=0.1)) as other,
+    ):
+        await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
+        for fault in ("swallows", "cut"):
+            await remembers(other)
+            if fault == "cut":
+                proxy.cut()
+            else:
+                proxy.swallows = True
+            await one.forget(REQUEST, "c")
+            assert await skills_of(other, REQUEST) == ()
+            proxy.mend()
+            await until(lambda: other.link.is_up)
+            await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
+
+
+async def test_a_correction_that_is_acknowledged_is_what_every_process_gives(
+    redis_server: RedisServer, settings_of: SettingsOf
+) -> None:
+    async with (
+        opened_answers(settings_of(redis_server.url)) as one,
+        opened_answers(settings_of(redis_server.url)) as other,
+    ):
+        await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
+        for process in (one, other):
+            await remembers(process)
+        corrected = kept_answer("debugging", voice=Voice.PERSON)
+        await one.keep(REQUEST, "c", corrected, similar=False)
+        for process in (one, other):
+            assert await skills_of(process, REQUEST) == ("debugging",)
+
+
+async def test_what_was_dropped_while_it_was_read_is_not_remembered(
+    redis_server: RedisServer, settings_of: SettingsOf
+) -> None:
+    async with opened_answers(settings_of(redis_server.url)) as one:
+        near = one._near
+        began = near.changes
+        near.drop("another request", "c")
+        near.put(REQUEST, "c", kept_answer("git"), changes=began)
+        near.put("another request", "c", kept_answer("git"), changes=near.changes)
+        await until(lambda: near.get("another request", "c") is not None)
+        assert near.get(REQUEST, "c") is None
+
+
+async def test_a_process_that_was_stopped_does_not_go_on_with_a_dropped_answer(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    processes = []
+    for name in ("one", "other"):
+        write_skill(tmp_path / f"{name}-skills", "alpha", "Answers requests by number.")
+        settings = {
+            "state_dir": str(tmp_path / name),
+            "shipped_skills": False,
+            "cluster": {"url": redis_server.url, "namespace": "stopped", "deadline_seconds": 5.0},
+        }
+        processes.append(SteeredProcess(settings, tmp_path / f"{name}-skills"))
+    one, other = processes
+    await asyncio.gather(*(process.start() for process in processes))
+    try:
+        async with asyncio.timeout(WAIT_SECONDS):
+            first = await one.ask("route", text=REQUEST)
+            again = await other.ask("route", text=REQUEST)
+            assert again["decision"] == first["decision"]
+            other.send(signal.SIGSTOP)
+            await one.ask("forget", text=REQUEST)
+            asked = asyncio.create_task(other.ask("route", text=REQUEST))
+            await asyncio.sleep(0)  # the line is written, and read as soon as it goes on
+            other.send(signal.SIGCONT)
+            assert (await asked)["decision"] != first["decision"]
+    finally:
+        await asyncio.gather(*(process.close() for process in processes))
