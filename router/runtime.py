@@ -226,6 +226,8 @@ class Runtime:
             await self.background.aclose()
             parts, self._parts, self._manager = self._parts, None, None
             self._first = self.snapshot = None
+            if self._cluster is not None:  # it gives the learner what others learn
+                await self._cluster.learning.aclose()
             if parts is not None:
                 if parts.learner is not None:
                     await parts.learner.aclose()

@@ -27,13 +27,14 @@ class Counting:
     provider = "counting"
     model = "counting-1"
 
-    def __init__(self) -> None:
+    def __init__(self, call_seconds: float) -> None:
         self.calls = 0
+        self._call_seconds = call_seconds
 
     async def complete(self, prompt: Prompt, *, timeout_seconds: float) -> Completion:
         self.calls += 1
         number = f"decision {os.getpid()}-{self.calls}"
-        await asyncio.sleep(CALL_SECONDS)
+        await asyncio.sleep(self._call_seconds)
         offered = prompt.user if isinstance(prompt.user, str) else json.dumps(prompt.user)
         skill = "alpha" if '"alpha"' in offered else "beta"
         answer = {
@@ -103,7 +104,7 @@ class Worker:
 
 async def main(settings: dict[str, Any], skills: str) -> None:
     """Serve the lines until stdin ends."""
-    model = Counting()
+    model = Counting(settings.pop("call_seconds", CALL_SECONDS))
     with_llm = settings.pop("asks_llm", True)
     async with SemanticRouter(
         Settings(**settings), roots=[Path(skills)], models=[model] if with_llm else []

@@ -32,9 +32,11 @@ def few_skills_router(
 class OpenedAnswers(SharedAnswers):
     """Answers that join and leave by themselves, as a whole cluster does."""
 
-    def __init__(self, settings: Settings, version: str = "v1") -> None:
+    def __init__(
+        self, settings: Settings, version: str = "v1", *, keys: Keys | None = None
+    ) -> None:
         self.link = Link(settings.cluster, Events())
-        keys = Keys(settings.cluster.namespace)
+        keys = Keys(settings.cluster.namespace) if keys is None else keys
         self.members = Members(self.link, keys)
         self._version = version
         super().__init__(self.link, keys, settings)
@@ -50,9 +52,11 @@ class OpenedAnswers(SharedAnswers):
 
 
 @asynccontextmanager
-async def opened_answers(settings: Settings, version: str = "v1") -> AsyncIterator[OpenedAnswers]:
+async def opened_answers(
+    settings: Settings, version: str = "v1", *, keys: Keys | None = None
+) -> AsyncIterator[OpenedAnswers]:
     """The answers of one process of the cluster."""
-    answers = OpenedAnswers(settings, version)
+    answers = OpenedAnswers(settings, version, keys=keys)
     await answers.open()
     try:
         yield answers

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -94,6 +95,28 @@ class TestChromaServer(EmbeddingCacheConformance):
 
     def make_cache(self) -> EmbeddingCache:
         return ChromaCache(self.address)
+
+    def test_processes_with_two_encoders_lose_none_of_each_others_vectors(self) -> None:
+        caches = [self.make_cache() for _ in range(4)]
+
+        def put(number: int) -> None:
+            encoder, length = (("small", 4), ("large", 8))[number % 2]
+            for key in range(10):
+                vector = np.full(length, number + key / 10, np.float32)
+                caches[number].put(encoder, {f"{number}-{key}": vector})
+
+        with ThreadPoolExecutor(len(caches)) as threads:
+            list(threads.map(put, range(len(caches))))
+        for number in range(len(caches)):
+            encoder, length = (("small", 4), ("large", 8))[number % 2]
+            keys = [f"{number}-{key}" for key in range(10)]
+            found = caches[0].get(encoder, keys)
+            assert [found[key].tolist() for key in keys] == [
+                np.full(length, number + key / 10, np.float32).tolist() for key in range(10)
+            ]
+            assert caches[0].get("another", keys) == {}
+        for cache in caches:
+            cache.close()
 
 
 class Good:

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
@@ -118,8 +119,10 @@ class FaultyProxy:
         swallows: whether answers are never delivered.
     """
 
-    def __init__(self, target: int) -> None:
+    def __init__(self, target: int, *, tls: ssl.SSLContext | None = None) -> None:
+        """Nothing listens yet; with ``tls``, it speaks TLS to clients."""
         self._target = target
+        self._tls = tls
         self.port = 0
         self.delay = 0.0
         self.swallows = False
@@ -134,7 +137,7 @@ class FaultyProxy:
         return f"redis://127.0.0.1:{self.port}/0"
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._tls)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
