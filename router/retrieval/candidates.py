@@ -3,8 +3,8 @@
 A few thousand skills are all scored. Beyond that the time of a request would go into skills that
 cannot win, so the best by words and the nearest by vectors are found cheaply, and only they are
 scored. The nearest are looked for roughly, in the few directions in which the vectors differ most
-(their principal axes); the score then sets right what that got wrong among them. With many
-examples, a skill's examples are compared one by one only when its score without them is high.
+(their principal axes); the score then sets right what that got wrong among them. Of any catalog,
+only the skills whose score by the means of their examples is high are scored in full.
 ``benchmarks/catalog_size.py`` measures what it saves, and how often it misses the best skill.
 """
 
@@ -27,10 +27,8 @@ BY_VECTORS: Final = 1_000
 ROUGH_DIMENSIONS: Final = 64
 SAMPLE: Final = 5_000
 """Vectors that the axes are computed from."""
-ALL_EXAMPLES: Final = 2_000
-"""Up to this many examples, all are compared with a request."""
 BY_SCORE: Final = 64
-"""Skills whose examples are compared one by one, where there are more."""
+"""Skills that are scored in full: with their examples one by one, and for each clause."""
 STEP: Final = 32
 """Every so many-th score is looked at to guess where the best ones begin."""
 

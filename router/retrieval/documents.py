@@ -14,7 +14,7 @@ import re
 import sys
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -41,9 +41,14 @@ _WHEN: Final = re.compile(
 
 
 def words(text: str) -> list[str]:
-    """The words of a text that say what it is about, as a request is read: no function words, and
-    no numbers, which say how many or which one."""
-    return [word for word in tokens(text) if word not in STOPWORDS and not word.isdigit()]
+    """The content words of a text, in order."""
+    return content_words(tokens(text))
+
+
+def content_words(spoken: Iterable[str]) -> list[str]:
+    """Those of some words that say what a text is about: no function words, and no numbers, which
+    say how many or which one."""
+    return [word for word in spoken if word not in STOPWORDS and not word.isdigit()]
 
 
 def indexed_words(text: str) -> list[str]:

@@ -33,8 +33,8 @@ FAIR: Final = 1.1
 """Half of the requests are about as near to the examples of a skill that serves them."""
 QUANTISED_FROM: Final = 50_000
 """From so many examples on, vectors are kept as 8-bit integers, a quarter of the memory."""
-_TAKEN: Final = -2.0
-"""Below any cosine."""
+_TAKEN: Final = -1000.0
+"""Below any product."""
 
 
 class ExampleIndex:
@@ -101,42 +101,44 @@ class ExampleIndex:
             self.means[place] = mean / max(float(np.linalg.norm(mean)), 1e-9)
 
     def near(
-        self, request: str, vector: NDArray[np.float32], background: float, among: Positions
+        self,
+        spoken: Sequence[Sequence[str]],
+        vectors: NDArray[np.float32],
+        background: NDArray[np.float32],
+        among: NDArray[np.intp],
     ) -> NDArray[np.float64]:
-        """How near some skills' examples are to a request; see the module's formula.
+        """How near some skills' examples are to some texts, shape (texts, skills); see the
+        module's formula.
 
         Args:
-            request: the text.
-            vector: of it, unit length.
-            background: b, the mean cosine of the request to the own texts of all skills.
-            among: the skills. All are 0 where none of them has examples.
+            spoken: the words of each text.
+            vectors: of the texts, one row of unit length each.
+            background: b of each text, the mean cosine to the own texts of all skills.
+            among: the positions of the skills. All are 0 where none of them has examples.
         """
-        count = self.count[among]
-        near = np.zeros(len(count))
-        holders = np.flatnonzero(count)
+        near = np.zeros((len(vectors), len(among)))
+        holders = np.flatnonzero(self.count[among])
         if not len(holders):
             return near
-        held = count[holders]
-        end = np.cumsum(held)
-        start = end - held
-        if self._scale == 1 and end[-1] == self.total:
-            products = self._rows @ vector
-        else:
-            first = self._start[:-1][among][holders]
-            places = np.repeat(first - start, held) + np.arange(end[-1])
-            products = self._rows[places].astype(np.float32, copy=False) @ vector
-        cosines = products / np.float32(self._scale)
-        owner = np.repeat(np.arange(len(held)), held)
-        total = np.zeros(len(held))
-        for _ in range(NEAREST):
-            best = np.maximum.reduceat(cosines, start)
-            total += np.where(best > _TAKEN, best, 0.0)
-            np.putmask(cosines, cosines == best[owner], np.float32(_TAKEN))
-        means = (self.means[among][holders] @ vector).astype(np.float64)
-        wording = WORDING * self._phrases.near(request, among)[holders]
-        known = total / np.minimum(held, NEAREST) + means - 2 * background + wording
-        near[:] = doubtful(known)
-        near[holders] = known
+        chosen = among[holders]
+        held = self.count[chosen]
+        # Each skill's cosines lie in one row of a table, which is as wide as the largest needs.
+        column = np.arange(max(int(held.max()), NEAREST))
+        filled = column < held[:, np.newaxis]
+        places = (self._start[chosen, np.newaxis] + column)[filled]
+        rows = self._rows.take(places, axis=0).astype(np.float32, copy=False)
+        table = np.full((len(vectors), filled.size), _TAKEN, dtype=np.float32)
+        # One product for each text: BLAS is slow with a matrix of few columns.
+        table[:, np.flatnonzero(filled)] = [rows @ vector for vector in vectors]
+        cosines = table.reshape(len(vectors), *filled.shape)
+        nearest = np.partition(cosines, -NEAREST)[..., -NEAREST:]
+        total = np.where(nearest > _TAKEN, nearest, 0).sum(axis=2, dtype=np.float64) / self._scale
+        means = (vectors @ self.means[chosen].T).astype(np.float64)
+        wording = WORDING * self._phrases.near(spoken, chosen)
+        offset = means - 2 * background[:, np.newaxis] + wording
+        known = total / np.minimum(held, NEAREST) + offset
+        near[:] = doubtful(known)[:, np.newaxis]
+        near[:, holders] = known
         return near
 
     def nearest(self, vector: NDArray[np.float32], place: int) -> tuple[str, float] | None:
@@ -153,14 +155,17 @@ class ExampleIndex:
         self, vector: NDArray[np.float32], background: float, among: Positions
     ) -> NDArray[np.float64]:
         """A guess at ``near`` from the means alone, for choosing whose examples to compare."""
-        means = 2 * ((self.means[among] @ vector).astype(np.float64) - background)
         held = self.count[among] > 0
+        if not held.any():
+            return np.zeros(len(held))
+        means = 2 * ((self.means[among] @ vector).astype(np.float64) - background)
         return np.where(held, means, doubtful(means[held]))
 
     def _of(self, place: int) -> slice:
         return slice(self._start[place], self._start[place + 1])
 
 
-def doubtful(known: NDArray[np.float64]) -> float:
-    """How near the examples of a skill that has none are taken to be."""
-    return min(float(known.max()), FAIR) if len(known) else 0.0
+def doubtful(known: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How near the examples of a skill that has none are taken to be, by how near those of others
+    are along the last axis."""
+    return np.asarray(known.max(axis=-1).clip(max=FAIR))

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from router.flight import give_way
 from router.retrieval.candidates import (
-    ALL_EXAMPLES,
     BY_SCORE,
     BY_WORDS,
     EVERYTHING,
@@ -31,12 +30,13 @@ from router.retrieval.candidates import (
 )
 from router.retrieval.clauses import clauses, readable
 from router.retrieval.copies import Copies
-from router.retrieval.documents import SkillDocument, words
+from router.retrieval.documents import SkillDocument, content_words
 from router.retrieval.encoders import Encoder
 from router.retrieval.examples import ExampleIndex
 from router.retrieval.fusion import DENSE_WEIGHT, fuse
 from router.retrieval.lexical import LexicalIndex
 from router.retrieval.names import SkillNames
+from router.retrieval.postings import Postings
 from router.retrieval.spelling import SpellingIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
@@ -84,6 +84,8 @@ class Ranking:
         evidence: sum of the best skill's term contributions; grows with what was matched.
         lead: how far the best score is ahead of the second; the score itself when it is alone.
         named: the skills that the request names outright, in its order.
+        clauses: for each clause of a request that has several and names no skill, the ranking of
+            the whole request's best skills for that clause alone. It has one match, without terms.
     """
 
     matches: tuple[Match, ...]
@@ -91,19 +93,26 @@ class Ranking:
     evidence: float = 0.0
     lead: float = 0.0
     named: tuple[str, ...] = ()
+    clauses: tuple[Ranking, ...] = ()
 
 
 class EncodedRequest(NamedTuple):
-    """A request as the encoder sees it.
+    """A request and its clauses as the encoder sees them.
 
     Attributes:
-        vector: the mean over its clauses, so that a long one does not drown a short one; unit
-            length.
-        clauses: the vectors of the clauses, one row each.
+        texts: the request, and where it has several clauses, these too.
+        vectors: one row of unit length for each text. The request's is the mean over its clauses,
+            so that a long one does not drown a short one.
     """
 
-    vector: NDArray[np.float32]
-    clauses: NDArray[np.float32]
+    texts: tuple[str, ...]
+    vectors: NDArray[np.float32]
+
+    @property
+    def vector(self) -> NDArray[np.float32]:
+        """The vector of the whole request."""
+        row: NDArray[np.float32] = self.vectors[0]
+        return row
 
 
 def encode_requests(encoder: Encoder, requests: Sequence[str]) -> list[EncodedRequest]:
@@ -112,29 +121,48 @@ def encode_requests(encoder: Encoder, requests: Sequence[str]) -> list[EncodedRe
     encoded = encoder.encode([clause for clause_list in parts for clause in clause_list])
     ends = np.cumsum([len(clause_list) for clause_list in parts])
     found = []
-    for rows in np.split(encoded, ends[:-1]):
-        mean = rows.mean(axis=0)
-        found.append(EncodedRequest(mean / max(float(np.linalg.norm(mean)), 1e-9), rows))
+    for request, texts, rows in zip(requests, parts, np.split(encoded, ends[:-1]), strict=True):
+        mean = rows.mean(axis=0, keepdims=True)
+        mean /= max(float(np.linalg.norm(mean)), 1e-9)
+        if len(texts) == 1:
+            found.append(EncodedRequest((request,), mean))
+        else:
+            found.append(EncodedRequest((request, *texts), np.concatenate([mean, rows])))
     return found
 
 
-class _Terms(NamedTuple):
-    """The words of a request that some skill knows, one for each different stem, their term
-    numbers, and how many other stems there are."""
+class _Asked(NamedTuple):
+    """One text, a request or a clause of it, as it is looked for.
 
+    Attributes:
+        spoken: all its words.
+        words: those that some skill knows, one for each different stem.
+        numbers: their term numbers.
+        reach: the root of what its terms weigh together, unknown ones included.
+    """
+
+    spoken: list[str]
     words: list[str]
     numbers: list[int]
-    unknown: int
+    reach: float
 
 
 class _Scored(NamedTuple):
-    """The scores of some skills for one request, all of shape (skills,)."""
+    """Some skills scored for one or more texts. The tables have one row for each text and one
+    column for each skill.
+
+    Attributes:
+        positions: the skills.
+        score, lexical, cosine, examples: as in ``Match``.
+        contributions: of each term of the first text, shape (terms, skills).
+    """
 
     positions: NDArray[np.intp]
     score: NDArray[np.float64]
     lexical: NDArray[np.float64]
     cosine: NDArray[np.float64]
     examples: NDArray[np.float64]
+    contributions: NDArray[np.float64]
 
 
 def _vectors(
@@ -345,24 +373,7 @@ class SkillIndex:
         allowed = EVERYTHING if among is None else self._positions_of(among)
         if not len(self._positions[allowed]):
             return Ranking(())
-        vector = (await self._encoded([request]))[request].vector
-        return self._ranking(request, vector, allowed, limit)
-
-    async def rank_clauses(
-        self, request: str, *, among: Sequence[str] | None = None, limit: int = 2
-    ) -> list[Ranking]:
-        """Rank the skills for each clause of a request by itself; arguments and errors as for
-        ``rank``. A request of one clause gives an empty list."""
-        request = readable(request)
-        parts = clauses(request)
-        allowed = EVERYTHING if among is None else self._positions_of(among)
-        if len(parts) < 2 or not len(self._positions[allowed]):
-            return []
-        vectors = (await self._encoded([request]))[request].clauses
-        return [
-            self._ranking(part, vector, allowed, limit)
-            for part, vector in zip(parts[:MAX_CLAUSES], vectors, strict=False)
-        ]
+        return self._ranking((await self._encoded([request]))[request], allowed, limit)
 
     async def scores(self, requests: Sequence[str], names: Sequence[str]) -> NDArray[np.float64]:
         """Fused scores of some skills for many requests, shape (requests, names). A name that is
@@ -380,90 +391,114 @@ class SkillIndex:
             batch = [readable(text) for text in requests[start : start + SCORED_AT_ONCE]]
             encoded = await self._encoded(batch)
             for row, request in enumerate(batch, start):
-                terms = self._terms(request)
-                lexical = self._lexical.scores(terms.numbers)
-                vector = encoded[request].vector
-                table[row, known] = self._scored(request, terms, lexical, vector, positions).score
+                asked = self._asked(request)
+                postings = self._lexical.postings(asked.numbers)
+                vectors = encoded[request].vectors[:1]
+                table[row, known] = self._scored([asked], vectors, postings, positions).score[0]
             await give_way()
         return table
 
-    def _ranking(
-        self, request: str, vector: NDArray[np.float32], allowed: Positions, limit: int
-    ) -> Ranking:
-        terms = self._terms(request)
-        matched = self._lexical.scores(terms.numbers)
-        named = self._named(request, allowed)
+    def _ranking(self, request: EncodedRequest, allowed: Positions, limit: int) -> Ranking:
+        named = self._named(request.texts[0], allowed)
         first = [self._position[name] for name in named]
-        pool = allowed
-        if isinstance(allowed, slice):
-            pool = self._candidates(matched, vector, first)
-        scored = self._scored(
-            request, terms, matched, vector, pool, keep=max(limit, BY_SCORE), wanted=first
-        )
-        # Equal scores by position.
-        order = np.argsort(-scored.score, kind="stable")[: max(limit, 2)]
-        top = scored.score[order]
-        lead = float(top[0] - top[1]) if len(top) > 1 else float(top[0])
+        read = 1 if named else 1 + MAX_CLAUSES
+        asked = [self._asked(text) for text in request.texts[:read]]
+        postings = self._lexical.postings(asked[0].numbers)
+        pool = self._best_of(asked[0], request.vector, postings, allowed, first, limit)
+        scored = self._scored(asked, request.vectors[:read], postings, pool)
+        order, lead = _ordered(scored.score[0], max(limit, 2))
         if first:
-            order = _first(order, first, scored.positions)
-        order = order[:limit]
-        best = scored.positions[order]
-        contributions = self._lexical.contributions(terms.numbers, best)
-        counts = self._examples.count
-        matches = tuple(
-            Match(
-                name=self._names[position],
-                score=score,
-                lexical=lexical,
-                cosine=cosine,
-                examples=near,
-                has_examples=bool(counts[position]),
-                terms=_strongest(terms.words, added),
-            )
-            for position, score, lexical, cosine, near, added in zip(
-                best.tolist(),
-                scored.score[order].tolist(),
-                scored.lexical[order].tolist(),
-                scored.cosine[order].tolist(),
-                scored.examples[order].tolist(),
-                contributions.T.tolist(),
-                strict=True,
-            )
-        )
+            order = _first(order, first, pool)
+        size = len(self._positions[allowed])
         return Ranking(
-            matches,
-            size=len(self._positions[allowed]),
-            evidence=float(contributions[:, 0].sum()),
+            tuple(
+                self._match(scored, 0, place, _strongest(asked[0].words, added))
+                for place, added in zip(
+                    order[:limit].tolist(),
+                    scored.contributions.T[order[:limit]].tolist(),
+                    strict=True,
+                )
+            ),
+            size=size,
+            evidence=float(scored.contributions[:, order[0]].sum()),
             lead=lead,
             named=named,
+            clauses=tuple(
+                self._clause(scored, row, clause.reach, size)
+                for row, clause in enumerate(asked[1:], 1)
+            ),
+        )
+
+    def _clause(self, scored: _Scored, row: int, reach: float, size: int) -> Ranking:
+        order, lead = _ordered(scored.score[row], 2)
+        best = self._match(scored, row, int(order[0]), ())
+        return Ranking((best,), size=size, evidence=best.lexical * reach, lead=lead)
+
+    def _match(self, scored: _Scored, row: int, place: int, terms: tuple[str, ...]) -> Match:
+        position = int(scored.positions[place])
+        return Match(
+            name=self._names[position],
+            score=float(scored.score[row, place]),
+            lexical=float(scored.lexical[row, place]),
+            cosine=float(scored.cosine[row, place]),
+            examples=float(scored.examples[row, place]),
+            has_examples=bool(self._examples.count[position]),
+            terms=terms,
         )
 
     def _scored(
         self,
-        request: str,
-        terms: _Terms,
-        matched: NDArray[np.float64],
-        vector: NDArray[np.float32],
-        pool: Positions,
-        *,
-        keep: int | None = None,
-        wanted: Sequence[int] = (),
+        asked: Sequence[_Asked],
+        vectors: NDArray[np.float32],
+        postings: Postings,
+        pool: NDArray[np.intp],
     ) -> _Scored:
-        """The scores of some skills; where comparing the examples of all would take long, of the
-        best ``keep`` of them and of those at the positions ``wanted``."""
-        reach = float(self._lexical.idf[terms.numbers].sum()) + terms.unknown
-        background = float(self._mean @ vector)
-        lexical = matched[pool] / math.sqrt(reach + 1e-9)
-        cosine = (self._vectors[pool] @ vector).astype(np.float64)
-        positions = self._positions[pool]
-        if keep is not None and self._examples.total > ALL_EXAMPLES and len(positions) > keep:
-            about = fuse(lexical, cosine, self._examples.about(vector, background, pool))
-            about[np.isin(positions, wanted)] = np.inf
-            kept = np.sort(np.argpartition(-about, keep)[:keep])
-            lexical, cosine, positions = lexical[kept], cosine[kept], positions[kept]
-            pool = positions
-        near = self._examples.near(request, vector, background, pool)
-        return _Scored(positions, fuse(lexical, cosine, near), lexical, cosine, near)
+        """Some skills scored in full for a request and its clauses, whose words are among its own.
+
+        Args:
+            asked: the request, then the clauses.
+            vectors: of them.
+            postings: of the terms of the request.
+            pool: the skills.
+        """
+        contributions = postings.contributions(pool)
+        row_of = {number: row for row, number in enumerate(asked[0].numbers)}
+        terms = np.zeros((len(asked), len(row_of)))
+        for row, text in enumerate(asked):
+            held = [row_of[number] for number in text.numbers if number in row_of]
+            terms[row, held] = 1 / text.reach
+        lexical = terms @ contributions
+        cosine = (vectors @ self._vectors[pool].T).astype(np.float64)
+        near = self._examples.near(
+            [text.spoken for text in asked], vectors, vectors @ self._mean, pool
+        )
+        score = fuse(lexical, cosine, near)
+        return _Scored(pool, score, lexical, cosine, near, contributions)
+
+    def _best_of(
+        self,
+        asked: _Asked,
+        vector: NDArray[np.float32],
+        postings: Postings,
+        allowed: Positions,
+        wanted: Sequence[int],
+        limit: int,
+    ) -> NDArray[np.intp]:
+        """The skills to score in full, ascending: those with the best scores where only the means
+        of their examples are looked at, and those at the positions ``wanted``."""
+        matched = postings.scores()
+        if isinstance(allowed, slice):
+            allowed = self._candidates(matched, vector, wanted)
+        positions = self._positions[allowed]
+        keep = max(limit, BY_SCORE)
+        if len(positions) <= keep:
+            return positions
+        cosine = (self._vectors[allowed] @ vector).astype(np.float64)
+        near = self._examples.about(vector, float(self._mean @ vector), allowed)
+        score = fuse(matched[allowed] / asked.reach, cosine, near)
+        if wanted:
+            score[np.isin(positions, wanted)] = np.inf
+        return positions[np.sort(np.argpartition(-score, keep)[:keep])]
 
     def _named(self, request: str, allowed: Positions) -> tuple[str, ...]:
         named = self._spellings.named_in(request)
@@ -496,11 +531,12 @@ class SkillIndex:
         # A request that is like nothing at all still gets a ranking.
         return found if len(found) >= BY_SCORE else np.union1d(found, self._positions[:EXHAUSTIVE])
 
-    def _terms(self, request: str) -> _Terms:
-        """A request of function words alone is taken by those."""
+    def _asked(self, text: str) -> _Asked:
+        """A text of function words alone is taken by those."""
+        spoken = tokens(text)
         known: dict[int, str] = {}
         unknown: set[str] = set()
-        for word in words(request) or tokens(request):
+        for word in content_words(spoken) or spoken:
             root = stem(word)
             if root not in self._lexical.vocabulary:
                 root = stem(self._spelling.correct(word) or word)
@@ -509,11 +545,20 @@ class SkillIndex:
                 unknown.add(root)
             else:
                 known.setdefault(number, word)
-        return _Terms(list(known.values()), list(known), len(unknown))
+        weight = float(self._lexical.idf[list(known)].sum()) + len(unknown)
+        return _Asked(spoken, list(known.values()), list(known), math.sqrt(weight + 1e-9))
 
 
 def _example_key(text: str) -> str:
     return f"example/{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()}"
+
+
+def _ordered(scores: NDArray[np.float64], count: int) -> tuple[NDArray[np.intp], float]:
+    """The places of the ``count`` best scores, best first and equal ones by place, and how far the
+    best is ahead of the second."""
+    order = np.argsort(-scores, kind="stable")[:count]
+    best = scores[order[:2]]
+    return order, float(best[0] - best[1]) if len(best) > 1 else float(best[0])
 
 
 def _first(

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from router.retrieval.candidates import EVERYTHING
 from router.retrieval.documents import FIELDS, SkillDocument
+from router.retrieval.postings import Postings
 
 FIELD_WEIGHT: Final = {
     "name": 8.0,
@@ -113,28 +114,9 @@ class LexicalIndex:
         frequency = self.frequency[postings]
         return weight * frequency / (frequency + k1)
 
-    def scores(self, terms: Sequence[int]) -> NDArray[np.float64]:
-        """BM25F of every document, shape (size,), for different terms."""
-        if not terms:
-            return np.zeros(self.size)
-        slices = [slice(self.start[t], self.start[t + 1]) for t in terms]
-        documents = np.concatenate([self.document[s] for s in slices])
-        values = np.concatenate([self._value[s] for s in slices])
-        return np.asarray(np.bincount(documents, values, self.size), dtype=np.float64)
-
-    def contributions(
-        self, terms: Sequence[int], documents: NDArray[np.integer]
-    ) -> NDArray[np.float64]:
-        """What each term adds to each of some documents' scores, shape (terms, documents)."""
-        table = np.zeros((len(terms), len(documents)))
-        documents = documents.astype(self.document.dtype)  # else all postings would be converted
-        for row, term in enumerate(terms):
-            postings = slice(self.start[term], self.start[term + 1])
-            holders = self.document[postings]
-            place = np.minimum(np.searchsorted(holders, documents), len(holders) - 1)
-            found = holders[place] == documents
-            table[row, found] = self._value[postings][place[found]]
-        return table
+    def postings(self, terms: Sequence[int]) -> Postings:
+        """The postings of different terms."""
+        return Postings.of(terms, self.start, self.document, self._value, self.size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Final
@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from router.retrieval.candidates import Positions
+from router.retrieval.postings import Postings
 from router.text import stem, tokens
 
 LETTERS: Final = 4
@@ -32,6 +32,9 @@ HASHES: Final = 1 << 14
 """Different terms of one profile."""
 MAX_WORDS: Final = 500
 """Read of a text, so that a long request costs no more than a few milliseconds."""
+MAX_POSTINGS: Final = 100_000
+"""Looked at for one request. Where there are more, in catalogs of thousands, those of the commonest
+terms are left out, which tell hardly any skill from another."""
 _ENTRY: Final = np.dtype("<u2")
 
 
@@ -58,19 +61,25 @@ def _letters(word: str) -> tuple[int, ...]:
     return tuple(zlib.crc32(part.encode("utf-8", "replace")) for part in parts)
 
 
-def _terms(text: str) -> Iterator[int]:
-    """The terms of a text in all profiles, each once and with a number of its own."""
-    words = tokens(text)[:MAX_WORDS]
-    if not words:
-        return
-    roots = [stem(word) for word in words]
-    for profile, found in enumerate((set(map(code, roots)), pairs(roots), letters(words))):
-        yield from {profile * HASHES + term % HASHES for term in found}
+@lru_cache(maxsize=16_384)
+def _of_word(word: str) -> tuple[int, ...]:
+    """The terms of a word in the first and the last profile."""
+    first, last = code(stem(word)), _letters(word)
+    return (first % HASHES, *(2 * HASHES + term % HASHES for term in last))
+
+
+def _terms(spoken: Sequence[str]) -> set[int]:
+    """The terms of a text's words in all profiles, each with a number of its own."""
+    heard = spoken[:MAX_WORDS]
+    if not heard:
+        return set()
+    neighbours = {HASHES + term % HASHES for term in pairs(list(map(stem, heard)))}
+    return neighbours.union(*map(_of_word, heard))
 
 
 def profile_of(examples: Sequence[str]) -> bytes:
     """The terms of the examples of one skill and how many of them have each, to be kept."""
-    found = Counter(chain.from_iterable(map(_terms, examples)))
+    found = Counter(chain.from_iterable(_terms(tokens(example)) for example in examples))
     entries = np.array(sorted(found.items()), dtype=np.int64).reshape(-1, 2)
     return np.minimum(entries, np.iinfo(_ENTRY).max).astype(_ENTRY).tobytes()
 
@@ -84,51 +93,54 @@ def is_profile(kept: bytes) -> bool:
 
 
 class PhraseIndex:
-    """The profiles of all skills. Immutable."""
+    """The profiles of all skills, by term. Immutable."""
 
     def __init__(self, profiles: Sequence[bytes]) -> None:
         """Index what ``profile_of`` gave for each skill; empty for one without examples."""
-        size = 2 * _ENTRY.itemsize
-        self._count = np.array([len(profile) // size for profile in profiles], dtype=np.intp)
-        self._start = np.concatenate(([0], np.cumsum(self._count)))
         table = np.frombuffer(b"".join(profiles), dtype=_ENTRY).reshape(-1, 2)
-        self._term = np.ascontiguousarray(table[:, 0])
-        holders = int(np.count_nonzero(self._count))
-        frequency = np.bincount(self._term, minlength=PROFILES * HASHES)
+        entries = [len(profile) // (2 * _ENTRY.itemsize) for profile in profiles]
+        skill = np.repeat(np.arange(len(profiles), dtype=np.int32), entries)
+        term, counts = table[:, 0], table[:, 1].astype(np.float32)
+        frequency = np.bincount(term, minlength=PROFILES * HASHES)
+        holders = np.count_nonzero(entries)
         idf = np.log1p((holders - frequency + 0.5) / (frequency + 0.5))
         self._weight = np.where(frequency > 0, idf**2, 0.0).astype(np.float32)
-        row = np.repeat(np.arange(len(profiles)) * PROFILES, self._count) + self._term // HASHES
-        counts = table[:, 1].astype(np.float32)
-        squares = np.bincount(row, counts * self._weight[self._term], len(profiles) * PROFILES)
+        row = skill * PROFILES + term // HASHES
+        squares = np.bincount(row, counts * self._weight[term], len(profiles) * PROFILES)
         length = np.sqrt(np.maximum(squares, 1e-9)).astype(np.float32)
-        self._value = np.sqrt(counts) / length[row]
+        order = np.argsort(term, kind="stable")
+        self._skill = skill[order]
+        self._value = (np.sqrt(counts) / length[row])[order]
+        self._start = np.concatenate(([0], np.cumsum(frequency)))
+        self._size = len(profiles)
 
-    def near(self, request: str, among: Positions) -> NDArray[np.float64]:
-        """How alike the wording of a request and of some skills' examples is, in [0, 1]; 0 for a
-        skill without examples."""
-        count = self._count[among]
-        near = np.zeros(len(count))
-        holders = np.flatnonzero(count)
-        if not len(holders):
-            return near
-        term, value = self._term, self._value
-        if not isinstance(among, slice):
-            held = [slice(self._start[place], self._start[place + 1]) for place in among[holders]]
-            term = np.concatenate([term[entries] for entries in held])
-            value = np.concatenate([value[entries] for entries in held])
-        products = self._asked(request).take(term.astype(np.intp))
-        products *= value
-        end = np.cumsum(count[holders])
-        near[holders] = np.add.reduceat(products, end - count[holders]) / PROFILES
-        return near
+    def near(self, spoken: Sequence[Sequence[str]], among: NDArray[np.intp]) -> NDArray[np.float32]:
+        """How alike the wording of some texts, given as their words, and of some skills' examples
+        is, in [0, 1]; shape (texts, skills). 0 for a skill without examples."""
+        terms, asked = self._asked(spoken)
+        read = self._rarest(terms)
+        postings = Postings.of(terms[read], self._start, self._skill, self._value, self._size)
+        near: NDArray[np.float32] = asked[:, read] @ postings.contributions(among)
+        return near / np.float32(PROFILES)
 
-    def _asked(self, request: str) -> NDArray[np.float32]:
-        """What each term counts for a request: the weights of its terms, of each profile divided by
-        their length."""
-        asked = np.zeros(PROFILES * HASHES, dtype=np.float32)
-        terms = np.array(list(_terms(request)), dtype=np.intp)
-        weights = self._weight[terms]
-        profile = terms // HASHES
-        length = np.sqrt(np.bincount(profile, weights, PROFILES)) + 1e-9
-        asked[terms] = weights / length[profile]
-        return asked
+    def _asked(
+        self, spoken: Sequence[Sequence[str]]
+    ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+        """The terms of some texts, and what each counts for each text: its weight, divided by the
+        length of its profile of the text; shape (texts, terms)."""
+        found = [_terms(heard) for heard in spoken]
+        column = {term: place for place, term in enumerate(set().union(*found))}
+        terms = np.array(list(column), dtype=np.intp)
+        asked = np.zeros((len(found), len(terms)), dtype=np.float32)
+        for row, own in zip(asked, found, strict=True):
+            row[[column[term] for term in own]] = 1
+        asked *= self._weight[terms]
+        profile = (terms[:, np.newaxis] // HASHES == np.arange(PROFILES)).astype(np.float32)
+        length = np.sqrt(asked @ profile) + np.float32(1e-9)
+        return terms, asked / (length @ profile.T)
+
+    def _rarest(self, terms: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The places of the rarest terms that have ``MAX_POSTINGS`` together."""
+        frequency = self._start[terms + 1] - self._start[terms]
+        order = np.argsort(frequency)
+        return order[np.cumsum(frequency[order]) <= MAX_POSTINGS]

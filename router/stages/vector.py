@@ -128,22 +128,15 @@ async def decide(
     """
     began = clock()
     ranking = await index.rank(request, among=among, limit=MAX_CANDIDATES)
-    decided = await judge(request, ranking, index, among=among, caution=caution)
+    decided = judge(request, ranking, caution=caution)
     evidence = decided.evidence
     if among is not None:
         evidence = {**evidence, "left_out": index.catalog.count_without(among)}
     return replace(decided, evidence=evidence, microseconds=(clock() - began) * 1e6)
 
 
-async def judge(
-    request: str,
-    ranking: Ranking,
-    index: SkillIndex,
-    *,
-    among: Sequence[str] | None = None,
-    caution: float = BALANCED,
-) -> LocalDecision:
-    """Decide what to do about the best of a ranking; arguments and errors as for ``decide``."""
+def judge(request: str, ranking: Ranking, *, caution: float = BALANCED) -> LocalDecision:
+    """Decide what to do about the best of a request's ranking; ``caution`` as for ``decide``."""
     instructs = _SPEAKS_TO_THE_ROUTER.search(request) is not None
     if not ranking.matches:
         verdict = _Verdict(Decision.ABSTAIN, (), 1.0, "there is no skill to choose from", {})
@@ -153,8 +146,7 @@ async def judge(
     elif ranking.named:
         verdict = _of_named(ranking)
     else:
-        parts = await index.rank_clauses(request, among=among)
-        verdict = _with_clauses(_of_best(ranking, caution), ranking, parts, caution)
+        verdict = _with_clauses(_of_best(ranking, caution), ranking, caution)
     matches = ranking.matches[:MAX_CANDIDATES] if not instructs else ()  # it is offered nothing
     return LocalDecision(
         decision=verdict.decision,
@@ -207,14 +199,12 @@ def _of_best(ranking: Ranking, caution: float) -> _Verdict:
     return _Verdict(Decision.ROUTE, (best.name,), right, reason, evidence)
 
 
-def _with_clauses(
-    verdict: _Verdict, whole: Ranking, parts: Sequence[Ranking], caution: float
-) -> _Verdict:
+def _with_clauses(verdict: _Verdict, whole: Ranking, caution: float) -> _Verdict:
     """The verdict with the skills that single clauses ask for: beside the best match, or, where
     the whole is like no skill because its clauses want different things, in its place."""
     near = {match.name for match in whole.matches[:CLAUSES_FROM]} - set(verdict.selected)
     sure: dict[str, Likelihood] = {}
-    for part in parts:
+    for part in whole.clauses:
         name, likelihood = part.matches[0].name, Likelihood.of(part)
         if (
             name in near

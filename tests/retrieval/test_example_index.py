@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from router.retrieval import examples as module
-from router.retrieval.candidates import EVERYTHING
 from router.retrieval.documents import SkillDocument
 from router.retrieval.examples import FAIR, WORDING, ExampleIndex
 from router.retrieval.phrases import PhraseIndex, profile_of
+from router.text import tokens
 
 DIMENSIONS = 8
 COUNTS = (0, 1, 2, 3, 9)
@@ -34,6 +34,17 @@ REQUEST = "s4 number 7"
 QUERY = vectors([REQUEST])[0]
 
 
+EVERYTHING = np.arange(len(DOCUMENTS))
+
+
+def near(
+    index: ExampleIndex, request: str, background: float, among: NDArray[np.intp] = EVERYTHING
+) -> NDArray[np.float64]:
+    """How near the skills are to one request."""
+    [found] = index.near([tokens(request)], vectors([request]), np.array([background]), among)
+    return np.asarray(found)
+
+
 def by_the_formula(texts: Sequence[str], background: float) -> float:
     rows = vectors(texts)
     mean = rows.mean(axis=0)
@@ -47,18 +58,17 @@ def test_nearness_is_that_of_the_formula(
 ) -> None:
     monkeypatch.setattr(module, "QUANTISED_FROM", quantised_from)
     index = ExampleIndex(DOCUMENTS, vectors, dimensions=DIMENSIONS)
-    wording = PhraseIndex([document.phrases for document in DOCUMENTS]).near(REQUEST, EVERYTHING)
+    phrases = PhraseIndex([document.phrases for document in DOCUMENTS])
+    wording = phrases.near([tokens(REQUEST)], EVERYTHING)[0]
     known = [
         by_the_formula(document.examples, 0.1) + WORDING * alike
         for document, alike in zip(DOCUMENTS[1:], wording[1:], strict=True)
     ]
     expected = [min(max(known), FAIR), *known]
     close = 0.02 if quantised_from == 1 else 1e-6
-    assert index.near(REQUEST, QUERY, 0.1, EVERYTHING) == pytest.approx(expected, abs=close)
+    assert near(index, REQUEST, 0.1) == pytest.approx(expected, abs=close)
     some = np.array([4, 2])
-    assert index.near(REQUEST, QUERY, 0.1, some) == pytest.approx(
-        [expected[i] for i in some], abs=close
-    )
+    assert near(index, REQUEST, 0.1, some) == pytest.approx([expected[i] for i in some], abs=close)
     assert (index.total, index.count.tolist()) == (15, list(COUNTS))
 
 
@@ -74,17 +84,26 @@ def test_what_was_there_before_is_not_encoded_again() -> None:
     updated = ExampleIndex(later, watched, dimensions=DIMENSIONS, previous=index)
     assert asked == ["new 0", "new 1"]
     anew = ExampleIndex(later, vectors, dimensions=DIMENSIONS)
-    near = [found.near(REQUEST, QUERY, 0.0, EVERYTHING).tolist() for found in (updated, anew)]
-    assert near[0] == near[1]
+    found = [near(one, REQUEST, 0.0, np.arange(len(later))).tolist() for one in (updated, anew)]
+    assert found[0] == found[1]
+
+
+def test_several_texts_are_compared_as_each_alone_is() -> None:
+    index = ExampleIndex(DOCUMENTS, vectors, dimensions=DIMENSIONS)
+    texts = [REQUEST, "number", "s1 0"]
+    backgrounds = np.array([0.1, 0.2, 0.3])
+    together = index.near([tokens(text) for text in texts], vectors(texts), backgrounds, EVERYTHING)
+    for row, text, background in zip(together, texts, backgrounds, strict=True):
+        assert row == pytest.approx(near(index, text, background), abs=1e-6)
 
 
 def test_without_any_examples_nothing_is_near() -> None:
     index = ExampleIndex([document("a", 0)], vectors, dimensions=DIMENSIONS)
-    assert index.near(REQUEST, QUERY, 0.3, EVERYTHING).tolist() == [0.0]
+    assert near(index, REQUEST, 0.3, np.arange(1)).tolist() == [0.0]
 
 
 @pytest.mark.parametrize("request_text", ["s4 4", "nothing of all that"])
 def test_a_skill_without_examples_has_the_benefit_of_the_doubt(request_text: str) -> None:
     index = ExampleIndex(DOCUMENTS, vectors, dimensions=DIMENSIONS)
-    near = index.near(request_text, vectors([request_text])[0], 0.1, EVERYTHING)
-    assert near[0] == pytest.approx(min(near[1:].max(), FAIR))
+    found = near(index, request_text, 0.1)
+    assert found[0] == pytest.approx(min(found[1:].max(), FAIR))

@@ -155,10 +155,16 @@ async def test_matches_are_ordered_by_score(shipped: SkillIndex) -> None:
 
 async def test_the_clauses_of_a_request_are_ranked_by_themselves(shipped: SkillIndex) -> None:
     request = "squash the last four commits and write unit tests for the invoice calculator"
-    parts = await shipped.rank_clauses(request)
+    parts = (await shipped.rank(request)).clauses
     assert [part.matches[0].name for part in parts] == ["git", "testing"]
-    assert await shipped.rank_clauses("squash the last four commits") == []
-    assert await shipped.rank_clauses(request, among=["unknown"]) == []
+    for part, clause in zip(parts, request.split(" and "), strict=True):
+        alone = await shipped.rank(clause)
+        assert part.size == alone.size
+        assert part.lead == pytest.approx(alone.lead, abs=1e-6)
+        assert part.evidence == pytest.approx(alone.evidence)
+        assert part.matches[0].score == pytest.approx(alone.matches[0].score, abs=1e-6)
+    assert (await shipped.rank("squash the last four commits")).clauses == ()
+    assert (await shipped.rank(f"{request}, using the git skill")).clauses == ()
 
 
 async def test_a_skill_that_is_named_comes_first(shipped: SkillIndex) -> None:

@@ -68,7 +68,7 @@ def numbers(index: LexicalIndex, query: list[str]) -> list[int]:
 def test_scores_are_those_of_the_formula(corpus: list[Bags], query: list[str]) -> None:
     index = index_of(corpus)
     expected = [bm25f(corpus, query, document) for document in range(len(corpus))]
-    assert index.scores(numbers(index, query)).tolist() == pytest.approx(expected)
+    assert index.postings(numbers(index, query)).scores().tolist() == pytest.approx(expected)
 
 
 @settings(max_examples=40)
@@ -77,9 +77,10 @@ def test_contributions_sum_to_the_scores(corpus: list[Bags], query: list[str]) -
     index = index_of(corpus)
     terms = numbers(index, query)
     everyone = np.arange(len(corpus))[::-1]
-    table = index.contributions(terms, everyone)
+    postings = index.postings(terms)
+    table = postings.contributions(everyone)
     assert table.shape == (len(terms), len(corpus))
-    assert table.sum(axis=0) == pytest.approx(index.scores(terms)[everyone])
+    assert table.sum(axis=0) == pytest.approx(postings.scores()[everyone])
 
 
 @settings(max_examples=40)
@@ -97,7 +98,7 @@ def test_a_rare_term_of_many_documents_comes_near_the_largest_idf() -> None:
     assert index.idf[index.vocabulary["rare"]] > 0.84
     assert index.idf[index.vocabulary["common"]] < 0.001
     # Saturation is complete, so the score is the damped IDF.
-    assert index.scores([index.vocabulary["rare"]])[0] == pytest.approx(
+    assert index.postings([index.vocabulary["rare"]]).scores()[0] == pytest.approx(
         index.idf[index.vocabulary["rare"]] ** IDF_POWER, rel=1e-3
     )
 
@@ -113,12 +114,12 @@ def test_postings_of_a_term_are_in_the_order_of_the_documents(corpus: list[Bags]
 
 
 def test_no_terms_score_nothing() -> None:
-    assert index_of([(Counter(a=1),) * 6] * 3).scores([]).tolist() == [0, 0, 0]
+    assert index_of([(Counter(a=1),) * 6] * 3).postings([]).scores().tolist() == [0, 0, 0]
 
 
 def test_an_index_of_nothing_is_empty() -> None:
     index = index_of([])
-    assert (index.size, index.vocabulary, index.scores([]).shape) == (0, {}, (0,))
+    assert (index.size, index.vocabulary, index.postings([]).scores().shape) == (0, {}, (0,))
 
 
 HISTORIES = st.lists(
@@ -148,7 +149,8 @@ def test_an_index_that_follows_others_is_the_one_made_from_nothing(
         for term, number in anew.vocabulary.items():
             mine = index.vocabulary[term]
             assert index.idf[mine] == anew.idf[number]
-            assert index.scores([mine]).tolist() == anew.scores([number]).tolist()
+            expected = anew.postings([number]).scores()
+            assert index.postings([mine]).scores().tolist() == expected.tolist()
 
 
 def test_numbers_of_terms_that_nobody_has_any_more_are_given_back() -> None:

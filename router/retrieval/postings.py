@@ -1,0 +1,65 @@
+"""Postings: for each term, the skills that have it and what it counts there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Postings(NamedTuple):
+    """The postings of some terms, gathered for one request.
+
+    Attributes:
+        skills: for each posting, the position of its skill.
+        terms: for each posting, the place of its term among the terms.
+        values: what each posting adds to its skill's score.
+        shape: number of terms, number of all skills.
+    """
+
+    skills: NDArray[np.int32]
+    terms: NDArray[np.intp]
+    values: NDArray[Any]
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(
+        cls,
+        terms: Sequence[int] | NDArray[np.intp],
+        start: NDArray[np.intp],
+        skills: NDArray[np.int32],
+        values: NDArray[Any],
+        size: int,
+    ) -> Self:
+        """Gather the postings of different terms.
+
+        Args:
+            terms: the numbers of the terms.
+            start: the postings of term t are ``start[t]:start[t + 1]`` of all.
+            skills: of all postings.
+            values: of all postings.
+            size: number of all skills.
+        """
+        chosen = [slice(start[term], start[term + 1]) for term in terms]
+        return cls(
+            np.concatenate([skills[:0], *(skills[postings] for postings in chosen)]),
+            np.repeat(np.arange(len(terms)), [p.stop - p.start for p in chosen]),
+            np.concatenate([values[:0], *(values[postings] for postings in chosen)]),
+            (len(terms), size),
+        )
+
+    def scores(self) -> NDArray[np.float64]:
+        """The sum of the values of each skill, shape (skills,)."""
+        return np.bincount(self.skills, self.values, self.shape[1]).astype(np.float64, copy=False)
+
+    def contributions(self, among: NDArray[np.intp]) -> NDArray[Any]:
+        """What each term adds to the scores of some skills, shape (terms, skills)."""
+        column = np.full(self.shape[1], -1, dtype=np.int32)
+        column[among] = np.arange(len(among))
+        columns = column[self.skills]
+        held = np.flatnonzero(columns >= 0)
+        table = np.zeros((self.shape[0], len(among)), dtype=self.values.dtype)
+        table[self.terms[held], columns[held]] = self.values[held]
+        return table
