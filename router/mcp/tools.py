@@ -11,6 +11,8 @@ from router.result import RoutingResult
 from router.service.schemas import input_schema
 from router.service.service import Service, offered_names
 from router.service.shapes import (
+    EnrichArguments,
+    Enriched,
     FeedbackArguments,
     FindArguments,
     FoundSkills,
@@ -113,6 +115,19 @@ def _router_tools(service: Service) -> tuple[Tool, ...]:
             Noted,
             service.feedback,
             read_only=False,
+        ),
+        Tool(
+            "enrich_skills",
+            "Enrich the skills",
+            "Has the configured LLM write requests that each skill should serve, once, so that the "
+            "router finds the skills by them without an LLM. Call it when skills are new or have "
+            "changed. It costs a call for each of them: first give `dry_run`, and go on when the "
+            "user agrees.",
+            EnrichArguments,
+            Enriched,
+            service.enrich,
+            read_only=False,
+            open_world=True,
         ),
         Tool(
             "router_status",

@@ -21,6 +21,8 @@ from router.service.shapes import (
     CacheStatus,
     CacheTested,
     Constraints,
+    EnrichArguments,
+    Enriched,
     Failure,
     FeedbackArguments,
     FindArguments,
@@ -181,6 +183,32 @@ class Service:
         """Say what an earlier answer should have been; the router learns from it."""
         await self.router.feedback(asked.id, asked.skills, right=asked.right, scope=asked.scope)
         return Noted(id=asked.id)
+
+    async def enrich(self, asked: EnrichArguments) -> Enriched:
+        """Have the LLM write requests for the skills that have none, or have changed since."""
+        from router.enrichment.asking import plan_of  # only this use case needs it
+
+        if asked.dry_run:
+            plan = plan_of((await self.router.open()).catalog, asked.skills)
+            return Enriched(
+                written=[],
+                requests=0,
+                failed={},
+                left=list(plan.skills),
+                input_tokens=plan.input_tokens,
+                output_tokens=plan.output_tokens,
+                ended="",
+            )
+        report = await self.router.enrich(asked.skills)
+        return Enriched(
+            written=list(report.written),
+            requests=report.requests,
+            failed=dict(report.failed),
+            left=list(report.left),
+            input_tokens=report.input_tokens,
+            output_tokens=report.output_tokens,
+            ended=report.ended,
+        )
 
     async def status(self, _asked: NoArguments) -> RouterStatus:
         """Which skills are loaded or faulty, and the state of caches, encoder and LLMs."""

@@ -149,6 +149,17 @@ class FeedbackArguments(Arguments):
     )
 
 
+class EnrichArguments(Arguments):
+    skills: list[str] | None = Field(
+        None,
+        max_length=MAX_NAMES,
+        description="Names of the skills to ask about; left out: all that need it.",
+    )
+    dry_run: bool = Field(
+        False, description="True: nothing is asked; says who would be, and estimates the tokens."
+    )
+
+
 class NoArguments(Arguments):
     """Of a use case that takes none."""
 
@@ -230,6 +241,16 @@ class Noted(BaseModel):
     """Feedback was taken in."""
 
     id: str = Field(description="Of the answer that it was about.")
+
+
+class Enriched(BaseModel):
+    written: list[str] = Field(description="Skills that requests were written for.")
+    requests: int = Field(description="How many were kept in all.")
+    failed: dict[str, str] = Field(description="Skills whose question failed, with the reason.")
+    left: list[str] = Field(description="Skills that are still to be asked about.")
+    input_tokens: int
+    output_tokens: int
+    ended: str = Field(description="Why it ended early; empty when it did not.")
 
 
 class SkillCounts(BaseModel):

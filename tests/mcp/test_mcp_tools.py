@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cascade import settings_for
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, TextContent
 from numpy.typing import NDArray
+from servers.openai_server import OpenAIServer, completion
 
 from router.errors import EncoderError
 from router.mcp.server import SkillServer
@@ -169,6 +171,25 @@ async def test_feedback_corrects_an_answer(server: SkillServer) -> None:
     assert noted.structured_content == {"id": routed.structured_content["id"]}
     corrected = await call(server, "route", request=asked)
     assert corrected.structured_content["selected_skills"] == ["testing"]
+
+
+async def test_skills_are_enriched_after_a_look_at_what_it_takes(
+    skills: Path, encoder: Encoder, tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    written = {"requests": ["stash my work for later"], "near_misses": []}
+    openai_server.queue(completion(json.dumps(written)))
+    settings = settings_for(tmp_path / "state-here", openai_server)
+    async with SemanticRouter(settings, roots=[skills], encoder=encoder) as router:
+        server = SkillServer(router)
+        planned = (await call(server, "enrich_skills", dry_run=True)).structured_content
+        assert (planned["left"], planned["written"]) == (["git", "testing"], [])
+        assert planned["input_tokens"] > 0
+        assert openai_server.requests == []
+        done = (await call(server, "enrich_skills", skills=["git"])).structured_content
+        assert (done["written"], done["requests"], done["left"]) == (["git"], 1, [])
+        enrichment = router.catalog.get("git").enrichment
+    assert enrichment is not None
+    assert enrichment.requests == ("stash my work for later",)
 
 
 async def test_the_status_counts_skills_and_reports_failures(

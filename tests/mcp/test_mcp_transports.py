@@ -200,6 +200,6 @@ async def test_load_skill_goes_with_the_last_skill(
             os.unlink(skills / name / "SKILL.md")  # noqa: PTH108 - beside the other removals
         await server.on_catalog_change(await opened.reload())
         names = [tool.name for tool in (await client.list_tools()).tools]
-        assert names == ["route", "find_skills", "give_feedback", "router_status"]
+        assert names == ["route", "find_skills", "give_feedback", "enrich_skills", "router_status"]
         routed = await client.call_tool("route", {"request": "commit my changes"})
     assert routed.structured_content["decision"] == "abstain"
