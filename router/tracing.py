@@ -4,10 +4,10 @@
     router.events.subscribe(Spans())
 
 Each answer is a span ``route`` inside whatever span is current where ``route`` was called, with a
-child for every stage that ran. An LLM call is a span ``chat`` and a look into memory a span
-``retrieval``, after the conventions for generative AI. Only the API package is needed; without a
-configured SDK nothing is recorded. Nothing that users say becomes an attribute unless it is asked
-for.
+child for every stage that ran. After the conventions for generative AI, the LLM stage is a span
+``chat``, as are the LLM's calls for other purposes, and a look into memory is a span ``retrieval``.
+Only the API package is needed; without a configured SDK nothing is recorded. Nothing that users say
+becomes an attribute unless it is asked for.
 """
 
 from __future__ import annotations
@@ -37,8 +37,15 @@ _QUERY: Final = "gen_ai.retrieval.query.text"
 _ERROR: Final = "error.type"
 
 
-_OPERATIONS: Final = {Stage.VECTOR: {_OPERATION: "retrieval"}, Stage.LLM: {_OPERATION: "chat"}}
+_OPERATIONS: Final = {Stage.VECTOR: "retrieval", Stage.LLM: "chat"}
 """What stages do in the words of the conventions."""
+_OF_THE_LLM: Final = {
+    "provider": _PROVIDER,
+    "model": _MODEL,
+    "input_tokens": _INPUT_TOKENS,
+    "output_tokens": _OUTPUT_TOKENS,
+}
+"""How the conventions call what the trace of the LLM stage tells."""
 
 
 class Spans:
@@ -58,7 +65,7 @@ class Spans:
         match event:
             case Routed():
                 self._route(event)
-            case LLMCalled():
+            case LLMCalled(purpose=purpose) if purpose != "route":  # else the stage is the span
                 self._chat(event)
             case Recalled():
                 self._retrieval(event)
@@ -92,19 +99,25 @@ class Spans:
             if entry.outcome is Outcome.SKIPPED:
                 continue
             took = round(entry.microseconds * 1000)
-            stage = self._tracer.start_span(
-                f"route.{entry.stage.value}",
-                context=inside,
-                start_time=start,
-                attributes={
-                    "router.outcome": entry.outcome.value,
-                    **_OPERATIONS.get(entry.stage, {}),
-                },
+            name, kind = f"route.{entry.stage.value}", SpanKind.INTERNAL
+            told: dict[str, Any] = {"router.outcome": entry.outcome.value}
+            if entry.stage in _OPERATIONS:
+                told[_OPERATION] = _OPERATIONS[entry.stage]
+            if entry.stage is Stage.LLM:
+                name, kind = f"chat {entry.evidence.get('model', '')}".rstrip(), SpanKind.CLIENT
+                told |= {
+                    key: entry.evidence[ours]
+                    for ours, key in _OF_THE_LLM.items()
+                    if ours in entry.evidence
+                }
+            child = self._tracer.start_span(
+                name, context=inside, kind=kind, start_time=start, attributes=told
             )
             if entry.outcome is Outcome.FAILED:
-                stage.set_status(Status(StatusCode.ERROR))
+                child.set_attribute(_ERROR, entry.stage.value)
+                child.set_status(Status(StatusCode.ERROR))
             start = min(start + took, end)
-            stage.end(start)
+            child.end(start)
         span.end(end)
 
     def _chat(self, call: LLMCalled) -> None:

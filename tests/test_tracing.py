@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cascade import SQUASH, router_over, some_skills
+from cascade import SQUASH, answer, router_over, some_skills
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
+from servers.loopback import Reply
+from servers.openai_server import OpenAIServer, completion
 
 from router.events import LLMCalled, Recalled
 from router.tracing import Spans
@@ -48,11 +50,39 @@ async def test_an_answer_is_a_span_inside_the_caller_s(tmp_path: Path) -> None:
         assert SQUASH not in str(dict(span.attributes or {}))
 
 
-def test_llm_calls_and_recalls_follow_the_conventions() -> None:
+async def test_the_call_of_the_llm_is_a_child_of_its_route_and_tells_no_words(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    provider, exporter = provider_and_spans()
+    skills = some_skills(tmp_path / "skills", "git", "testing")
+    openai_server.queue(completion(answer("git", mission_brief=SQUASH)), Reply(b"", 500))
+    async with router_over(skills, tmp_path / "state", openai_server) as router:
+        router.events.subscribe(Spans(provider))
+        await router.route(SQUASH)
+        await router.route("write unit tests for the parser")
+    spans = exporter.get_finished_spans()
+    first, second = (span for span in spans if span.name == "route")
+    good, bad = (span for span in spans if span.name.startswith("chat"))
+    assert good.parent is not None and good.parent.span_id == first.context.span_id
+    assert bad.parent is not None and bad.parent.span_id == second.context.span_id
+    assert good.kind is SpanKind.CLIENT
+    assert dict(good.attributes or {}) == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "openai",
+        "gen_ai.request.model": "gpt-test",
+        "gen_ai.usage.input_tokens": 120,
+        "gen_ai.usage.output_tokens": 40,
+        "router.outcome": "answered",
+    }
+    assert bad.status.status_code is StatusCode.ERROR
+    assert all(SQUASH not in str(dict(span.attributes or {})) for span in spans)
+
+
+def test_other_llm_calls_and_recalls_follow_the_conventions() -> None:
     provider, exporter = provider_and_spans()
     spans = Spans(provider)
-    spans(LLMCalled("openai", "small", "route", 0.5, input_tokens=7, output_tokens=3))
-    spans(LLMCalled("openai", "small", "route", 0.5, error="late"))
+    spans(LLMCalled("openai", "small", "enrich", 0.5, input_tokens=7, output_tokens=3))
+    spans(LLMCalled("openai", "small", "audit", 0.5, error="late"))
     spans(Recalled("why Postgres?", ("project",), 1, 0.7, partial=False, seconds=0.01))
     good, bad, recall = exporter.get_finished_spans()
     assert good.attributes is not None
