@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -20,7 +20,7 @@ from router.errors import InvalidRequest, RouterError
 from router.request import turn_of
 
 if TYPE_CHECKING:
-    from router.router import SemanticRouter
+    from router.result import RoutingResult
 
 MAX_LINE_BYTES: Final = 2 << 20
 """Longest line; the limits on request and history leave no valid one longer, escapes included."""
@@ -132,7 +132,7 @@ def _read_list(value: object, key: str) -> list[Any]:
 
 
 async def route_batch(
-    router: SemanticRouter,
+    route: Callable[..., Awaitable[RoutingResult]],
     source: BinaryIO,
     *,
     options: Mapping[str, Any],
@@ -143,7 +143,7 @@ async def route_batch(
     """Answer every line of the input in order; how many of them could not be answered.
 
     Args:
-        router: an open router.
+        route: answers one; that of an open router, or of a server.
         source: the input. A thread reads it, because reading may block for ever, and closes it
             at its end.
         options: arguments of ``route`` for lines that do not say otherwise.
@@ -161,7 +161,7 @@ async def route_batch(
     running: set[asyncio.Task[dict[str, Any]]] = set()
 
     def start(line: Line) -> None:
-        task = loop.create_task(_answer(router, line, options))
+        task = loop.create_task(_answer(route, line, options))
         running.add(task)
         started.put_nowait((line, task))
 
@@ -200,14 +200,16 @@ async def route_batch(
     return faults
 
 
-async def _answer(router: SemanticRouter, line: Line, options: Mapping[str, Any]) -> dict[str, Any]:
+async def _answer(
+    route: Callable[..., Awaitable[RoutingResult]], line: Line, options: Mapping[str, Any]
+) -> dict[str, Any]:
     answer: dict[str, Any] = {"line": line.number}
     try:
         raw = parse_line(line)
         if raw.get("id") is not None:
             answer["id"] = raw["id"]
         arguments = route_arguments(raw)
-        result = await router.route(**{**options, **arguments})
+        result = await route(**{**options, **arguments})
     except RouterError as error:
         return {**answer, "error": str(error)}
     return {**answer, "request": arguments["request"], "result": result.to_dict()}

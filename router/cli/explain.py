@@ -1,9 +1,7 @@
 """``router route --explain``: one screen (at most 24 lines of 100 columns) that says why.
 
-The evidence is that of retrieval, ranked once more for the request: it is there for every answer,
-also for one that came from a cache or from an LLM, and the LLM's own word stands in its stage's
-reason. A skill's score is the sum of three weighted parts, so the lead of one skill over another
-can be split into them.
+The evidence is that of ``router/service/explaining.py``; the LLM's own word stands in its stage's
+reason.
 """
 
 from __future__ import annotations
@@ -16,39 +14,31 @@ from rich.text import Text
 
 from router.cli import output
 from router.result import Decision
-from router.service.explaining import (
-    PARTS,
-    SHOWN_TERMS,
-    lead_of,
-    role_of,
-    weighted,
-    winner_and_runner_up,
-)
+from router.service.explaining import PARTS, SHOWN_TERMS
 
 if TYPE_CHECKING:
     from router.result import RoutingResult
-    from router.retrieval.index import Match, Ranking
+    from router.service.explaining import Explanation, Weighed
 
 MAX_CELLS = 165
 """Cells of a paragraph, which then takes two lines at 100 columns."""
 
 
-def explanation(request: str, result: RoutingResult, ranking: Ranking) -> RenderableType:
+def explanation(request: str, result: RoutingResult, why: Explanation) -> RenderableType:
     """What was decided, the best skill beside the next one, and what each stage did.
 
     Args:
         request: the text as asked.
         result: the answer.
-        ranking: retrieval's ranking of every skill that could be chosen.
+        why: the evidence behind it.
     """
     head = Table.grid(padding=(0, 2))
     head.add_row("Request", _cut(request))
     head.add_row("Decision", _decision(result))
     head.add_row("Why", _cut(result.reasoning))
     parts: list[RenderableType] = [head]
-    winner, other = winner_and_runner_up(result, ranking.matches)
-    if winner is not None and other is not None:
-        parts += ["", _comparison(winner, other, result), Text(_cut(lead_of(winner, other)))]
+    if why.winner is not None and why.runner_up is not None:
+        parts += ["", _comparison(why.winner, why.runner_up), Text(_cut(why.lead))]
     return Group(*parts, "", _stages(result))
 
 
@@ -68,25 +58,25 @@ def _decision(result: RoutingResult) -> str:
     )
 
 
-def _comparison(winner: Match, other: Match, result: RoutingResult) -> Table:
-    table = output.table("evidence", _role(winner, result), _role(other, result))
+def _comparison(winner: Weighed, other: Weighed) -> Table:
+    table = output.table("evidence", _role(winner), _role(other))
     for column in table.columns[1:]:
         column.no_wrap, column.overflow = True, "ellipsis"
     table.add_row("words in common", _terms(winner, other), _terms(other, winner))
-    for label, mine, theirs in zip(PARTS, weighted(winner), weighted(other), strict=True):
+    for label, mine, theirs in zip(PARTS, winner.parts, other.parts, strict=True):
         table.add_row(label, f"{mine:.3f}", f"{theirs:.3f}")
     table.add_row("score", f"{winner.score:.3f}", f"{other.score:.3f}")
     return table
 
 
-def _role(match: Match, result: RoutingResult) -> str:
-    return f"{output.plain(match.name)} ({role_of(match.name, result)})"
+def _role(skill: Weighed) -> str:
+    return f"{output.plain(skill.name)} ({skill.role})"
 
 
-def _terms(match: Match, other: Match) -> str:
+def _terms(skill: Weighed, other: Weighed) -> str:
     """Matched words, those that only this skill has in front."""
-    own = [term for term in match.terms if term not in other.terms]
-    shared = [term for term in match.terms if term in other.terms]
+    own = [term for term in skill.terms if term not in other.terms]
+    shared = [term for term in skill.terms if term in other.terms]
     return output.plain(", ".join((own + shared)[:SHOWN_TERMS])) or "none"
 
 

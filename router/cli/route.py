@@ -7,7 +7,7 @@ import logging
 import os
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
@@ -16,13 +16,13 @@ import typer
 
 from router.cli import output
 from router.cli.options import AsJson, NoLLM, SkillFolders, open_router, read_settings
-from router.cli.server import KeyVariable, Server, ServerUrl
+from router.cli.server import WINDOW, KeyVariable, Server, ServerUrl
 from router.errors import ConfigurationError, InvalidRequest
 from router.request import MAX_REQUEST_CHARACTERS, Request
 from router.result import Outcome, RoutingResult, Stage
 
 if TYPE_CHECKING:
-    from router.retrieval.index import Ranking
+    from router.service.explaining import Explanation
     from router.settings import Settings
     from router.skills.catalog import Catalog
 
@@ -73,37 +73,47 @@ def route(
     as it is there. After an interruption, feed the lines behind the last one answered:
     tail -n +$((line + 1)) FILE | router route --batch -
     """
-    options = {
+    options: dict[str, Any] = {
         "available_skills": None if available is None else _names(available),
         "scope": scope,
         "use_semantic_cache": not no_semantic_cache,
     }
     if server is not None:
-        if folders or no_llm or explain or batch is not None:
-            raise typer.BadParameter(
-                "--server goes without --skills, --no-llm, --explain and --batch"
-            )
-        _route_there(Server(server, key_env), request, options, as_json=as_json)
-        return
-    if key_env is not None:
+        if folders or no_llm:
+            raise typer.BadParameter("--server goes without --skills and --no-llm")
+    elif key_env is not None:
         raise typer.BadParameter("--key-env goes with --server")
-    settings = read_settings(no_llm=no_llm)
     if batch is not None:
         if request is not None or explain:
             raise typer.BadParameter("--batch goes without REQUEST and --explain")
         if not _is_standard_input(batch) and (batch.is_dir() or not batch.exists()):
             raise typer.BadParameter(f"--batch {batch}: there is no such file")
-        if asyncio.run(_route_file(batch, folders, settings, options)):
+        if server is None:
+            settings = read_settings(no_llm=no_llm)
+            faults = asyncio.run(_route_here(batch, folders, settings, options))
+        else:
+            with Server(server, key_env) as there:
+                faults = asyncio.run(_route_file(batch, there.route, WINDOW, options))
+        if faults:
             raise typer.Exit(1)
         return
     text = _text_of(request, options)  # before the skills are read, which takes a second
-    result, ranking = asyncio.run(_route_one(text, folders, settings, options, rank=explain))
+    if server is None:
+        settings = read_settings(no_llm=no_llm)
+        result, why = asyncio.run(_route_one(text, folders, settings, options, explained=explain))
+    else:
+        with Server(server, key_env) as there:
+            if explain:
+                result, why = there.explain(text, **options)
+            else:
+                result, why = asyncio.run(there.route(text, **options)), None
+    _warn_of_llm(result)
     if as_json:
         output.print_json(result.to_dict())
-    elif ranking is not None:
+    elif why is not None:
         from router.cli.explain import explanation
 
-        output.screen().print(explanation(text, result, ranking))
+        output.screen().print(explanation(text, result, why))
     else:
         _print_result(result)
 
@@ -117,59 +127,57 @@ def _text_of(request: str | None, options: dict[str, Any]) -> str:
     return text
 
 
-def _route_there(
-    server: Server, request: str | None, options: dict[str, Any], *, as_json: bool
-) -> None:
-    sent = {"request": _text_of(request, options), "trace": True, **options}
-    result = server.routed(sent)
-    _warn_of_llm(result)
-    if as_json:
-        output.print_json(result.to_dict())
-    else:
-        _print_result(result)
-
-
 async def _route_one(
     text: str,
     folders: Sequence[Path] | None,
     settings: Settings,
     options: dict[str, Any],
     *,
-    rank: bool,
-) -> tuple[RoutingResult, Ranking | None]:
-    """The answer and, where it is wanted, retrieval's ranking of all skills that may be chosen."""
+    explained: bool,
+) -> tuple[RoutingResult, Explanation | None]:
+    """The answer and, where it is wanted, the evidence behind it."""
     async with open_router(folders, settings) as router:
         installed = await router.open()
         _warn_of_unknown(options["available_skills"], installed.catalog)
         with _said_below("router.stages.llm"):
             result = await router.route(text, **options)
-        _warn_of_llm(result)
-        if not rank:
+        if not explained:
             return result, None
-        everything = max(1, len(installed.catalog.routable))
-        names = options["available_skills"]
-        return result, await installed.index.rank(text, among=names, limit=everything)
+        from router.service.service import Service
+        from router.service.shapes import RouteArguments
+
+        asked = RouteArguments(request=text, **options)
+        return result, await Service(router).explain(asked, result)
+
+
+async def _route_here(
+    path: Path, folders: Sequence[Path] | None, settings: Settings, options: dict[str, Any]
+) -> int:
+    async with open_router(folders, settings) as router:
+        _warn_of_unknown(options["available_skills"], (await router.open()).catalog)
+        return await _route_file(path, router.route, settings.max_concurrency, options)
 
 
 async def _route_file(
-    path: Path, folders: Sequence[Path] | None, settings: Settings, options: dict[str, Any]
+    path: Path,
+    route: Callable[..., Awaitable[RoutingResult]],
+    window: int,
+    options: dict[str, Any],
 ) -> int:
     from router.cli.batch import route_batch
 
-    async with open_router(folders, settings) as router:
-        _warn_of_unknown(options["available_skills"], (await router.open()).catalog)
-        # Answers on the same screen would tear the bar apart.
-        with output.progress("routing", hidden=sys.stdout.isatty()) as show:
-            source = _open_input(path)
-            size = _size(source)
-            return await route_batch(
-                router,
-                source,
-                options=options,
-                window=settings.max_concurrency,
-                emit=output.print_json_line,
-                advance=lambda done: show(done, size),
-            )
+    # Answers on the same screen would tear the bar apart.
+    with output.progress("routing", hidden=sys.stdout.isatty()) as show:
+        source = _open_input(path)
+        size = _size(source)
+        return await route_batch(
+            route,
+            source,
+            options=options,
+            window=window,
+            emit=output.print_json_line,
+            advance=lambda done: show(done, size),
+        )
 
 
 @contextmanager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+import asyncio
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeAlias
 
 import typer
 
@@ -11,10 +13,17 @@ from router.errors import ConfigurationError, RouterError
 from router.result import RoutingResult
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from router.request import Turn
+    from router.service.explaining import Explanation
+    from router.service.shapes import FoundSkills
 
 SECONDS: Final = 120.0
 """An answer may wait for an LLM, and for a server that is still reading its skills."""
+
+WINDOW: Final = 8
+"""Requests of a batch that a server works on at the same time."""
 
 ServerUrl: TypeAlias = Annotated[
     str | None,
@@ -31,7 +40,7 @@ class ServerFailed(RouterError):
 
 
 class Server:
-    """A server that is asked one thing after another."""
+    """A server, with the connections to it; closed by the end of a ``with`` block."""
 
     def __init__(self, url: str, key_variable: str | None) -> None:
         """Nothing is sent yet.
@@ -48,9 +57,16 @@ class Server:
         if parsed.scheme not in ("http", "https") or not parsed.host or parsed.userinfo:
             raise ConfigurationError(f"--server {url}: expected http://HOST:PORT or https://HOST")
         self._url = str(parsed).rstrip("/")
-        self._headers = (
+        headers = (
             {} if key_variable is None else {"Authorization": f"Bearer {read_token(key_variable)}"}
         )
+        self._client = httpx.Client(headers=headers, timeout=SECONDS)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
 
     def ask(self, method: str, path: str, **sent: Any) -> Any:
         """What the server answers, as JSON values.
@@ -61,9 +77,7 @@ class Server:
         import httpx
 
         try:
-            answer = httpx.request(
-                method, self._url + path, headers=self._headers, timeout=SECONDS, **sent
-            )
+            answer = self._client.request(method, self._url + path, **sent)
         except httpx.HTTPError as error:
             reason = str(error) or type(error).__name__
             raise ServerFailed(
@@ -79,16 +93,45 @@ class Server:
             return told
         raise ServerFailed(f"{self._url}: {_reason(told, answer.status_code)}")
 
-    def routed(self, asked: dict[str, Any]) -> RoutingResult:
-        """What the server decides; ``asked`` is the body for ``/v1/route``, with a trace.
+    async def route(
+        self, request: str, *, history: Sequence[Turn] = (), **options: Any
+    ) -> RoutingResult:
+        """What the server decides. Takes what ``SemanticRouter.route`` takes.
 
         Raises:
             ServerFailed: it does not answer, or with something else.
         """
+        turns = [asdict(turn) for turn in history]
+        asked = {"request": request, "trace": True, "history": turns, **options}
+        told = await asyncio.to_thread(self.ask, "POST", "/v1/route", json=asked)
         try:
-            return RoutingResult.from_dict(self.ask("POST", "/v1/route", json=asked))
+            return RoutingResult.from_dict(told)
         except ValueError as error:
-            raise ServerFailed(f"{self._url}: its answer cannot be read: {error}") from error
+            raise self._unreadable(error) from error
+
+    def explain(self, request: str, **options: Any) -> tuple[RoutingResult, Explanation]:
+        """What the server decides, and the evidence behind it; raises what ``route`` does."""
+        from router.service.explaining import Explanation
+        from router.service.schemas import adapter_of
+
+        told = self.ask("POST", "/v1/route/explain", json={"request": request, **options})
+        try:
+            why: Explanation = adapter_of(Explanation).validate_python(told["why"])
+            return RoutingResult.from_dict(told["result"]), why
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._unreadable(error) from error
+
+    def find(self, **asked: Any) -> FoundSkills:
+        """The skills that the server finds for a query; raises what ``route`` does."""
+        from router.service.shapes import FoundSkills
+
+        try:
+            return FoundSkills.model_validate(self.ask("GET", "/v1/skills", params=asked))
+        except ValueError as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: Exception) -> ServerFailed:
+        return ServerFailed(f"{self._url}: its answer cannot be read: {error}")
 
 
 def _reason(problem: Any, status: int) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,13 +18,14 @@ from router.cli.options import (
     open_router,
     read_settings,
 )
+from router.cli.server import KeyVariable, Server, ServerUrl
 from router.errors import ConfigurationError
-from router.request import MAX_REQUEST_CHARACTERS, Request, check_text
+from router.request import MAX_REQUEST_CHARACTERS, check_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from router.retrieval.discover import Discovered
+    from router.service.shapes import FoundSkills
     from router.skills.catalog import Catalog
     from router.skills.diagnostics import Diagnostic
     from router.skills.manifest import SkillManifest
@@ -107,20 +107,32 @@ def show_skill(
 def search_skills(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.")],
     folders: SkillFolders = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="Skills shown at most.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, max=50, help="Skills shown at most.")] = 10,
     everywhere: Annotated[
         bool, typer.Option("--all", help="Suggest skills from the catalogues too.")
     ] = False,
     as_json: AsJson = False,
+    server: ServerUrl = None,
+    key_env: KeyVariable = None,
 ) -> None:
     """Rank the skills for a query, with what each score is made of. Decides nothing.
 
-    Scores of skills that are not installed compare with each other only.
+    Scores of skills that are not installed compare with each other only. With --server a running
+    router serve searches its skills.
     """
     check_text("query", query, MAX_REQUEST_CHARACTERS)
-    found = asyncio.run(_search(query, folders, limit, everywhere=everywhere))
+    asked = {"query": query, "limit": limit, "installed_only": not everywhere}
+    if server is None:
+        if key_env is not None:
+            raise typer.BadParameter("--key-env goes with --server")
+        found = asyncio.run(_search(asked, folders)).skills
+    elif folders:
+        raise typer.BadParameter("--server goes without --skills")
+    else:
+        with Server(server, key_env) as there:
+            found = there.find(**asked).skills
     if as_json:
-        output.print_json([_found(skill) for skill in found])
+        output.print_json([skill.model_dump() for skill in found])
         return
     table = output.table("skill", "score", "BM25", "cosine", "examples", "words in common")
     for column in table.columns[1:5]:
@@ -128,38 +140,25 @@ def search_skills(
     if everywhere:
         table.add_column("not installed; from", overflow="fold")
     for skill in found:
-        match = skill.match
-        near = match.examples if match.has_examples else None
-        numbers = (match.score, match.lexical, match.cosine, near)
+        why = skill.why
+        numbers = (skill.score, why.lexical, why.cosine, why.examples)
         cells = [
             output.plain(skill.name),
             *("" if number is None else f"{number:.3f}" for number in numbers),
-            output.plain(", ".join(match.terms)),
+            output.plain(", ".join(why.terms)),
         ]
         if everywhere:
-            cells.append("" if skill.installed else output.plain(skill.url or skill.source))
+            cells.append("" if skill.installed else output.plain(skill.url or ""))
         table.add_row(*cells)
     output.screen().print(table)
 
 
-async def _search(
-    query: str, folders: Sequence[Path] | None, limit: int, *, everywhere: bool
-) -> tuple[Discovered, ...]:
-    Request.parse(query)  # before the index is built
+async def _search(asked: dict[str, Any], folders: Sequence[Path] | None) -> FoundSkills:
+    from router.service.service import Service
+    from router.service.shapes import FindArguments
+
     async with open_router(folders, read_settings()) as router:
-        return await router.discover(query, limit=limit, installed_only=not everywhere)
-
-
-def _found(skill: Discovered) -> dict[str, Any]:
-    return {
-        **asdict(skill.match),
-        "description": skill.description,
-        "installed": skill.installed,
-        "source": str(skill.source),
-        "url": skill.url,
-        "shadows": [str(path) for path in skill.shadows],
-        "reason": skill.reason,
-    }
+        return await Service(router).find(FindArguments(**asked))
 
 
 @app.command("check", epilog=EXIT_CODES)

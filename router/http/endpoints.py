@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field
 from router.http.keys import Right
 from router.http.tools import routed_name
 from router.result import RoutingResult
+from router.service.explaining import Explanation
 from router.service.memory import (
     AssembleArguments,
     Context,
@@ -103,6 +104,13 @@ class DecisionFound(BaseModel):
     result: dict[str, Any] = Field(description="The answer with its whole trace.")
 
 
+class Explained(BaseModel):
+    """An answer and the evidence behind it."""
+
+    result: dict[str, Any] = Field(description="The answer with its whole trace.")
+    why: Explanation
+
+
 Run: TypeAlias = Callable[["Api", "Caller", Any], Awaitable[Any]]
 Stream: TypeAlias = Callable[["Api", "Caller", Any], AsyncGenerator[bytes, None]]
 
@@ -174,6 +182,11 @@ async def _route(api: Api, _caller: Caller, asked: RouteArguments) -> dict[str, 
     return routed(await api.service.route(asked), trace=asked.trace)
 
 
+async def _explain(api: Api, _caller: Caller, asked: RouteArguments) -> Explained:
+    result = await api.service.route(asked)
+    return Explained(result=result.to_dict(), why=await api.service.explain(asked, result))
+
+
 async def _load(api: Api, caller: Caller, asked: LoadArguments) -> LoadedSkill:
     return await api.service.load(asked, available=await api.narrowing.names_for(caller))
 
@@ -226,6 +239,8 @@ def _row(
 ENDPOINTS: Final = (
     _row("POST /v1/route", Right.ROUTE, RouteArguments, RoutingResult,
          "Decide which skills to load for a request", _route),
+    _row("POST /v1/route/explain", Right.ROUTE, RouteArguments, Explained,
+         "Decide, and say why the best skill is ahead of the next one", _explain),
     _row("POST /v1/route/batch", Right.ROUTE, BatchArguments, BatchLine,
          "Route many requests; the answer is JSON Lines",
          stream=lambda api, caller, asked: api.batch(caller, asked),

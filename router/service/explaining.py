@@ -102,14 +102,14 @@ async def explain(
         for place, match in enumerate(ranking.matches)
         if place < limit or match.name in chosen
     ]
-    winner, runner_up = winner_and_runner_up(result, ranking.matches)
+    winner, runner_up = _winner_and_runner_up(result, ranking.matches)
     weighed = {
         match.name: Weighed(
             name=match.name,
-            role=role_of(match.name, result),
+            role=_role_of(match.name, result),
             description=index.catalog.skills[match.name].description,
             score=match.score,
-            parts=weighted(match),
+            parts=_weighted(match),
             terms=match.terms,
             example=await _nearest(index, text, match.name),
         )
@@ -120,7 +120,7 @@ async def explain(
         candidates=tuple(weighed[match.name] for match in shown),
         winner=None if winner is None else weighed[winner.name],
         runner_up=None if runner_up is None else weighed[runner_up.name],
-        lead="" if winner is None or runner_up is None else lead_of(winner, runner_up),
+        lead="" if winner is None or runner_up is None else _lead_of(winner, runner_up),
     )
 
 
@@ -129,7 +129,7 @@ async def _nearest(index: SkillIndex, text: str, name: str) -> Example | None:
     return None if found is None else Example(*found)
 
 
-def winner_and_runner_up(
+def _winner_and_runner_up(
     result: RoutingResult, matches: Sequence[Match]
 ) -> tuple[Match | None, Match | None]:
     """The first selected skill, or the best one where none is, and the best of the others."""
@@ -141,14 +141,14 @@ def winner_and_runner_up(
     return winner, next((m for m in matches if m.name not in selected), None)
 
 
-def role_of(name: str, result: RoutingResult) -> str:
+def _role_of(name: str, result: RoutingResult) -> str:
     """What the answer makes of a skill."""
     if name in result.selected_skills:
         return "selected"
     return "suggested" if name in result.suggested_skills else "not chosen"
 
 
-def weighted(match: Match) -> tuple[float, float, float]:
+def _weighted(match: Match) -> tuple[float, float, float]:
     """The parts of a skill's score, in the order of ``PARTS``."""
     return (
         LEXICAL_WEIGHT * match.lexical,
@@ -157,13 +157,13 @@ def weighted(match: Match) -> tuple[float, float, float]:
     )
 
 
-def lead_of(winner: Match, other: Match) -> str:
+def _lead_of(winner: Match, other: Match) -> str:
     """One sentence that splits the distance of two scores into its parts."""
     gap = winner.score - other.score
     ahead, behind = (winner, other) if gap >= 0 else (other, winner)
     parts = [
         f"{label} {mine - theirs:+.3f}"
-        for label, mine, theirs in zip(PARTS, weighted(ahead), weighted(behind), strict=True)
+        for label, mine, theirs in zip(PARTS, _weighted(ahead), _weighted(behind), strict=True)
     ]
     only = [term for term in ahead.terms if term not in behind.terms]
     words = f"; only it has: {', '.join(only[:SHOWN_TERMS])}" if only else ""

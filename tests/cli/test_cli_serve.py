@@ -104,7 +104,7 @@ async def test_it_answers_drains_and_keeps_what_it_learnt(
 
 
 def test_the_command_asks_a_server_and_tells_what_it_would_itself(
-    served: tuple[subprocess.Popen[str], str], monkeypatch: pytest.MonkeyPatch
+    served: tuple[subprocess.Popen[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, url = served
     direct = httpx.post(f"{url}/v1/route", json={"request": SQUASH, "trace": True}, timeout=60)
@@ -114,6 +114,17 @@ def test_the_command_asks_a_server_and_tells_what_it_would_itself(
     assert told.keys() == direct.json().keys()
     assert (told["selected_skills"], told["from_cache"]) == (["git"], True)
     assert "git" in CliRunner().invoke(app, ["route", SQUASH, "--server", url]).stdout
+    explained = CliRunner().invoke(app, ["route", SQUASH, "--server", url, "--explain"]).stdout
+    assert "git (selected)" in explained and "ahead of" in explained
+    lines = f'{SQUASH}\n{{"request": "and now?", "id": 7, "history": ["{SQUASH}"]}}\n{{\n'
+    (tmp_path / "lines").write_text(lines, encoding="utf-8")
+    batch = CliRunner().invoke(app, ["route", "--batch", f"{tmp_path}/lines", "--server", url])
+    first, second, third = map(json.loads, batch.stdout.splitlines())
+    assert (batch.exit_code, first["result"]["selected_skills"]) == (1, ["git"])
+    assert (second["id"], second["result"]["from_cache"]) == (7, False)
+    assert "starts with { but is not JSON" in third["error"]
+    search = ["skills", "search", "unit tests", "--server", url, "--json"]
+    assert json.loads(CliRunner().invoke(app, search).stdout)[0]["name"] == "testing"
     monkeypatch.setenv("WRONG", "crk_wrong")
     for arguments, code, said in (
         (["--server", url, "--key-env", "WRONG"], 1, "this key is not known"),

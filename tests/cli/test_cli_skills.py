@@ -185,11 +185,7 @@ def test_search_adds_and_marks_what_could_be_installed_when_asked(
     everywhere = json.loads(run(*command, "--all").stdout)
     [suggestion] = [skill for skill in everywhere if not skill["installed"]]
     assert suggestion == everywhere[1]
-    assert (suggestion["name"], suggestion["source"], suggestion["url"]) == (
-        "subtitles",
-        str(catalogue),
-        "https://example.org/s",
-    )
+    assert (suggestion["name"], suggestion["url"]) == ("subtitles", "https://example.org/s")
     assert suggestion["reason"] == "matches on subtitles, translate"
 
 
