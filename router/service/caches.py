@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from router.stages.answers import LocalAnswers
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -44,13 +46,11 @@ class Caches:
     stats: Mapping[str, Mapping[str, Any]]
 
 
-async def list_caches(router: SemanticRouter, limit: int) -> Caches:
-    """The answers of this machine.
-
-    Raises:
-        ConfigurationError: answers are kept elsewhere.
-    """
+async def list_caches(router: SemanticRouter, limit: int) -> Caches | None:
+    """The answers of this machine; None where they are kept elsewhere, such as in Redis."""
     await router.open()
+    if not isinstance(router.cache, LocalAnswers):
+        return None
     exact, fuzzy = router.exact, router.fuzzy
     found: dict[tuple[str, str], KeptEntry] = {}
     for cache, entries in (("exact", exact.latest(limit)), ("fuzzy", fuzzy.latest(limit))):

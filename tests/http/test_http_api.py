@@ -301,19 +301,6 @@ async def test_a_slow_body_is_given_up(
     assert answer.status_code == 408
 
 
-async def test_events_are_told_without_the_words(api: Api, connect: Connect) -> None:
-    pieces = api.events.listen()
-    assert await anext(pieces) == b": listening\n\n"
-    routed = (await connect(api).post("/v1/route", json={"request": SQUASH})).json()
-    seen = ""
-    while "event: routed" not in seen:
-        seen += (await anext(pieces)).decode()
-    assert routed["id"] in seen
-    assert SQUASH not in seen
-    api.events.close()
-    assert [piece async for piece in pieces if b"alive" not in piece] == []
-
-
 async def test_a_request_is_a_part_of_its_caller_s_trace(
     router: SemanticRouter, memory: Memory, keys: KeyFile, connect: Connect
 ) -> None:

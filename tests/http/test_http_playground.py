@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,6 +15,10 @@ from router.http.caller import Callers
 from router.http.keys import KeyFile, Right
 from router.http.playground.session import COOKIE, SESSION_SECONDS, Sessions
 from router.http.problems import Refused
+from router.memory.memory import Memory
+from router.router import SemanticRouter
+from router.settings import Settings
+from router.stages.answers import LocalAnswers
 
 Connect = Any
 OWN = {"Origin": "http://localhost"}
@@ -107,6 +112,32 @@ async def test_every_page_forbids_what_is_not_its_own(connect: Connect, api: Api
         )
         assert again.status_code == 304
     assert (await client.get("/playground/page.html")).status_code == 404
+
+
+async def test_a_cache_that_is_shared_is_tested_and_forgotten_and_not_listed(
+    connect: Connect, skills: Path, tmp_path: Path, memory: Memory, keys: KeyFile
+) -> None:
+    class Elsewhere:
+        """A cache that is none of this machine's."""
+
+        def __init__(self, settings: Settings) -> None:
+            self._kept = LocalAnswers.configured(settings)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._kept, name)
+
+    settings = Settings(state_dir=tmp_path / "state", llm={"enabled": False})
+    cache: Any = Elsewhere(settings)
+    async with SemanticRouter(settings, sources=[skills], cache=cache) as router:
+        client = connect(Api(router, memory, Callers(keys, secret=None, required=False)))
+        await client.post("/v1/route", json={"request": SQUASH})
+        page = await client.get("/caches")
+        assert page.status_code == 200
+        assert "a cache that several servers share" in page.text
+        asked = {"data": {"request": SQUASH}, "headers": OWN}
+        assert "badge hit" in (await client.post("/caches/test", **asked)).text
+        assert "forgotten" in (await client.post("/caches/forget-request", **asked)).text
+        assert "no hit" in (await client.post("/caches/test", **asked)).text
 
 
 def test_a_session_ends_and_cannot_be_made_up(keys: KeyFile) -> None:

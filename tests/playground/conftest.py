@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from cascade import SHIPPED
+from servers.openai_server import OpenAIServer
 
 import router
 
@@ -72,8 +73,9 @@ def write_skill(skills: Path, folder: str, name: str, description: str, body: st
 
 
 @contextmanager
-def serving(home: Path) -> Iterator[Served]:
-    """``router serve`` over ``home / "skills"``, with nothing else of this machine."""
+def serving(home: Path, llm: OpenAIServer | None = None) -> Iterator[Served]:
+    """``router serve`` over ``home / "skills"`` and with ``llm``, if any, and nothing else of this
+    machine."""
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
@@ -87,7 +89,13 @@ def serving(home: Path) -> Iterator[Served]:
         "OPENBLAS_NUM_THREADS": "1",
         "PYTHONPATH": str(Path(router.__file__).parents[1]),
     }
-    arguments = ["serve", "--port", "0", "--no-llm", "--skills", str(home / "skills")]
+    arguments = ["serve", "--port", "0", "--skills", str(home / "skills")]
+    if llm is None:
+        arguments.append("--no-llm")
+    else:
+        environment["ROUTER_LLM__OPENAI__BASE_URL"] = llm.url
+        environment["ROUTER_LLM__OPENAI__API_KEY"] = "sk-test"
+        environment["ROUTER_LLM__TIMEOUT_SECONDS"] = str(WAIT_SECONDS)
     with subprocess.Popen(
         [sys.executable, "-m", "router", *arguments],
         cwd=home,

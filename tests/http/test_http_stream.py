@@ -1,0 +1,81 @@
+"""Server-sent events: who listens hears what happens, without users' words, and holds nobody up."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from cascade import SQUASH
+
+from router.events import CacheLookup, CacheOutcome, Degraded, Event, Learned, LLMCalled, Recalled
+from router.http.api import Api
+from router.http.stream import EventStream, as_text
+from router.result import Stage
+
+Connect = Any
+LISTENING = b": listening\n\n"
+
+
+async def test_events_are_told_without_the_words(api: Api, connect: Connect) -> None:
+    pieces = api.events.listen()
+    assert await anext(pieces) == LISTENING
+    routed = (await connect(api).post("/v1/route", json={"request": SQUASH})).json()
+    seen = ""
+    while "event: routed" not in seen:
+        seen += (await anext(pieces)).decode()
+    assert routed["id"] in seen
+    assert SQUASH not in seen
+    api.events.close()
+    assert [piece async for piece in pieces if b"alive" not in piece] == []
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        CacheLookup(Stage.FUZZY, CacheOutcome.MISS, SQUASH),
+        LLMCalled("openai", "small", "route", 0.5, error=SQUASH),
+        Learned(SQUASH, ("git",), "feedback"),
+        Recalled(SQUASH, ("project",), 1, 0.7, partial=False, seconds=0.01),
+        Degraded("llm", "over\nlines\n\nevent: made up"),
+    ],
+)
+def test_an_event_is_one_piece_of_json_without_the_words(event: Event) -> None:
+    name, data, *rest = as_text(event).split("\n")
+    assert name == f"event: {type(event).__name__.lower()}"
+    assert isinstance(json.loads(data.removeprefix("data: ")), dict)
+    assert rest == ["", ""]
+    assert SQUASH not in data
+
+
+async def test_a_slow_listener_is_told_what_it_missed_and_holds_nobody_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("router.http.stream.MAX_QUEUED", 2)
+    stream = EventStream()
+    slow, quick = stream.listen(), stream.listen()
+    assert [await anext(slow), await anext(quick)] == [LISTENING, LISTENING]
+    for number in range(5):
+        stream(Degraded("llm", str(number)))
+        assert f'"{number}"'.encode() in await anext(quick)
+    assert [json.loads((await anext(slow)).split(b"data: ")[1]) for _ in range(3)] == [
+        {"part": "llm", "reason": "0"},
+        {"part": "llm", "reason": "1"},
+        {"events": 3},
+    ]
+    await slow.aclose()
+    await quick.aclose()
+
+
+async def test_no_more_than_so_many_may_listen(
+    api: Api, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("router.http.stream.MAX_LISTENERS", 1)
+    pieces = api.events.listen()
+    await anext(pieces)
+    refused = await connect(api).get("/v1/events")
+    assert (refused.status_code, refused.json()["title"]) == (503, "too many listeners")
+    await pieces.aclose()
+    second = api.events.listen()
+    assert await anext(second) == LISTENING
+    await second.aclose()
