@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from importlib import import_module
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_group
 
-from router.cli import (
-    cache,
-    config,
-    demo,
-    enrich,
-    evaluate,
-    keys,
-    learn,
-    lint,
-    mcp,
-    memory,
-    output,
-    route,
-    serve,
-    skills,
-    tools,
-    trust,
-    watch,
-)
+from router.cli import output
 from router.cli.options import EXIT_CODES
 from router.errors import (
     ConfigurationError,
@@ -45,8 +29,40 @@ _INPUT_FAULTS = (
 )
 
 
+_COMMANDS: Final = {
+    "route": "route:route",
+    "skills": "skills:app",
+    "tools": "tools:app",
+    "cache": "cache:app",
+    "memory": "memory:app",
+    "config": "config:show_config",
+    "trust": "trust:trust_folder",
+    "feedback": "learn:give_feedback",
+    "calibrate": "learn:calibrate",
+    "learn": "learn:app",
+    "eval": "evaluate:evaluate_file",
+    "mcp": "mcp:mcp",
+    "serve": "serve:serve",
+    "keys": "keys:app",
+    "demo": "demo:demo",
+}
+"""The commands and groups of commands, each with its module in ``router.cli`` and its name there,
+in the order in which they are listed."""
+
+
 class _Commands(TyperGroup):
-    """Reports the router's own errors in one line; anything else is a bug and keeps its trace."""
+    """Imports a command when it is asked for, because describing all of them to typer takes longer
+    than routing a request. Reports the router's own errors in one line; anything else is a bug and
+    keeps its trace."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands: dict[str, Any] = dict.fromkeys(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in self.commands and self.commands[cmd_name] is None:
+            self.commands[cmd_name] = _load(cmd_name)
+        return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -59,6 +75,17 @@ class _Commands(TyperGroup):
         except OSError as error:  # a full disk above all
             output.error(error)
             raise typer.Exit(1) from error
+
+
+def _load(name: str) -> Any:
+    module, attribute = _COMMANDS[name].split(":")
+    found = getattr(import_module(f"router.cli.{module}"), attribute)
+    parent = typer.Typer(rich_markup_mode=None)
+    if isinstance(found, typer.Typer):
+        parent.add_typer(found, name=name)
+    else:
+        parent.command(name, epilog=EXIT_CODES)(found)
+    return get_group(parent).commands[name]
 
 
 app = typer.Typer(
@@ -92,24 +119,3 @@ def _options(
     ] = False,
 ) -> None:
     pass
-
-
-app.command("route", epilog=EXIT_CODES)(route.route)
-skills.app.command("lint", epilog=lint.EXIT_CODES)(lint.lint_skills)
-skills.app.command("new", epilog=EXIT_CODES)(lint.new_skill)
-skills.app.command("enrich", epilog=EXIT_CODES)(enrich.enrich_skills)
-skills.app.command("watch", epilog=EXIT_CODES)(watch.watch_skills)
-app.add_typer(skills.app, name="skills", help="List, show, search, check, lint and write skills.")
-app.add_typer(tools.app, name="tools", help="List, search and check the tools of an agent.")
-app.add_typer(cache.app, name="cache", help="Look at the cached routes, or forget them.")
-app.add_typer(memory.app, name="memory", help="Classify, search, recall, assemble, remember.")
-app.command("config", epilog=EXIT_CODES)(config.show_config)
-app.command("trust", epilog=EXIT_CODES)(trust.trust_folder)
-app.command("feedback", epilog=EXIT_CODES)(learn.give_feedback)
-app.command("calibrate", epilog=EXIT_CODES)(learn.calibrate)
-app.add_typer(learn.app, name="learn", help="Look at what was learnt, export, import, forget.")
-app.command("eval", epilog=EXIT_CODES)(evaluate.evaluate_file)
-app.command("mcp", epilog=EXIT_CODES)(mcp.mcp)
-app.command("serve", epilog=EXIT_CODES)(serve.serve)
-app.add_typer(keys.app, name="keys", help="Make, list and revoke keys of router serve.")
-app.command("demo", epilog=EXIT_CODES)(demo.demo)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from router.settings import Settings
     from router.stages.fuzzy import FuzzyCache
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(help="Look at the cached routes, or forget them.", no_args_is_help=True)
 
 
 @app.command("stats", epilog=EXIT_CODES)

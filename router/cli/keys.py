@@ -13,7 +13,7 @@ from router.errors import ConfigurationError
 if TYPE_CHECKING:
     from router.http.keys import KeyFile
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(help="Make, list and revoke keys of router serve.", no_args_is_help=True)
 
 
 @app.command("new", epilog=EXIT_CODES)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from router.learning.evidence import EvidenceStore, Example
     from router.skills.catalog import Catalog
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Look at what was learnt, export, import, forget.", no_args_is_help=True)
 
 
 @app.command("status", epilog=EXIT_CODES)

@@ -237,11 +237,7 @@ def _print_items(items: tuple[MemoryItem, ...]) -> None:
         typer.echo("nothing found", err=True)
 
 
-app = typer.Typer(
-    help="Classify queries, search and recall memories, assemble contexts, remember.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = typer.Typer(help="Classify, search, recall, assemble, remember.", no_args_is_help=True)
 for name, command in (
     ("classify", classify.classify_query),
     ("search", search_memories),

@@ -110,15 +110,14 @@ def progress(label: str, *, hidden: bool = False) -> Iterator[Callable[[int, int
 
     The block gets the callback that moves it: (done, total), total None while nobody knows.
     """
+    if hidden or not sys.stderr.isatty():
+        yield lambda done, total: None  # noqa: ARG005
+        return
+
     from rich.progress import Progress
 
-    console = screen(to_stderr=True)
     with Progress(
-        console=console,
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
-        disable=hidden or not console.is_terminal,
+        console=screen(to_stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False
     ) as bar:
         task = bar.add_task(label, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

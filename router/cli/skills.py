@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from router.cli import output
+from router.cli import enrich, lint, output, watch
 from router.cli.options import (
     EXIT_CODES,
     AsJson,
@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 
 _HINT_ROWS = ("routing-keywords", "intents", "examples", "generic")
 
-app = typer.Typer(
-    help="List, show, search and check skills.", no_args_is_help=True, rich_markup_mode=None
-)
+app = typer.Typer(help="List, show, search, check, lint and write skills.", no_args_is_help=True)
 
 
 @app.command("list", epilog=EXIT_CODES)
@@ -263,3 +261,9 @@ def _short(root: Path) -> str:
 def _warn_of_faults(catalog: Catalog) -> None:
     if catalog.left_out:
         output.warn(f"{left_out_in_words(catalog)}; see: router skills check")
+
+
+app.command("lint", epilog=lint.EXIT_CODES)(lint.lint_skills)
+app.command("new", epilog=EXIT_CODES)(lint.new_skill)
+app.command("enrich", epilog=EXIT_CODES)(enrich.enrich_skills)
+app.command("watch", epilog=EXIT_CODES)(watch.watch_skills)

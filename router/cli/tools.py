@@ -30,11 +30,7 @@ if TYPE_CHECKING:
     from router.skills.catalog import Catalog
     from router.skills.sources import SkillSource
 
-app = typer.Typer(
-    help="List, search and check the tools of an agent.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = typer.Typer(help="List, search and check the tools of an agent.", no_args_is_help=True)
 
 FromFile: TypeAlias = Annotated[
     Path | None,
