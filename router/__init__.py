@@ -1,10 +1,11 @@
 """cascade-router: which skills to load for a request and which memories to read, with a confidence
 that means what it says."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
-
+# Nothing is imported here, so that a command can take Ctrl-C at once; type checkers know this name.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Final
+
     from router.errors import (
         ConfigurationError,
         EncoderError,
@@ -101,14 +102,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Every name is imported when it is first asked for, so that a command starts at once."""
+    from importlib import import_module
+
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_MODULES[name]), name)
 
 
-_MODULES: Final = {
+_MODULES: "Final" = {
     "Candidate": "router.result",
     "ConfigurationError": "router.errors",
     "Decision": "router.result",

@@ -1,15 +1,12 @@
 """The command line: ``router``, also ``python -m router``.
 
-Nothing is imported here before ``main`` is called, so that ``import router`` never pulls typer or
-rich. The command groups import the library inside the commands, so that ``router --help`` and
-shell completion answer at once.
+Nothing that takes time is imported before ``main`` is called, so that Ctrl-C is taken from the
+first moment, and ``import router`` never pulls typer or rich. The command groups import the library
+inside the commands, so that ``router --help`` and shell completion answer at once.
 """
-
-from __future__ import annotations
 
 import io
 import os
-import signal
 import sys
 
 INTERRUPTED = 130
@@ -18,13 +15,27 @@ INTERRUPTED = 130
 
 def main() -> None:
     """The console script's entry point."""
+    try:
+        _run()
+    except KeyboardInterrupt:  # before or after the command could take it
+        sys.exit(INTERRUPTED)
+    except RuntimeError as error:
+        # Python 3.11 makes one of an interruption that comes while a class is made.
+        if not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
+        sys.exit(INTERRUPTED)
+
+
+def _run() -> None:
+    import signal
+
     # While libraries are imported, an exception could come out of any line of any of them, and some
     # make another exception of it. There is nothing to be tidied up yet.
     usual = signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
 
-    from router.cli.process import before_numpy
+    from router.cli.process import start_quickly
 
-    before_numpy()
+    start_quickly()  # before numpy is imported
 
     from router.cli.app import app
 
@@ -33,7 +44,4 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A locale that cannot show a character shows its escape; it does not end the command.
         sys.stdout.reconfigure(errors="backslashreplace")
-    try:
-        app(prog_name="router")
-    except KeyboardInterrupt:  # before the command could take it
-        sys.exit(INTERRUPTED)
+    app(prog_name="router")

@@ -65,9 +65,7 @@ def split_manifest(data: bytes, report: Report) -> tuple[dict[str, Node], str, i
 # from bytes to lines
 
 _LINE_BREAKS: Final = str.maketrans("\v\f\x85\u2028\u2029", "     ")
-_UNPRINTABLE: Final = re.compile(
-    "[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
-)
+_UNPRINTABLE: Final = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 """What YAML does not allow in a file, and the line breaks that only some programs see as such."""
 
 
@@ -98,6 +96,8 @@ def _decode(data: bytes, report: Report) -> str:
 
 
 def printable(text: str) -> str:
+    if text.isprintable():  # nearly every one is
+        return text
     return _UNPRINTABLE.sub("", text.translate(_LINE_BREAKS))
 
 
@@ -212,7 +212,8 @@ class _TreeReader:
         size, height = 1, 1
         while not isinstance(key_event := next(self._events), yaml.MappingEndEvent):
             key = self._node(key_event, depth + 1)
-            value = replace(self._node(next(self._events), depth + 1), line=key.line)
+            value = self._node(next(self._events), depth + 1)
+            value = Node(value.value, key.line, value.size, value.height, value.typed)
             size += key.size + value.size
             height = max(height, 1 + value.height)
             if isinstance(key.value, list | dict):
