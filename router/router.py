@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -23,7 +22,7 @@ from router.request import AnyTurn, Request, names_in
 from router.result import RoutingResult, Stage, StageTrace, answer_ids
 from router.runtime import Runtime
 from router.stages.answers import AnswerCache, LocalAnswers, configured_cache
-from router.stages.caches import CacheStages
+from router.stages.caches import CacheStages, Question
 from router.stages.validation import Basis, KeptAnswer, Voice, context_of
 from router.text import normalise
 
@@ -301,69 +300,50 @@ class SemanticRouter(OpenedInBlock):
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
         context = context_of(snapshot.base, asked)
         similar = use_semantic_cache and self._use_semantic_cache
+        question = Question(asked, context, snapshot.index, evidence, similar)
 
-        again, caches = await self._caches.answer(
-            asked, context, snapshot.index, evidence=evidence, similar=similar, id=next(self._ids)
-        )
-        if again is not None:
-            return self._given(asked, context, again, learner, began)
-        with self._admission:
-            answer = await self._flights.do(
-                (normalise(asked.text), context, similar, snapshot.catalog.version),
-                lambda: self._decide(asked, snapshot, context, evidence, caches, similar=similar),
-            )
-        # Others may have been given the same answer.
-        answer = answer.copy_with(id=next(self._ids))
-        return self._given(asked, context, answer, learner, began)
+        answer, caches = await self._caches.answer(question, id=next(self._ids))
+        if answer is None:
+            with self._admission:
+                answer = await self._flights.do(
+                    (normalise(asked.text), context, similar, snapshot.catalog.version),
+                    lambda: self._decide(question, snapshot, caches),
+                )
+            # Others may have been given the same answer.
+            answer = answer.copy_with(id=next(self._ids))
+        if learner is not None:
+            self._answered.append(learner.answer(answer, asked, context))  # for feedback
+        if self.events.listening:
+            self.events.emit(Routed(asked.text, asked.scope, answer, perf_counter() - began))
+        return answer
 
     async def _decide(
-        self,
-        asked: Request,
-        snapshot: Snapshot,
-        context: str,
-        evidence: str,
-        caches: tuple[StageTrace, ...],
-        *,
-        similar: bool,
+        self, question: Question, snapshot: Snapshot, caches: tuple[StageTrace, ...]
     ) -> RoutingResult:
         """Stages 3 and 4, for a request that no cache answers: in one process of a cluster, where
         there is one and an LLM would be asked."""
-        decide = partial(
-            self._decide_here, asked, snapshot, context, evidence, caches, similar=similar
-        )
         if self.cluster is None or not self._runtime.parts.llm.has_models:
-            return await decide()
+            return await self._decide_here(question, snapshot, caches)
 
         async def look() -> RoutingResult | None:
-            again, _ = await self._caches.answer(
-                asked,
-                context,
-                snapshot.index,
-                evidence=evidence,
-                similar=similar,
-                id=next(self._ids),
-                tell=False,
-            )
+            again, _ = await self._caches.answer(question, id=next(self._ids), tell=False)
             return again
 
-        version = snapshot.catalog.version
         return await self.cluster.flight.once(
-            asked.text, context, version, look=look, decide=decide
+            question.asked.text,
+            question.context,
+            snapshot.catalog.version,
+            look=look,
+            decide=lambda: self._decide_here(question, snapshot, caches),
         )
 
     async def _decide_here(
-        self,
-        asked: Request,
-        snapshot: Snapshot,
-        context: str,
-        evidence: str,
-        caches: tuple[StageTrace, ...],
-        *,
-        similar: bool,
+        self, question: Question, snapshot: Snapshot, caches: tuple[StageTrace, ...]
     ) -> RoutingResult:
         """Decide, and have both caches keep a strong answer."""
         from router.decision import Decider
 
+        asked, context, _, evidence, similar = question
         runtime = self._runtime
         decider = Decider(snapshot, runtime.parts, self.settings)
         result, strong, audit = await decider.decide(asked, caches, id=next(self._ids))
@@ -385,21 +365,6 @@ class SemanticRouter(OpenedInBlock):
         if await decider.agrees(asked, judgement) is False:
             await self.cache.forget(asked.text, context)
 
-    def _given(
-        self,
-        asked: Request,
-        context: str,
-        result: RoutingResult,
-        learner: Learner | None,
-        began: float,
-    ) -> RoutingResult:
-        """The result, remembered for feedback and told to whoever listens."""
-        if learner is not None:
-            self._answered.append(learner.answer(result, asked, context))
-        if self.events.listening:
-            self.events.emit(Routed(asked.text, asked.scope, result, perf_counter() - began))
-        return result
-
     async def look_up(
         self,
         request: str,
@@ -416,15 +381,14 @@ class SemanticRouter(OpenedInBlock):
         await self.open()
         snapshot = self._runtime.current
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
-        return await self._caches.answer(
+        question = Question(
             asked,
             context_of(snapshot.base, asked),
             snapshot.index,
-            evidence=self._runtime.evidence,
-            similar=use_semantic_cache and self._use_semantic_cache,
-            id=next(self._ids),
-            tell=False,
+            self._runtime.evidence,
+            use_semantic_cache and self._use_semantic_cache,
         )
+        return await self._caches.answer(question, id=next(self._ids), tell=False)
 
     async def forget(
         self,

@@ -152,12 +152,14 @@ def test_closing_gives_other_threads_their_answers(tmp_path: Path) -> None:
 
 
 def test_closing_twice_is_fine_from_any_thread(tmp_path: Path) -> None:
+    before = threading.enumerate()
     router = SyncSemanticRouter.from_skills(SHIPPED, settings=settings_for(tmp_path))
     router.route(SQUASH)
     with ThreadPoolExecutor(3) as pool:
         for closing in [pool.submit(router.close) for _ in range(3)]:
             closing.result(WAIT_SECONDS)
     router.close()
+    assert [thread for thread in threading.enumerate() if thread not in before] == []
 
 
 def test_use_after_close_is_a_clear_error(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from router.memory.model import (
 from router.memory.recall.memory_router import MAX_K
 from router.memory.recall.recaller import MAX_DEPTH
 from router.memory.services.unified import MAX_QUERY as MAX_SEARCHED_CHARACTERS
-from router.service.shapes import Arguments, NoArguments
+from router.service.shapes import Arguments, Copied, NoArguments
 
 if TYPE_CHECKING:
     from router.memory.memory import Memory
@@ -163,8 +163,8 @@ class Recalled(BaseModel):
     reasoning: list[str]
 
 
-class Piece(BaseModel):
-    id: str
+class Piece(Copied):
+    id: str = Field(validation_alias="item_id")
     source: str
     created: datetime
     score: float
@@ -172,18 +172,20 @@ class Piece(BaseModel):
     cut: bool = Field(description="Whether only its beginning fitted.")
 
 
-class Dropped(BaseModel):
-    id: str
+class Dropped(Copied):
+    id: str = Field(validation_alias="item_id")
     source: str
     reason: str
 
 
-class Context(BaseModel):
+class Context(Copied):
     text: str = Field(description="The context; empty when nothing fits.")
     strategy: str = Field(description="The one that was followed.")
     tokens: int
     budget: int
-    pieces: list[Piece] = Field(description="What the text is made of, in order.")
+    pieces: list[Piece] = Field(
+        description="What the text is made of, in order.", validation_alias="chunks"
+    )
     left_out: list[Dropped]
     notes: list[str]
 
@@ -337,28 +339,7 @@ class MemoryService:
             weights=asked.weights,
             time_zone=asked.time_zone,
         )
-        return Context(
-            text=found.text,
-            strategy=found.strategy,
-            tokens=found.tokens,
-            budget=found.budget,
-            pieces=[
-                Piece(
-                    id=chunk.item_id,
-                    source=chunk.source,
-                    created=chunk.created,
-                    score=chunk.score,
-                    tokens=chunk.tokens,
-                    cut=chunk.cut,
-                )
-                for chunk in found.chunks
-            ],
-            left_out=[
-                Dropped(id=out.item_id, source=out.source, reason=out.reason)
-                for out in found.left_out
-            ],
-            notes=list(found.notes),
-        )
+        return Context.model_validate(found)
 
     async def save(self, asked: SaveArguments) -> Saved:
         """Remember a text."""

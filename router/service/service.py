@@ -37,7 +37,6 @@ from router.service.shapes import (
     Noted,
     RankArguments,
     Ranked,
-    RankedName,
     RouteArguments,
     RouterStatus,
     SkillCounts,
@@ -261,24 +260,7 @@ class Service:
             found = await self._tool_sets.rank(
                 asked.request, asked.tools, limit=asked.limit, **_constraints(asked)
             )
-        return Ranked(
-            catalog_version=found.catalog_version,
-            decision=found.decision,
-            selected=list(found.selected),
-            confidence=found.confidence,
-            reasoning=found.reasoning,
-            left_out=found.left_out,
-            skills=[
-                RankedName(
-                    name=skill.name,
-                    score=skill.score,
-                    reason=skill.reason,
-                    description=skill.description,
-                    tool=skill.payload if isinstance(skill.payload, dict) else None,
-                )
-                for skill in found.skills
-            ],
-        )
+        return Ranked.model_validate(found)
 
 
 def offered_names(catalog: Catalog) -> tuple[str, ...]:

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
 
 from router.request import MAX_HISTORY_TURNS, MAX_REQUEST_CHARACTERS, MAX_SCOPE_CHARACTERS
 from router.result import Decision, RoutingResult
@@ -41,6 +48,13 @@ class Arguments(BaseModel):
             return given
         optional = {name for name, field in cls.model_fields.items() if not field.is_required()}
         return {k: v for k, v in given.items() if v is not None or k not in optional}
+
+
+class Copied(BaseModel):
+    """An answer whose fields are read off the attributes of an object of the router, by
+    ``model_validate``."""
+
+    model_config = ConfigDict(from_attributes=True)
 
 
 class TurnArguments(Arguments):
@@ -207,17 +221,20 @@ class Forgotten(BaseModel):
     request: str
 
 
-class RankedName(BaseModel):
+class RankedName(Copied):
     name: str
     score: float | None = Field(description="Null for one that is included without a rank.")
     reason: str
     description: str
-    tool: dict[str, Any] | None = Field(
-        description="The definition as it was given; null for a skill."
+    tool: Annotated[
+        dict[str, Any] | None,
+        BeforeValidator(lambda payload: payload if isinstance(payload, dict) else None),
+    ] = Field(
+        description="The definition as it was given; null for a skill.", validation_alias="payload"
     )
 
 
-class Ranked(BaseModel):
+class Ranked(Copied):
     catalog_version: str
     decision: Decision = Field(description="What retrieval alone would decide.")
     selected: list[str] = Field(description="What it would load.")

@@ -6,7 +6,7 @@ is checked before it is given again (``router/stages/validation.py``).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from router.errors import EncoderError
 from router.events import CacheLookup, CacheOutcome, Events
@@ -24,6 +24,24 @@ _NOT_NEEDED: Final = (
 )
 
 
+class Question(NamedTuple):
+    """A request, with all else that decides its answer.
+
+    Attributes:
+        asked: the request.
+        context: under which its answers are filed.
+        skills: the index over the skills as they are now.
+        evidence: digest of what has been learnt, where that decides.
+        similar: whether an answer to a similar request may be given, or this one kept for such.
+    """
+
+    asked: Request
+    context: str
+    skills: SkillIndex
+    evidence: str
+    similar: bool
+
+
 class CacheStages:
     """Asks a cache, checks what it holds, and keeps new answers in it."""
 
@@ -34,12 +52,8 @@ class CacheStages:
 
     async def answer(
         self,
-        asked: Request,
-        context: str,
-        index: SkillIndex,
+        question: Question,
         *,
-        evidence: str,
-        similar: bool,
         id: str,  # noqa: A002 - named like the result's attribute
         tell: bool = True,
     ) -> tuple[RoutingResult | None, tuple[StageTrace, ...]]:
@@ -47,18 +61,17 @@ class CacheStages:
         trace entries of both stages, which say why.
 
         Args:
-            asked: the request.
-            context: under which its answers are filed.
-            index: over the skills as they are now.
-            evidence: digest of what has been learnt, where that decides.
-            similar: whether an answer to a similar request may be given.
+            question: what is asked.
             id: of the answer.
             tell: whether events are raised; False where nobody is going to be answered.
         """
+        asked, context, index, evidence, similar = question
         found = await self._cache.find(asked.text, context, similar=similar)
-        kept, refused = found.kept, None
-        if kept is not None and kept.holds_in != state_of(index.catalog.version, evidence):
-            refused = await self._refusal(kept, found.text, asked, index, evidence)
+        kept, refused, state = found.kept, None, state_of(index.catalog.version, evidence)
+        if kept is not None and kept.holds_in != state:
+            refused = await self._refusal(kept, found.text, question)
+            if refused is None:
+                kept.holds_in = state
         trace = found.trace(wanted_similar=similar, refused=refused)
         if tell and self._events.listening:
             self._tell(trace, None if refused is None else found.stage)
@@ -90,18 +103,14 @@ class CacheStages:
         if basis.voice is not Voice.ROUTER:
             await self._cache.keep_marks(basis.catalog, marks)
 
-    async def _refusal(
-        self, kept: KeptAnswer, text: str, asked: Request, index: SkillIndex, evidence: str
-    ) -> str | None:
+    async def _refusal(self, kept: KeptAnswer, text: str, question: Question) -> str | None:
         """Why an answer of another state is not given again; None when it is."""
         marks = None if kept.basis is None else await self._cache.marks_of(kept.basis.catalog)
+        available = question.asked.available
         try:
-            why = await refusal(kept, text, index, available=asked.available, marks_then=marks)
+            return await refusal(kept, text, question.skills, available=available, marks_then=marks)
         except EncoderError as error:
             return f"whether it still holds cannot be found out: {error}"
-        if why is None:
-            kept.holds_in = state_of(index.catalog.version, evidence)
-        return why
 
     def _tell(self, trace: tuple[StageTrace, ...], refused: Stage | None) -> None:
         """Raise the events of the stages that ran; ``refused`` is the one whose answer was not

@@ -75,6 +75,7 @@ async def test_a_label_that_cannot_be_sent_is_sent_when_it_can_be(
                 proxy.cut()
                 await corrected(one, FIRST, "debugging")  # acknowledged: it is on the disk
             proxy.mend()
+            assert not await knows(other, FIRST, "debugging")
             async with processes(cut_off) as (one,):  # after its process has ended, too
                 await until(lambda: knows(other, FIRST, "debugging"))
 

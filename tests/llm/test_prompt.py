@@ -332,7 +332,7 @@ def test_whatever_a_model_writes_the_choice_is_among_the_offered_skills(text: st
     assert set(selection.skills) <= {"git", "testing", "writer"}
     assert len(set(selection.skills)) == len(selection.skills)
     assert set(selection.memory_layers) <= set(MEMORY_LAYERS)
-    assert selection.stated_confidence is None or 0 <= selection.stated_confidence <= 1
+    assert 0 <= (selection.stated_confidence or 0) <= 1  # None where it states none
 
 
 def test_the_choice_of_none_is_never_an_offered_name() -> None:

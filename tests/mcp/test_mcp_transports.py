@@ -153,7 +153,9 @@ async def test_a_client_that_left_is_no_error(
     async with Client(server.protocol, mode="legacy") as client:
         await client.list_tools()
     save("docker", "Builds container images.")
-    await server.on_catalog_change(await opened.reload())
+    change = await opened.reload()
+    await server.on_catalog_change(change)
+    assert change.added == ("docker",)
 
 
 async def test_a_client_that_does_not_read_holds_up_nobody(

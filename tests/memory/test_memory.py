@@ -7,7 +7,7 @@ import gc
 import os
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -286,20 +286,22 @@ async def test_files_of_a_project_are_shown_to_it_alone_and_global_ones_to_all(
         write_file(tmp_path, f"note-{number}", "We chose Postgres, Postgres and Postgres here.")
     async with opened(project="shop") as memory:
         await memory.save("On other projects we chose Postgres too.", name="global/database")
-        for scope, own in (
-            ({"project": "shop"}, True),
-            ({"project": "bank"}, False),
-            (None, False),
-        ):
+
+        async def seen(scope: Mapping[str, str] | None) -> tuple[list[str], str]:
             found = await memory.route(
                 "Why did we choose Postgres?", scope=scope or {}, layers=["project"]
             )
-            names = ids(found.results[0].items)
-            assert any(name.startswith("note-") for name in names) is own
-            assert own or names == ["global/database"]
             context = await memory.assemble("Postgres", "lexical", 1000, scope=scope)
-            assert ("Postgres and Postgres" in context.text) is own
-            assert own or "other projects" in context.text
+            return ids(found.results[0].items), context.text
+
+        names, text = await seen({"project": "shop"})
+        assert any(name.startswith("note-") for name in names)
+        assert "Postgres and Postgres" in text
+        for others in ({"project": "bank"}, None):
+            names, text = await seen(others)
+            assert names == ["global/database"]
+            assert "Postgres and Postgres" not in text
+            assert "other projects" in text
 
 
 async def test_a_file_is_saved_searched_and_deleted_by_its_name(memory: Memory) -> None:

@@ -213,8 +213,9 @@ async def test_what_was_saved_before_the_watch_began_is_seen(tmp_path: Path) -> 
     setup = Live(tmp_path)
     put(tmp_path / "git")
     async with setup.manager.watch():
-        await setup.until(lambda catalog: "git" in catalog.skills)
+        seen = await setup.until(lambda catalog: catalog.skills)
     await setup.manager.aclose()
+    assert list(seen.skills) == ["git"]
 
 
 # Folders
@@ -249,7 +250,8 @@ async def test_renaming_a_folder_renames_a_skill_that_is_named_after_it(tmp_path
     (tmp_path / "old" / "SKILL.md").write_text("---\ndescription: x\n---\nbody")
     async with live(tmp_path) as setup:
         (tmp_path / "old").rename(tmp_path / "new")
-        await setup.until(lambda catalog: list(catalog.skills) == ["new"])
+        renamed = await setup.until(lambda catalog: list(catalog.skills) == ["new"])
+    assert renamed.skills["new"].description == "x"
 
 
 async def test_a_root_may_come_go_and_come_back(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.registry import SkillRegistry
 from router.stages.answers import LocalAnswers
-from router.stages.caches import CacheStages
+from router.stages.caches import CacheStages, Question
 from router.stages.conformance import kept_answer
 from router.stages.validation import Basis, Voice, marks
 
@@ -44,7 +44,7 @@ async def test_what_was_kept_is_given_again_with_a_trace_and_an_id_of_its_own(
     basis = Basis.of(Voice.ROUTER, ["git"], index.catalog)
     await caches.keep(ASKED.text, "c", result, basis, marks(index.catalog))
     for asked, stage in ((ASKED, Stage.EXACT), (OTHER_WORDS, Stage.FUZZY)):
-        again, trace = await caches.answer(asked, "c", index, evidence="", similar=True, id="new")
+        again, trace = await caches.answer(Question(asked, "c", index, "", True), id="new")
         assert again is not None
         assert (again.stage, again.id, again.from_cache) == (stage, "new", True)
         assert again.trace[:2] == trace
@@ -64,9 +64,7 @@ async def test_an_answer_of_other_evidence_is_refused_and_the_trace_says_why(
     caches = CacheStages(LocalAnswers(), events)
     basis = Basis.of(Voice.ROUTER, ["git"], index.catalog, "evidence")
     await caches.keep(ASKED.text, "c", kept_answer("git").result, basis, marks(index.catalog))
-    again, (_, exact) = await caches.answer(
-        ASKED, "c", index, evidence="more", similar=True, id="new"
-    )
+    again, (_, exact) = await caches.answer(Question(ASKED, "c", index, "more", True), id="new")
     assert again is None
     assert exact.outcome is Outcome.DECLINED
     assert exact.reason == "not given again: the skills or the examples have changed since"
@@ -79,7 +77,5 @@ async def test_a_look_that_answers_nobody_is_not_told_of(index: SkillIndex) -> N
     events, told = Events(), list[Event]()
     events.subscribe(told.append)
     caches = CacheStages(LocalAnswers(), events)
-    again, _ = await caches.answer(
-        ASKED, "c", index, evidence="", similar=True, id="new", tell=False
-    )
+    again, _ = await caches.answer(Question(ASKED, "c", index, "", True), id="new", tell=False)
     assert (again, told) == (None, [])

@@ -16,19 +16,23 @@ REFUND = {
 }
 
 
-def fault(schema: dict[str, Any], arguments: dict[str, Any]) -> str:
-    with pytest.raises(InvalidRequest) as raised:
+def fault_of(schema: dict[str, Any] | None, arguments: dict[str, Any]) -> str | None:
+    """What is wrong with the arguments; None when nothing is."""
+    try:
         check_arguments("bank__refund", schema, arguments)
-    return str(raised.value)
+    except InvalidRequest as error:
+        return str(error)
+    return None
 
 
 def test_arguments_that_fit_pass() -> None:
-    check_arguments("bank__refund", REFUND, {"amount": 7, "to": "Ada"})
-    check_arguments("bank__refund", None, {"whatever": 1})
+    for schema, arguments in ((REFUND, {"amount": 7, "to": "Ada"}), (None, {"whatever": 1})):
+        assert fault_of(schema, arguments) is None
 
 
 def test_what_does_not_fit_is_named_by_its_place() -> None:
-    told = fault(REFUND, {"amount": -1, "to": 7, "all": True})
+    told = fault_of(REFUND, {"amount": -1, "to": 7, "all": True})
+    assert told is not None
     assert told.startswith("bank__refund: its arguments do not fit: ")
     assert "amount: -1 is less than the minimum of 0" in told
     assert "to: 7 is not of type 'string'" in told
@@ -45,7 +49,8 @@ def test_what_does_not_fit_is_named_by_its_place() -> None:
     ],
 )
 def test_a_schema_that_cannot_be_used_refuses_the_call(schema: dict[str, Any]) -> None:
-    told = fault(schema, {"amount": 7})
+    told = fault_of(schema, {"amount": 7})
+    assert told is not None
     assert told.startswith("bank__refund: the schema of its arguments cannot be used: ")
 
 
@@ -58,4 +63,4 @@ def test_regular_expressions_of_a_stranger_are_not_run() -> None:
         "unevaluatedProperties": False,
     }
     text = "a" * 64 + "!"
-    check_arguments("bank__refund", schema, {"name": text, text: "x"})  # else it never ends
+    assert fault_of(schema, {"name": text, text: "x"}) is None  # else it never ends

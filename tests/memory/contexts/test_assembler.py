@@ -225,7 +225,8 @@ async def test_both_sides_are_asked_at_the_same_time() -> None:
         return Retrieved([])
 
     async with asyncio.timeout(120):
-        await assembler(meet, meet).assemble("rust ownership", "rag", 100)
+        context = await assembler(meet, meet).assemble("rust ownership", "rag", 100)
+    assert contents(context) == []
 
 
 async def test_the_tracker_counts_the_memories_that_were_used(tmp_path: Path) -> None:
