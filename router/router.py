@@ -23,7 +23,7 @@ from router.result import RoutingResult, Stage, StageTrace, answer_ids
 from router.runtime import Runtime
 from router.stages.answers import AnswerCache, LocalAnswers, configured_cache
 from router.stages.caches import CacheStages, Question
-from router.stages.validation import Basis, KeptAnswer, Voice, context_of
+from router.stages.validation import Basis, DecidedBy, KeptAnswer, context_of
 from router.text import normalise
 
 if TYPE_CHECKING:
@@ -348,8 +348,8 @@ class SemanticRouter(OpenedInBlock):
         decider = Decider(snapshot, runtime.parts, self.settings)
         result, strong, audit = await decider.decide(asked, caches, id=next(self._ids))
         if strong and snapshot is runtime.snapshot:  # else a newer answer may be there
-            voice = Voice.LLM if result.stage is Stage.LLM else Voice.ROUTER
-            basis = Basis.of(voice, result.selected_skills, snapshot.catalog, evidence)
+            decided_by = DecidedBy.LLM if result.stage is Stage.LLM else DecidedBy.ROUTER
+            basis = Basis.of(decided_by, result.selected_skills, snapshot.catalog, evidence)
             await self._caches.keep(
                 asked.text, context, result, basis, snapshot.marks, similar=similar
             )
@@ -643,7 +643,7 @@ class SemanticRouter(OpenedInBlock):
         snapshot = self._runtime.current
         decider = Decider(snapshot, self._runtime.parts, self.settings)
         result = decider.corrected(past.text, named, id=next(self._ids))
-        basis = Basis.of(Voice.PERSON, named, snapshot.catalog)
+        basis = Basis.of(DecidedBy.PERSON, named, snapshot.catalog)
         await self._caches.keep(past.text, past.context, result, basis, snapshot.marks)
 
     async def learned(self) -> None:

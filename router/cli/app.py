@@ -101,12 +101,9 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import PackageNotFoundError, version
+        from router.version import package_version
 
-        try:
-            number = version("cascade-router")
-        except PackageNotFoundError:
-            number = "(a source tree that is not installed)"
+        number = package_version() or "(a source tree that is not installed)"
         typer.echo(f"cascade-router {number}")
         raise typer.Exit
 

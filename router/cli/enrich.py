@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from router.cli import output
-from router.cli.options import AsJson, SkillFolders, read_settings
+from router.cli.options import AsJson, SkillFolders, read_catalog, read_settings
 from router.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def enrich_skills(
     """
     settings = read_settings()
     enrich_catalog(
-        lambda: _catalog(folders, settings),
+        lambda: read_catalog(folders, settings),
         settings,
         names=names,
         dry_run=dry_run,
@@ -125,17 +125,6 @@ def enrich_catalog(
             _ask(catalog, names, settings, price=paid, max_cost=max_cost, concurrency=concurrency)
         )
         _show_report(report, as_json=as_json)
-
-
-def _catalog(folders: Sequence[Path] | None, settings: Settings) -> Catalog:
-    from router.skills.catalog import load_catalog
-    from router.skills.discovery import configured_roots, existing_root
-
-    return load_catalog(
-        tuple(map(existing_root, folders or configured_roots(settings))),
-        enrichment=settings.enrichment,
-        max_skills=settings.max_skills,
-    )
 
 
 def _price(text: str | None) -> Price | None:

@@ -81,10 +81,7 @@ def _terms(skill: Weighed, other: Weighed) -> str:
 
 
 def _stages(result: RoutingResult) -> Table:
-    table = output.table("stage", "outcome", "reason", "ms", right=("ms",))
-    table.expand, table.columns[2].ratio = True, 1
-    for column in table.columns:
-        column.no_wrap, column.overflow = True, "ellipsis"
+    table = output.table("stage", "outcome", "reason", "ms", right=("ms",), one_line="reason")
     for entry in result.trace:
         table.add_row(
             entry.stage.value,

@@ -18,13 +18,13 @@ from router.cli.options import (
     NoLLM,
     SkillFolders,
     open_router,
+    read_catalog,
     read_settings,
 )
 from router.errors import ConfigurationError, InvalidRequest
 
 if TYPE_CHECKING:
     from router.learning.evidence import EvidenceStore, Example
-    from router.skills.catalog import Catalog
 
 app = typer.Typer(help="Look at what was learnt, export, import, forget.", no_args_is_help=True)
 
@@ -136,7 +136,7 @@ def import_evidence(
     examples = _read_lines(file) if skill is None else read_triggers(file, skill)
     if not examples:
         raise InvalidRequest(f"{file}: no examples; see router learn import --help")
-    catalog = _catalog(folders)
+    catalog = read_catalog(folders, read_settings())
     unknown = sorted({n for e in examples for n in e.skills} - catalog.skills.keys())
     with _evidence() as store:
         changed = store.add_many(examples, catalog=catalog.skills)
@@ -267,15 +267,6 @@ def calibrate(
             "-" if error is None else f"{error:.3f}",
         )
     output.screen().print(table)
-
-
-def _catalog(folders: list[Path] | None) -> Catalog:
-    from router.skills.registry import SkillRegistry
-
-    settings = read_settings()
-    if folders:
-        return SkillRegistry(folders).catalog
-    return SkillRegistry.configured(settings).catalog
 
 
 @contextmanager

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from router.cli import output
-from router.cli.options import AsJson, left_out_in_words, read_settings
+from router.cli.options import AsJson, left_out_in_words, read_catalog, read_settings
 from router.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -42,15 +42,8 @@ def lint_skills(
     as_json: AsJson = False,
 ) -> None:
     """Report what keeps skills from being found, understood or trusted, by path and line."""
-    from router.skills.catalog import load_catalog
-    from router.skills.discovery import configured_roots, existing_root
-
     settings = read_settings()
-    catalog = load_catalog(
-        tuple(map(existing_root, folders or configured_roots(settings))),
-        enrichment=settings.enrichment,
-        max_skills=settings.max_skills,
-    )
+    catalog = read_catalog(folders, settings)
     if catalog.left_out:
         output.warn(left_out_in_words(catalog))
     findings = _findings(catalog, settings, routing=routing)
@@ -58,7 +51,7 @@ def lint_skills(
     if sarif is not None:
         _write_sarif(sarif, findings)
     if as_json:
-        output.print_json({**counts, "findings": [_finding_to_dict(f) for f in findings]})
+        output.print_json({**counts, "findings": [finding.to_dict() for finding in findings]})
     else:
         for finding in findings:
             typer.echo(output.plain(finding))
@@ -105,26 +98,11 @@ def _counts(catalog: Catalog, findings: Sequence[Diagnostic]) -> dict[str, int]:
     }
 
 
-def _finding_to_dict(finding: Diagnostic) -> dict[str, Any]:
-    return {
-        "path": str(finding.path),
-        "line": finding.line,
-        "severity": finding.severity.value,
-        "code": finding.code,
-        "message": finding.message,
-    }
-
-
 def _write_sarif(file: Path, findings: Sequence[Diagnostic]) -> None:
-    from importlib.metadata import PackageNotFoundError, version
-
     from router.lint.sarif import to_sarif
+    from router.version import package_version
 
-    try:
-        number = version("cascade-router")
-    except PackageNotFoundError:
-        number = "0"  # a source tree that is not installed
-    log = to_sarif(findings, root=Path.cwd(), version=number)
+    log = to_sarif(findings, root=Path.cwd(), version=package_version() or "0")
     try:
         file.write_bytes(json.dumps(log, indent=2).encode())
     except OSError as error:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
-from router.cli.options import NoLLM, SkillFolders, make_router, read_settings
+from router.cli.options import AllowedHosts, NoLLM, SkillFolders, read_settings
 from router.cli.process import ready_to_serve
 from router.errors import ConfigurationError, RouterError
 from router.mcp.hello import Greeting, greet, standard_input
@@ -54,13 +54,7 @@ def mcp(
             metavar="NAME", help="Variable that holds the bearer token clients must show."
         ),
     ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Further host name that clients may use, such as a proxy's; may be repeated.",
-        ),
-    ] = None,
+    allow_host: AllowedHosts = None,
     gateway: Annotated[
         Path | None,
         typer.Option(
@@ -162,8 +156,15 @@ async def serving(
     """
     from router.mcp.server import SkillServer
     from router.memory.memory import Memory
+    from router.router import SemanticRouter
+    from router.skills.folders import FolderSource
 
-    router = make_router(folders, settings, more=more)
+    roots = (
+        FolderSource(folders, max_skills=settings.max_skills)
+        if folders
+        else FolderSource.configured(settings)
+    )
+    router = SemanticRouter(settings, sources=[roots, *more])
     # The memory is not entered, because that would open it before anybody asks for it.
     async with aclosing(Memory(settings)) as memory, aclosing(router), _bus(router) as bus:
         server = SkillServer(router, memory=memory, bus=bus)

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import typer
 
 from router.cli import classify, memory_changes, memory_curation, memory_records, output
-from router.cli.memory_options import Project, Session, TimeZone, User, run, scope_of
+from router.cli.memory_options import Project, Session, TimeZone, User, run
 from router.cli.options import EXIT_CODES, AsJson
 
 if TYPE_CHECKING:
     from router.memory.memory import Memory
-    from router.memory.model import MemoryItem
+    from router.memory.model import MemoryItem, Scope
     from router.memory.recall.answers import RecallResult
     from router.memory.services.unified import UnifiedAnswer
-    from router.settings import Settings
 
 MAX_SHOWN: Final = 300
 """Characters of a content in a table; ``--json`` and ``get`` show all of it."""
@@ -45,19 +44,19 @@ def search_memories(
 ) -> None:
     """Search memory layers, the project's memory files and the service beside them."""
 
-    async def search(memory: Memory, settings: Settings) -> tuple[UnifiedAnswer, bool]:
+    async def search(memory: Memory, scope: Scope) -> tuple[UnifiedAnswer, bool]:
         found = await memory.search(
             query,
-            scope=scope_of(settings, user, project, session),
+            scope=scope,
             limit=limit,
             lexical_only=lexical_only,
             semantic_only=semantic_only,
             strategy=strategy,
         )
-        is_wanted = semantic_only or (settings.memory.service.url and not lexical_only)
+        is_wanted = semantic_only or (memory.settings.memory.service.url and not lexical_only)
         return found, bool(is_wanted)
 
-    found, service_is_wanted = run(search)
+    found, service_is_wanted = run(search, (user, project, session))
     if as_json:
         output.print_json(found.to_dict())
         return
@@ -87,15 +86,16 @@ def recall_memories(
 ) -> None:
     """Answer a query from the memory layers, with a confidence and the reasons."""
     found = run(
-        lambda memory, settings: memory.recall(
+        lambda memory, scope: memory.recall(
             query,
-            scope_of(settings, user, project, session),
+            scope,
             k=k,
             cascade=cascade,
             confidence_threshold=threshold,
             max_cascade_depth=depth,
             time_zone=time_zone,
-        )
+        ),
+        (user, project, session),
     )
     if as_json:
         output.print_json(found.to_dict())
@@ -140,14 +140,15 @@ def assemble_context(
 ) -> None:
     """Print what memory and documents say about a query, within a budget of tokens."""
     found = run(
-        lambda memory, settings: memory.assemble(
+        lambda memory, scope: memory.assemble(
             query,
             strategy,
             budget,
-            scope=scope_of(settings, user, project, session),
+            scope=scope,
             weights=weights,
             time_zone=time_zone,
-        )
+        ),
+        (user, project, session),
     )
     if as_json:
         output.print_json(found.to_dict())
@@ -173,9 +174,8 @@ def get_memory(
 ) -> None:
     """Print one memory."""
     item = run(
-        lambda memory, settings: memory.get(
-            name, layer=layer, scope=scope_of(settings, user, project, session)
-        )
+        lambda memory, scope: memory.get(name, layer=layer, scope=scope),
+        (user, project, session),
     )
     if as_json:
         output.print_json(item.to_dict())

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from router.cli import output
-from router.cli.memory_options import Project, Session, User, run, scope_of
+from router.cli.memory_options import Project, Session, User, run
 from router.cli.options import AsJson
 from router.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from router.memory.memory import Memory
-    from router.settings import Settings
+    from router.memory.model import Scope
 
 Tags: TypeAlias = Annotated[
     list[str] | None, typer.Option("--tag", metavar="TAG", help="A label; may be repeated.")
@@ -59,7 +59,7 @@ def save_memory(
             "--type, --created, --attribute, --user, --project and --session need --layer"
         )
 
-    async def save(memory: Memory, settings: Settings) -> dict[str, Any]:
+    async def save(memory: Memory, scope: Scope) -> dict[str, Any]:
         if layer is None:
             return (await memory.save(text, name=name, tags=tags or ())).to_dict()
         report = await memory.save(
@@ -67,7 +67,7 @@ def save_memory(
             name=name,
             tags=tags or (),
             layer=layer,
-            scope=scope_of(settings, user, project, session),
+            scope=scope,
             type=kind,
             created=when,
             attributes=given,
@@ -75,7 +75,7 @@ def save_memory(
         )
         return report.to_dict()
 
-    saved = run(save)
+    saved = run(save, (user, project, session))
     if as_json:
         output.print_json(saved)
         return
@@ -125,9 +125,8 @@ def delete_memory(
 ) -> None:
     """Forget one memory: a file, or an item stored in exactly this scope."""
     run(
-        lambda memory, settings: memory.delete(
-            name, layer=layer, scope=scope_of(settings, user, project, session)
-        )
+        lambda memory, scope: memory.delete(name, layer=layer, scope=scope),
+        (user, project, session),
     )
     typer.echo(f"deleted {output.plain(name)}", err=True)
 
@@ -164,12 +163,11 @@ def ingest_documents(
 ) -> None:
     """Make text and Markdown documents part of contexts; again, to take up what changed."""
 
-    async def ingest(memory: Memory, settings: Settings) -> dict[str, Any]:
-        whose = scope_of(settings, user, project, session)
+    async def ingest(memory: Memory, scope: Scope) -> dict[str, Any]:
         with output.progress("ingesting") as show:
-            return (await memory.ingest(folder, scope=whose, progress=show)).to_dict()
+            return (await memory.ingest(folder, scope=scope, progress=show)).to_dict()
 
-    report = run(ingest)
+    report = run(ingest, (user, project, session))
     if as_json:
         output.print_json(report)
     else:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from router.cli import output
-from router.cli.memory_options import Project, Session, User, run, scope_of
+from router.cli.memory_options import Project, Session, User, run
 from router.cli.options import AsJson
 from router.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from router.memory.curation.proposals import Proposal
     from router.memory.memory import Memory
-    from router.settings import Settings
+    from router.memory.model import Scope
 
 
 def consolidate_memories(
@@ -37,10 +37,11 @@ def consolidate_memories(
     if unknown := sorted(kinds - set(Kind)):
         raise typer.BadParameter(f"--accept {unknown[0]}: none of {', '.join(Kind)}")
     new = run(
-        lambda memory, settings: memory.consolidate(
-            scope=scope_of(settings, user, project, session),
+        lambda memory, scope: memory.consolidate(
+            scope=scope,
             policy=lambda proposal: proposal.kind in kinds,
         ),
+        (user, project, session),
         with_models=True,
     )
     _show(new, as_json=as_json)
@@ -70,9 +71,8 @@ def extract_memories(
     except UnicodeDecodeError as error:
         raise InvalidRequest(f"{conversation}: not UTF-8: byte {error.start + 1}") from error
     found = run(
-        lambda memory, settings: memory.extract(
-            text, scope=scope_of(settings, user, project, session), source=source
-        ),
+        lambda memory, scope: memory.extract(text, scope=scope, source=source),
+        (user, project, session),
         with_models=True,
     )
     _show(found.proposals, as_json=as_json)
@@ -87,9 +87,7 @@ def show_proposals(
     as_json: AsJson = False,
 ) -> None:
     """Show what waits to be accepted or rejected."""
-    waiting = run(
-        lambda memory, settings: memory.proposals(scope=scope_of(settings, user, project, session))
-    )
+    waiting = run(lambda memory, scope: memory.proposals(scope=scope), (user, project, session))
     _show(waiting, as_json=as_json)
 
 
@@ -101,13 +99,12 @@ def accept_proposals(
 ) -> None:
     """Make the changes that proposals name; what is replaced is kept as history."""
 
-    async def accept(memory: Memory, settings: Settings) -> None:
-        whose = scope_of(settings, user, project, session)
+    async def accept(memory: Memory, scope: Scope) -> None:
         for one in ids:
-            done = await memory.accept(one, scope=whose)
+            done = await memory.accept(one, scope=scope)
             typer.echo(f"accepted {done.id}: {done.kind}")
 
-    run(accept)
+    run(accept, (user, project, session))
 
 
 def reject_proposals(
@@ -118,13 +115,12 @@ def reject_proposals(
 ) -> None:
     """Leave everything as it is; the same is not proposed again."""
 
-    async def reject(memory: Memory, settings: Settings) -> None:
-        whose = scope_of(settings, user, project, session)
+    async def reject(memory: Memory, scope: Scope) -> None:
         for one in ids:
-            done = await memory.reject(one, scope=whose)
+            done = await memory.reject(one, scope=scope)
             typer.echo(f"rejected {done.id}: {done.kind}")
 
-    run(reject)
+    run(reject, (user, project, session))
 
 
 def _show(proposals: Iterable[Proposal], *, as_json: bool) -> None:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from router.llm.protocol import ChatModel
     from router.memory.memory import Memory
     from router.memory.model import Scope
-    from router.settings import Settings
 
 T = TypeVar("T")
 
@@ -28,15 +27,23 @@ TimeZone: TypeAlias = Annotated[
 ]
 
 
-def run(work: Callable[[Memory, Settings], Awaitable[T]], *, with_models: bool = False) -> T:
+def run(
+    work: Callable[[Memory, Scope], Awaitable[T]],
+    whose: tuple[str | None, str | None, str | None] = (None, None, None),
+    *,
+    with_models: bool = False,
+) -> T:
     """Do something with an open memory, and close it whatever happens.
 
     Args:
+        work: what to do, with the memory and the scope of who asks.
+        whose: user, project and session of the scope; for None the settings' own.
         with_models: whether the memory may ask the LLMs that are configured.
     """
 
     async def opened() -> T:
         from router.memory.memory import Memory
+        from router.service.memory import scope_of
 
         settings = read_settings()
         models: Sequence[ChatModel] = ()
@@ -46,23 +53,9 @@ def run(work: Callable[[Memory, Settings], Awaitable[T]], *, with_models: bool =
             models = models_from_settings(settings.llm)
         try:
             async with Memory(settings, models=models) as memory:
-                return await work(memory, settings)
+                return await work(memory, scope_of(settings, *whose))
         finally:
             for model in models:
                 await model.aclose()
 
     return asyncio.run(opened())
-
-
-def scope_of(
-    settings: Settings, user: str | None, project: str | None, session: str | None
-) -> Scope:
-    """Who asks: what the command line says, else the settings."""
-    from router.memory.model import Scope
-
-    given = settings.memory
-    return Scope(
-        given.user if user is None else user,
-        given.project if project is None else project,
-        given.session if session is None else session,
-    )

@@ -10,7 +10,7 @@ import typer
 
 from router.cli import output
 from router.cli.memory_changes import pair
-from router.cli.memory_options import Project, Session, User, run, scope_of
+from router.cli.memory_options import Project, Session, User, run
 from router.cli.options import AsJson
 from router.errors import InvalidRequest
 
@@ -36,12 +36,13 @@ def list_memories(
 ) -> None:
     """List what the layers hold, newest first, a page at a time."""
     page = run(
-        lambda memory, settings: memory.list(
-            scope=scope_of(settings, user, project, session),
+        lambda memory, scope: memory.list(
+            scope=scope,
             layers=layer,
             limit=limit,
             after=after,
-        )
+        ),
+        (user, project, session),
     )
     if as_json:
         output.print_json(page.to_dict())
@@ -68,14 +69,15 @@ def edit_memory(
     """Change an item that is stored in exactly this scope."""
     given = {key: value or None for key, value in map(pair, attributes or ())}
     item = run(
-        lambda memory, settings: memory.edit(
+        lambda memory, scope: memory.edit(
             name,
             layer=layer,
-            scope=scope_of(settings, user, project, session),
+            scope=scope,
             content=content,
             tags=tags,
             attributes=given,
-        )
+        ),
+        (user, project, session),
     )
     if as_json:
         output.print_json(item.to_dict())
@@ -90,9 +92,7 @@ def show_profile(
     as_json: AsJson = False,
 ) -> None:
     """Show what is known of a user and holds now."""
-    items = run(
-        lambda memory, settings: memory.profile(scope=scope_of(settings, user, project, session))
-    )
+    items = run(lambda memory, scope: memory.profile(scope=scope), (user, project, session))
     if as_json:
         output.print_json([item.to_dict() for item in items])
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from router.router import SemanticRouter
     from router.settings import Settings
     from router.skills.catalog import Catalog
-    from router.skills.sources import SkillSource
 
 EXIT_CODES: Final = (
     "Exit codes: 0 done; 1 it ran and something is wrong (a skill that cannot be loaded, a bad "
@@ -32,6 +31,14 @@ SkillFolders: TypeAlias = Annotated[
     ),
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AllowedHosts: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host",
+        metavar="NAME",
+        help="Further host name that clients may use, such as a proxy's; may be repeated.",
+    ),
+]
 NoLLM: TypeAlias = Annotated[
     bool, typer.Option("--no-llm", help="Ask no LLM, whatever is configured.")
 ]
@@ -59,42 +66,41 @@ def left_out_in_words(catalog: Catalog) -> str:
     return f"{', '.join(counts)}, such as {first.path}: {first.message}"
 
 
-def make_router(
-    folders: Sequence[Path] | None,
-    settings: Settings,
-    *,
-    progress: Callable[[int, int], None] | None = None,
-    more: Sequence[SkillSource] = (),
-) -> SemanticRouter:
-    """A router over the given folders, or over the configured ones when none is given, and over
-    ``more`` sources, which are weaker; not open."""
-    from router.router import SemanticRouter
+def read_catalog(folders: Sequence[Path] | None, settings: Settings) -> Catalog:
+    """The skills of the given folders, or of the configured ones when none is given; nothing is
+    indexed.
 
-    if more:
-        from router.skills.folders import FolderSource
+    Raises:
+        ConfigurationError: a folder does not exist.
+    """
+    from router.skills.catalog import load_catalog
+    from router.skills.discovery import configured_roots, existing_root
 
-        source = (
-            FolderSource(folders, max_skills=settings.max_skills)
-            if folders
-            else FolderSource.configured(settings)
-        )
-        return SemanticRouter(settings, sources=[source, *more], progress=progress)
-    if folders:
-        return SemanticRouter.from_skills(*folders, settings=settings, progress=progress)
-    return SemanticRouter(settings, progress=progress)
+    return load_catalog(
+        tuple(map(existing_root, folders or configured_roots(settings))),
+        enrichment=settings.enrichment,
+        max_skills=settings.max_skills,
+    )
 
 
 @asynccontextmanager
 async def open_router(
-    folders: Sequence[Path] | None, settings: Settings
+    folders: Sequence[Path] | None, settings: Settings, **parts: Any
 ) -> AsyncIterator[SemanticRouter]:
     """An open router over the given folders, or over the configured ones when none is given.
+
+    Args:
+        folders: of skills, strongest first.
+        settings: of the router.
+        parts: what the router's constructor takes besides.
 
     Raises:
         RouterError: the skills cannot be read or indexed.
     """
-    with output.progress("indexing skills") as show:
-        router = make_router(folders, settings, progress=show)
+    from router.router import SemanticRouter
+
+    with output.progress("indexing") as show:
+        router = SemanticRouter(settings, roots=folders or None, progress=show, **parts)
         await router.open()
     async with router:
         yield router

@@ -62,8 +62,15 @@ def screen(*, to_stderr: bool = False) -> Console:
     )
 
 
-def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
-    """An open table; the columns named in ``right`` are aligned right."""
+def table(*columns: str, right: tuple[str, ...] = (), one_line: str = "") -> Table:
+    """An open table.
+
+    Args:
+        columns: their headings.
+        right: the columns that are aligned right.
+        one_line: the column that takes the room that is left; every row is then one line long, and
+            what does not fit is cut.
+    """
     from rich import box
     from rich.table import Table
 
@@ -73,9 +80,16 @@ def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
         show_edge=False,
         collapse_padding=True,
         header_style="bold",
+        expand=bool(one_line),
     )
     for column in columns:
-        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        made.add_column(
+            column,
+            justify="right" if column in right else "left",
+            overflow="ellipsis" if one_line else "fold",
+            no_wrap=bool(one_line),
+            ratio=1 if column == one_line else None,
+        )
     return made
 
 

@@ -18,7 +18,7 @@ import typer
 
 from router.cli.keys import key_file
 from router.cli.mcp import read_token, serving
-from router.cli.options import NoLLM, SkillFolders, read_settings
+from router.cli.options import AllowedHosts, NoLLM, SkillFolders, read_settings
 from router.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -42,13 +42,7 @@ def serve(
             help="Variable that holds a key with all rights, beside those of router keys.",
         ),
     ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Further host name that clients may use, such as a proxy's; may be repeated.",
-        ),
-    ] = None,
+    allow_host: AllowedHosts = None,
     drain_seconds: Annotated[
         float,
         typer.Option(min=1, help="Time for requests under way when the server is told to stop."),

@@ -16,6 +16,7 @@ from router.cli.options import (
     SkillFolders,
     left_out_in_words,
     open_router,
+    read_catalog,
     read_settings,
 )
 from router.cli.server import KeyVariable, Server, ServerUrl
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from router.service.shapes import FoundSkills
+    from router.settings import Settings
     from router.skills.catalog import Catalog
-    from router.skills.diagnostics import Diagnostic
     from router.skills.manifest import SkillManifest
 
 _HINT_ROWS = ("routing-keywords", "intents", "examples", "generic")
@@ -38,25 +39,22 @@ app = typer.Typer(help="List, show, search, check, lint and write skills.", no_a
 @app.command("list", epilog=EXIT_CODES)
 def list_skills(folders: SkillFolders = None, as_json: AsJson = False) -> None:
     """List the installed skills and where each comes from."""
-    catalog, roots, generic = _load(folders)
+    settings = read_settings()
+    catalog = read_catalog(folders, settings)
+    rows = [_summary(manifest, catalog, settings) for manifest in catalog.skills.values()]
     if as_json:
-        output.print_json([_summary(m, roots, generic) for m in catalog.skills.values()])
-        _warn_of_faults(catalog)
-        return
-    table = output.table("name", "generic", "source", "description")
-    table.expand, table.columns[3].ratio = True, 1
-    for column in table.columns:
-        column.no_wrap, column.overflow = True, "ellipsis"
-    table.columns[0].max_width, table.columns[2].max_width = 40, 30
-    for manifest in catalog.skills.values():
-        row = _summary(manifest, roots, generic)
-        table.add_row(
-            output.plain(row["name"]),
-            "yes" if row["generic"] else "",
-            output.plain(_short(Path(row["source"]))),
-            output.plain(row["description"]),
-        )
-    output.screen().print(table)
+        output.print_json(rows)
+    else:
+        table = output.table("name", "generic", "source", "description", one_line="description")
+        table.columns[0].max_width, table.columns[2].max_width = 40, 30
+        for row in rows:
+            table.add_row(
+                output.plain(row["name"]),
+                "yes" if row["generic"] else "",
+                output.plain(_short(Path(row["source"]))),
+                output.plain(row["description"]),
+            )
+        output.screen().print(table)
     _warn_of_faults(catalog)
 
 
@@ -67,11 +65,12 @@ def show_skill(
     as_json: AsJson = False,
 ) -> None:
     """Show a skill's manifest and whatever is odd about its file."""
-    catalog, roots, generic = _load(folders)
+    settings = read_settings()
+    catalog = read_catalog(folders, settings)
     _warn_of_faults(catalog)
     manifest = catalog.get(name)
     fields = {
-        **_summary(manifest, roots, generic),
+        **_summary(manifest, catalog, settings),
         "license": manifest.license,
         "compatibility": manifest.compatibility,
         "allowed_tools": list(manifest.allowed_tools),
@@ -85,7 +84,7 @@ def show_skill(
         "digest": manifest.digest,
     }
     if as_json:
-        diagnostics = [_diagnostic_to_dict(d) for d in manifest.diagnostics]
+        diagnostics = [found.to_dict() for found in manifest.diagnostics]
         output.print_json({**fields, "diagnostics": diagnostics})
         return
     table = output.table("field", "value")
@@ -132,17 +131,16 @@ def search_skills(
     if as_json:
         output.print_json([skill.model_dump() for skill in found])
         return
-    table = output.table("skill", "score", "BM25", "cosine", "examples", "words in common")
-    for column in table.columns[1:5]:
-        column.justify = "right"
+    numbers = ("score", "BM25", "cosine", "examples")
+    table = output.table("skill", *numbers, "words in common", right=numbers)
     if everywhere:
         table.add_column("not installed; from", overflow="fold")
     for skill in found:
         why = skill.why
-        numbers = (skill.score, why.lexical, why.cosine, why.examples)
+        values = (skill.score, why.lexical, why.cosine, why.examples)
         cells = [
             output.plain(skill.name),
-            *("" if number is None else f"{number:.3f}" for number in numbers),
+            *("" if value is None else f"{value:.3f}" for value in values),
             output.plain(", ".join(why.terms)),
         ]
         if everywhere:
@@ -168,11 +166,11 @@ def check_skills(
     as_json: AsJson = False,
 ) -> None:
     """Report everything odd by path and line. Exit code 1 when something is not loaded."""
-    catalog, _, _ = _load(folders)
-    diagnostics = sorted(
-        (*catalog.diagnostics, *(d for s in catalog.shadowed for d in s.manifest.diagnostics)),
-        key=lambda d: (d.path.parts, d.line),
-    )
+    from router.service.linting import in_order
+
+    catalog = read_catalog(folders, read_settings())
+    shadowed = (found for lost in catalog.shadowed for found in lost.manifest.diagnostics)
+    diagnostics = in_order([*catalog.diagnostics, *shadowed])
     counts = {
         "loaded": len(catalog.skills),
         "shadowed": len(catalog.shadowed),
@@ -180,7 +178,7 @@ def check_skills(
         "left_out": len(catalog.left_out) - len(catalog.failures),
     }
     if as_json:
-        output.print_json({**counts, "diagnostics": [_diagnostic_to_dict(d) for d in diagnostics]})
+        output.print_json({**counts, "diagnostics": [found.to_dict() for found in diagnostics]})
     else:
         for diagnostic in diagnostics:
             typer.echo(output.plain(diagnostic))
@@ -194,41 +192,15 @@ def check_skills(
         raise typer.Exit(1)
 
 
-def _load(folders: Sequence[Path] | None) -> tuple[Catalog, tuple[Path, ...], tuple[str, ...]]:
-    """The catalog, its absolute roots, strongest first, and the names that are set as generic."""
-    from router.skills.catalog import load_catalog
-    from router.skills.discovery import configured_roots, existing_root
-
-    settings = read_settings()
-    roots = tuple(map(existing_root, folders or configured_roots(settings)))
-    catalog = load_catalog(roots, enrichment=settings.enrichment, max_skills=settings.max_skills)
-    return catalog, roots, settings.vector.generic_skills
-
-
-def _summary(
-    manifest: SkillManifest, roots: tuple[Path, ...], generic: tuple[str, ...]
-) -> dict[str, Any]:
+def _summary(manifest: SkillManifest, catalog: Catalog, settings: Settings) -> dict[str, Any]:
+    # The roots are in order: the strongest one that the skill lies under is the one it is from.
+    source = next(root for root in catalog.roots if manifest.path.is_relative_to(root))
     return {
         "name": manifest.name,
         "description": manifest.description,
-        "generic": manifest.generic or manifest.name in generic,
-        "source": str(_source(manifest.path, roots)),
+        "generic": manifest.generic or manifest.name in settings.vector.generic_skills,
+        "source": str(source),
         "path": str(manifest.path),
-    }
-
-
-def _source(path: Path, roots: tuple[Path, ...]) -> Path:
-    """The strongest root that a skill lies under."""
-    return next(root for root in roots if path.is_relative_to(root))
-
-
-def _diagnostic_to_dict(diagnostic: Diagnostic) -> dict[str, Any]:
-    return {
-        "path": str(diagnostic.path),
-        "line": diagnostic.line,
-        "severity": diagnostic.severity.value,
-        "code": diagnostic.code,
-        "message": diagnostic.message,
     }
 
 

@@ -21,7 +21,7 @@ from router.cli.enrich import (
     Prices,
     enrich_catalog,
 )
-from router.cli.options import EXIT_CODES, AsJson, left_out_in_words, read_settings
+from router.cli.options import EXIT_CODES, AsJson, left_out_in_words, open_router, read_settings
 from router.errors import ConfigurationError
 from router.request import MAX_REQUEST_CHARACTERS, check_text
 
@@ -61,10 +61,7 @@ def list_tools(
     if as_json:
         output.print_json(rows)
     else:
-        table = output.table("name", "source", "description")
-        table.expand, table.columns[2].ratio = True, 1
-        for column in table.columns:
-            column.no_wrap, column.overflow = True, "ellipsis"
+        table = output.table("name", "source", "description", one_line="description")
         for row in rows:
             table.add_row(*(output.plain(row[key]) for key in ("name", "source", "description")))
         output.screen().print(table)
@@ -182,12 +179,7 @@ def enrich_tools(
 
 
 async def _rank(sources: list[SkillSource], query: str, limit: int) -> RankedSkills:
-    from router.router import SemanticRouter
-
-    with output.progress("indexing tools") as show:
-        router = SemanticRouter(read_settings(), sources=sources, progress=show)
-        await router.open()
-    async with router:
+    async with open_router(None, read_settings(), sources=sources) as router:
         return await router.rank(query, limit=limit)
 
 

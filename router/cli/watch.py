@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from router.cli import output
-from router.cli.options import AsJson, NoLLM, SkillFolders, read_settings
+from router.cli.options import AsJson, NoLLM, SkillFolders, open_router, read_settings
 from router.cli.process import ready_to_serve
 
 if TYPE_CHECKING:
@@ -55,15 +55,12 @@ def watch_skills(
 async def _watch(
     folders: list[Path] | None, request: str | None, *, no_llm: bool, as_json: bool
 ) -> None:
-    from router.router import SemanticRouter
-
     changes = _Changes()
-    with output.progress("indexing skills") as show:
-        router = SemanticRouter(
-            read_settings(no_llm=no_llm), roots=folders, observers=[changes], progress=show
-        )
-        await router.open()
-    async with router, router.manager.watch() as manager:
+    settings = read_settings(no_llm=no_llm)
+    async with (
+        open_router(folders, settings, observers=[changes]) as router,
+        router.manager.watch() as manager,
+    ):
         _tell(_start(router, manager), as_json=as_json)
         if request is not None:
             _tell(await _standing(router, request), as_json=as_json)

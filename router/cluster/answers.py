@@ -35,7 +35,7 @@ from router.flight import Background, give_way, in_thread
 from router.result import Decision, RoutingResult, Stage
 from router.stages.answers import Found, LocalAnswers
 from router.stages.fuzzy import FuzzyCache, Recall
-from router.stages.validation import Basis, KeptAnswer, Voice
+from router.stages.validation import Basis, DecidedBy, KeptAnswer
 
 if TYPE_CHECKING:
     from router.settings import Settings
@@ -211,7 +211,7 @@ class SharedAnswers:
                         await asyncio.sleep(SETTLE_SECONDS)
                 return
         await self._alone.keep(text, context, kept, similar=similar)
-        if basis.voice is Voice.PERSON:
+        if basis.decided_by is DecidedBy.PERSON:
             letter = {"text": text, "context": context, "similar": similar}
             letter |= {"value": value, "catalog": basis.catalog}
             await self._post(entry, letter)

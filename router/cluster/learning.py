@@ -166,7 +166,7 @@ class SharedLearning:
             _pool(learner, outcomes, await in_thread(learner.trainer.key))
         try:
             if labels:
-                await learner.heard(labels)
+                await learner.take_in(labels)
         except StoreError as error:
             _log.error("labels of others are not kept: %s", error)
         if models:

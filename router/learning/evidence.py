@@ -98,7 +98,7 @@ class Source(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Higher outranks lower; LLM and audit are the same voice."""
+        """Higher outranks lower; LLM and audit are the same source."""
         return {"llm": 0, "audit": 0, "file": 1, "feedback": 2}[self.value]
 
 
@@ -237,7 +237,7 @@ class EvidenceStore:
 
     def take_over(self, earlier: Path) -> None:
         """Take along what another file of this kind holds, and rename that file. Where both speak
-        about a request, the stronger voice counts, and the later one among equals.
+        about a request, the stronger source counts, and the later one among equals.
 
         A file that cannot be read is left where it is, with an error in the log.
 
@@ -284,7 +284,7 @@ class EvidenceStore:
         """Remember one label, durably before it returns.
 
         Returns:
-            Whether it was new or outranked or renewed what was known; a weaker voice changes
+            Whether it was new or outranked or renewed what was known; a weaker source changes
             nothing.
 
         Raises:
@@ -390,7 +390,7 @@ class EvidenceStore:
         ]
 
     def merge(self, labels: Iterable[Sequence[Any]]) -> int:
-        """Take in labels of another file. Where both speak about a request, the stronger voice
+        """Take in labels of another file. Where both speak about a request, the stronger source
         counts, and the later one among equals. What cannot be read is left out.
 
         Returns:

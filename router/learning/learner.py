@@ -401,7 +401,7 @@ class Learner:
         if self._peers is not None:
             await self._peers.tell_labels(await in_thread(lambda: self._store.labels(keys)))
 
-    async def heard(self, labels: Sequence[Label]) -> None:
+    async def take_in(self, labels: Sequence[Label]) -> None:
         """Take in labels of other processes.
 
         Raises:

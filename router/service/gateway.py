@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 MAX_FOUND: Final = 50
 MAX_RESULT_BYTES: Final = 1 << 20
+"""Of the answer of a tool, as JSON."""
 MAX_DESCRIPTION_CHARACTERS: Final = 2_000
 """Of a description that is shown; the rest is cut off."""
 MAX_SCHEMA_CHARACTERS: Final = 20_000
@@ -82,7 +83,6 @@ class ToolGateway:
         servers: McpServers,
         *,
         call_seconds: float = 60.0,
-        max_result_bytes: int = MAX_RESULT_BYTES,
     ) -> None:
         """Neither is opened, and neither is closed.
 
@@ -91,13 +91,11 @@ class ToolGateway:
                 catalog can neither be found nor called.
             servers: where the tools are called.
             call_seconds: that a call may take.
-            max_result_bytes: of an answer, as JSON.
         """
         self._router = router
         self._service = Service(router)
         self._servers = servers
         self._seconds = call_seconds
-        self._max_bytes = max_result_bytes
 
     async def search(self, asked: SearchToolsArguments) -> FoundTools:
         """The best tools for a need; never none, unless there is none."""
@@ -129,8 +127,8 @@ class ToolGateway:
         await asyncio.to_thread(check_arguments, tool.name, schema, asked.arguments)
         answer = await self._servers.call(tool.name, asked.arguments, timeout_seconds=self._seconds)
         size = len(answer.model_dump_json(by_alias=True, exclude_none=True).encode())
-        if size > self._max_bytes:
-            most = f"at most {self._max_bytes:,} are passed on"
+        if size > MAX_RESULT_BYTES:
+            most = f"at most {MAX_RESULT_BYTES:,} are passed on"
             reason = f"the answer has {size:,} bytes; {most}; ask it for less"
             raise SourceError(self._servers.name, tool.name, reason)
         return answer

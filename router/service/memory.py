@@ -28,6 +28,7 @@ from router.service.shapes import Arguments, Copied, NoArguments
 
 if TYPE_CHECKING:
     from router.memory.memory import Memory
+    from router.settings import Settings
 
 MAX_PROBLEMS: Final = 50
 """Problems with memory files that ``memory_status`` spells out."""
@@ -275,12 +276,7 @@ class MemoryService:
         self._events = Events() if events is None else events
 
     def _scope(self, asked: ScopedArguments) -> Scope:
-        given = self._memory.settings.memory
-        return Scope(
-            given.user if asked.user is None else asked.user,
-            given.project if asked.project is None else asked.project,
-            given.session if asked.session is None else asked.session,
-        )
+        return scope_of(self._memory.settings, asked.user, asked.project, asked.session)
 
     async def recall(self, asked: RecallArguments) -> Recalled:
         """Answer a query from the memory layers that fit it."""
@@ -409,3 +405,15 @@ class MemoryService:
             service_reason=unified["reason"],
             waiting=unified["waiting"],
         )
+
+
+def scope_of(
+    settings: Settings, user: str | None, project: str | None, session: str | None
+) -> Scope:
+    """Who asks: what the caller says, else the settings."""
+    default = settings.memory
+    return Scope(
+        default.user if user is None else user,
+        default.project if project is None else project,
+        default.session if session is None else session,
+    )

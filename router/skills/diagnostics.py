@@ -6,10 +6,10 @@ A diagnostic never stops anything. What could not be loaded is reported by a dia
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from router.errors import ManifestError
 
@@ -50,6 +50,10 @@ class Diagnostic:
     def of_failure(cls, error: ManifestError) -> Diagnostic:
         """The report of a skill that could not be loaded."""
         return cls(error.path, error.line, Severity.ERROR, "not-loaded", error.reason)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The diagnostic as plain JSON types."""
+        return {**asdict(self), "path": str(self.path), "severity": self.severity.value}
 
     def __str__(self) -> str:
         place = f"{self.path}:{self.line}" if self.line else str(self.path)

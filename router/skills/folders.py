@@ -9,7 +9,7 @@ starts from what is on disk, and reads it as leniently as it can.
 
 Loading reads every file and parses what changed. ``quick`` loading, for those who look all the
 time, does not even read a file whose size, inode and times are what they were. Times lie when two
-saves fall into one tick of the file system's clock, so, as git does it, a file's times are believed
+saves fall into one tick of the file system's clock, so, as git does it, a file's times are trusted
 only when they were old already as the file was read.
 
 What an LLM has written for the skills of a root (``enrichment.jsonl``) is put on their manifests
@@ -51,7 +51,7 @@ FileState = tuple[int, int, int, int]
 """Inode, size, and the times of the last change of content and of anything, in nanoseconds."""
 
 OLD_NS: Final = 2_000_000_000
-"""Times this far back are believed: the coarsest clock of a file system ticks every two seconds."""
+"""Times this far back are trusted: the coarsest clock of a file system ticks every two seconds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,7 +167,7 @@ class _Reader:
 
     Attributes:
         known: the manifests of the previous snapshot, by path.
-        states: of the files read or vouched for, where they can be believed later, by path.
+        states: of the files read or vouched for, where they can be trusted later, by path.
         enrichments: the files of enrichments that were read, by path.
     """
 
@@ -179,8 +179,8 @@ class _Reader:
         self.states: dict[str, FileState] = {}
         self.enrichments: dict[Path, EnrichmentFile] = {}
         self._known_enrichments = {} if previous is None else previous.enrichments
-        believed = quick and isinstance(previous, FolderSnapshot)
-        self._vouched = previous.states if believed else {}  # type: ignore[union-attr]
+        trusted = quick and isinstance(previous, FolderSnapshot)
+        self._vouched = previous.states if trusted else {}  # type: ignore[union-attr]
         self._old = clock() - OLD_NS
 
     def read(self, path: Path) -> SkillManifest:
@@ -217,7 +217,7 @@ class _Reader:
         return known.by_skill
 
     def _believe(self, text: str, state: FileState | None) -> None:
-        """Vouch for a file from now on, where its times can be believed."""
+        """Vouch for a file from now on, where its times can be trusted."""
         if state is not None and max(state[2], state[3]) < self._old:
             self.states[text] = state
 

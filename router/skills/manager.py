@@ -64,7 +64,7 @@ class ManagerReport:
 class SkillManager:
     """Loads, reloads, unloads and watches skills. Belongs to the event loop it is used on.
 
-    manager = SkillManager(registry, install=install, observers=[LogObserver()])
+    manager = SkillManager(registry, install=install, observers=[observer])
     async with manager.watch():
         ...
     await manager.aclose()

@@ -224,17 +224,3 @@ class _Lane:
     def _failed(self, error: BaseException) -> None:
         self._failures += 1
         self._last_error = f"{type(error).__name__}: {error}"
-
-
-class LogObserver:
-    """Writes every change to a logger: failures as warnings, the rest as information."""
-
-    def __init__(self, logger: logging.Logger = _log, *, name: str = "log") -> None:
-        self._logger = logger
-        self.name = name
-
-    async def on_catalog_change(self, change: CatalogChange) -> None:
-        """Log the change in one line, and each failure in one of its own."""
-        self._logger.info("skills %s: %s", change.after.version, change)
-        for failure in change.failed:
-            self._logger.warning("%s", failure)

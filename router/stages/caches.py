@@ -13,7 +13,7 @@ from router.events import CacheLookup, CacheOutcome, Events
 from router.request import Request
 from router.result import Outcome, RoutingResult, Stage, StageTrace
 from router.stages.answers import AnswerCache
-from router.stages.validation import Basis, KeptAnswer, Voice, refusal, state_of
+from router.stages.validation import Basis, DecidedBy, KeptAnswer, refusal, state_of
 
 if TYPE_CHECKING:
     from router.retrieval.index import SkillIndex
@@ -100,7 +100,7 @@ class CacheStages:
         from; unless ``similar`` allows it, for identical requests only."""
         kept = KeptAnswer(result.copy_with(trace=()), basis)  # a hit has a trace of its own
         await self._cache.keep(text, context, kept, similar=similar)
-        if basis.voice is not Voice.ROUTER:
+        if basis.decided_by is not DecidedBy.ROUTER:
             await self._cache.keep_marks(basis.catalog, marks)
 
     async def _refusal(self, kept: KeptAnswer, text: str, question: Question) -> str | None:

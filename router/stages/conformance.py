@@ -16,7 +16,7 @@ from typing import Final
 
 from router.result import Decision, RoutingResult, Stage
 from router.stages.answers import AnswerCache
-from router.stages.validation import Basis, KeptAnswer, Voice
+from router.stages.validation import Basis, DecidedBy, KeptAnswer
 
 _REQUEST: Final = "squash the last four commits on this branch"
 _SAME: Final = "  Squash the last FOUR commits on this branch. "
@@ -24,7 +24,9 @@ _SIMILAR: Final = "Please squash the last four commits on this branch!"
 _OTHER: Final = "squash the last three commits on this branch"
 
 
-def kept_answer(skill: str, *, catalog: str = "v1", voice: Voice = Voice.LLM) -> KeptAnswer:
+def kept_answer(
+    skill: str, *, catalog: str = "v1", decided_by: DecidedBy = DecidedBy.LLM
+) -> KeptAnswer:
     """An answer that chose one skill."""
     result = RoutingResult(
         decision=Decision.ROUTE,
@@ -42,7 +44,7 @@ def kept_answer(skill: str, *, catalog: str = "v1", voice: Voice = Voice.LLM) ->
         trace=(),
         id=f"{skill}-{catalog}",
     )
-    return KeptAnswer(result, Basis(voice, catalog, "", ((skill, "digest"),)))
+    return KeptAnswer(result, Basis(decided_by, catalog, "", ((skill, "digest"),)))
 
 
 class AnswerCacheConformance:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from router.skills.catalog import Catalog
 
 
-class Voice(StrEnum):
+class DecidedBy(StrEnum):
     """Who decided."""
 
     ROUTER = "router"
@@ -47,24 +47,24 @@ class Basis:
     """What a kept answer rests on.
 
     Attributes:
-        voice: who decided.
+        decided_by: who decided.
         catalog: version of the catalog that it was decided over.
         evidence: digest of what had been learnt, as far as the decision used it; else empty.
         digests: of the chosen skills, by name.
     """
 
-    voice: Voice
+    decided_by: DecidedBy
     catalog: str
     evidence: str = ""
     digests: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(
-        cls, voice: Voice, selected: Sequence[str], catalog: Catalog, evidence: str = ""
+        cls, decided_by: DecidedBy, selected: Sequence[str], catalog: Catalog, evidence: str = ""
     ) -> Self:
         """What an answer rests on that has just been decided."""
         digests = tuple((name, catalog.skills[name].routing_digest) for name in selected)
-        return cls(voice, catalog.version, evidence, digests)
+        return cls(decided_by, catalog.version, evidence, digests)
 
     @property
     def state(self) -> str:
@@ -73,15 +73,15 @@ class Basis:
 
     def to_json(self) -> str:
         """One line; ``from_json`` reads it back."""
-        return json.dumps([self.voice, self.catalog, self.evidence, self.digests])
+        return json.dumps([self.decided_by, self.catalog, self.evidence, self.digests])
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
         """Raises ValueError when the text is not of ``to_json``."""
         try:
-            voice, catalog, evidence, digests = json.loads(text)
+            decided_by, catalog, evidence, digests = json.loads(text)
             pairs = tuple((str(name), str(digest)) for name, digest in digests)
-            return cls(Voice(voice), str(catalog), str(evidence), pairs)
+            return cls(DecidedBy(decided_by), str(catalog), str(evidence), pairs)
         except (TypeError, RecursionError) as error:
             raise ValueError(f"not what an answer rests on: {error}") from error
 
@@ -132,7 +132,7 @@ async def refusal(
         EncoderError: the request cannot be encoded.
     """
     basis, result = kept.basis, kept.result
-    if basis is None or basis.voice is Voice.ROUTER:
+    if basis is None or basis.decided_by is DecidedBy.ROUTER:
         return "the skills or the examples have changed since"
     offered = {skill.name: skill for skill in index.catalog.routable}
     for name in (*result.selected_skills, *result.suggested_skills):
@@ -141,7 +141,7 @@ async def refusal(
     for name, digest in basis.digests:
         if offered[name].routing_digest != digest:
             return f"{name} has changed since"
-    if basis.voice is Voice.PERSON or basis.catalog == index.catalog.version:
+    if basis.decided_by is DecidedBy.PERSON or basis.catalog == index.catalog.version:
         return None
     if marks_then is None:
         return "it is not known which skills have changed since"

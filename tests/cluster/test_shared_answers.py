@@ -17,7 +17,7 @@ from router.cluster.keys import Keys
 from router.settings import Settings
 from router.stages.answers import AnswerCache
 from router.stages.conformance import AnswerCacheConformance, kept_answer
-from router.stages.validation import Voice
+from router.stages.validation import DecidedBy
 
 SettingsOf = Callable[..., Settings]
 REQUEST = "squash the last four commits on this branch"
@@ -120,7 +120,7 @@ async def test_a_decision_that_began_before_a_drop_is_not_kept(
         await one.keep(REQUEST, "c", kept_answer("old"), similar=True)
         assert await skills_of(one, REQUEST) == ()
         holding.reset(marker)
-        await one.keep(REQUEST, "c", kept_answer("git", voice=Voice.PERSON), similar=True)
+        await one.keep(REQUEST, "c", kept_answer("git", decided_by=DecidedBy.PERSON), similar=True)
         assert await skills_of(one, REQUEST) == ("git",)
 
 

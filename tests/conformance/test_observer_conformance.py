@@ -9,7 +9,7 @@ import pytest
 
 from router.skills.changes import CatalogChange
 from router.skills.conformance import ObserverConformance
-from router.skills.observers import CatalogObserver, LogObserver
+from router.skills.observers import CatalogObserver
 
 
 class Index:
@@ -36,14 +36,6 @@ class TestIndex(ObserverConformance):
     async def state(self, observer: CatalogObserver) -> object:
         assert isinstance(observer, Index)
         return observer.content
-
-
-class TestLog(ObserverConformance):
-    async def make_observer(self) -> CatalogObserver:
-        return LogObserver()
-
-    async def state(self, observer: CatalogObserver) -> object:
-        return None
 
 
 class Renamed(Index):

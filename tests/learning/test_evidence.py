@@ -1,4 +1,4 @@
-"""Evidence: each text once, the stronger voice wins, nothing acknowledged is lost."""
+"""Evidence: each text once, the stronger source wins, nothing acknowledged is lost."""
 
 from __future__ import annotations
 

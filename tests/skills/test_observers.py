@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,9 +13,8 @@ from hypothesis import strategies as st
 
 from router.skills.catalog import Catalog
 from router.skills.changes import CatalogChange
-from router.skills.diagnostics import Diagnostic, Severity
 from router.skills.manifest import SkillManifest
-from router.skills.observers import MAX_PENDING, LogObserver, Observers
+from router.skills.observers import MAX_PENDING, Observers
 
 
 def catalog(content: dict[str, str]) -> Catalog:
@@ -331,17 +329,3 @@ def test_whatever_happens_an_observer_ends_up_with_the_last_catalog(
         await observers.aclose()
 
     asyncio.run(run())
-
-
-# The log
-
-
-async def test_the_log_tells_changes_and_failures(caplog: pytest.LogCaptureFixture) -> None:
-    fault = Diagnostic(Path("bad/SKILL.md"), 3, Severity.ERROR, "not-loaded", "no description")
-    after = Catalog(catalog({"git": "1"}).skills, failures=(fault,))
-    with caplog.at_level(logging.INFO):
-        await LogObserver().on_catalog_change(CatalogChange.between(Catalog(), after))
-    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
-        ("INFO", f"skills {after.version}: 1 added (git); 1 failed ({fault})"),
-        ("WARNING", "bad/SKILL.md:3: error: no description [not-loaded]"),
-    ]

@@ -237,13 +237,6 @@ class FileStore:
             raise UnknownMemory(name)
         return known.references
 
-    def referrers(self, name: str) -> tuple[str, ...]:
-        """The names of the memories that refer to ``name``, in order; it need not exist."""
-        name = parse_name(name)
-        with self._lock:
-            self._refresh()
-            return tuple(sorted(n for n, known in self._known.items() if name in known.references))
-
     def snapshot(self) -> Snapshot:
         """What there is now, in order of the names."""
         with self._lock:

@@ -1,7 +1,7 @@
 """Layer weights that learn from feedback: which layers prove useful for which type of query.
 
 For each query type and layer two numbers are kept: how often the layer's answer was said to be
-useful, and how often useless. Both halve every ``half_life_seconds``, and together they count at
+useful, and how often useless. Both halve every ``HALF_LIFE_SECONDS``, and together they count at
 most ``MAX_EVIDENCE``, so a habit can be unlearned. The weight's factor is
 
     0.5 + (useful + 2) / (useful + useless + 4)        in (0.5, 1.5), 1 without feedback,
@@ -64,7 +64,6 @@ class LayerWeights:
 
     Args:
         path: the file; None keeps the numbers in memory.
-        half_life_seconds: time in which a vote loses half of its weight.
         clock: seconds since the epoch.
 
     Raises:
@@ -75,11 +74,9 @@ class LayerWeights:
         self,
         path: Path | None = None,
         *,
-        half_life_seconds: float = HALF_LIFE_SECONDS,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._path = path
-        self._half_life_seconds = half_life_seconds
         self._clock = clock
         self._lock = threading.Lock()
         self._votes: dict[tuple[str, str], _Evidence] = {}
@@ -174,7 +171,7 @@ class LayerWeights:
         if vote is None:
             return _Evidence(0.0, 0.0, now)
         # A clock that was set back must not make old votes count more.
-        left = 0.5 ** (max(0.0, now - vote.at) / self._half_life_seconds)
+        left = 0.5 ** (max(0.0, now - vote.at) / HALF_LIFE_SECONDS)
         return _Evidence(vote.useful * left, vote.useless * left, now)
 
     def _load(self) -> None:
