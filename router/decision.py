@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from router.errors import StoreError
 from router.learning.calibration import Confidence
 from router.learning.evidence import Source
-from router.learning.learner import OWN_CONFIDENCE, Judgement
+from router.learning.learner import OWN_CONFIDENCE, EvidenceCheck
 from router.memory.model import MAX_QUERY_CHARACTERS
 from router.request import Request
 from router.result import Decision, LayerChoice, Outcome, RoutingResult, Stage, StageTrace
@@ -63,12 +63,12 @@ class Decider:
         caches: tuple[StageTrace, ...],
         *,
         id: str,  # noqa: A002 - named like the result's attribute
-    ) -> tuple[RoutingResult, bool, Judgement | None]:
+    ) -> tuple[RoutingResult, bool, EvidenceCheck | None]:
         """Decide a request anew.
 
         Returns:
-            The answer; whether the caches may keep it; and the judgement by which it was given
-            without the LLM, if that is to be checked with the LLM in the background.
+            The answer; whether the caches may keep it; and the check by which it was given
+            without the LLM, if the LLM is to be asked about it in the background.
 
         Raises:
             EncoderError: the request cannot be encoded.
@@ -76,32 +76,33 @@ class Decider:
         if not self._parts.llm.has_models:
             verdict = await self._locally(asked)
             return self._result(asked, verdict, (*caches, _NO_LLM), id), verdict.strong, None
-        judgement = await self._judge(asked)
-        if judgement is not None and judgement.learnt is not None and judgement.bound.local:
-            reason, evidence = judgement.bound.reason, judgement.evidence()
+        learner = self._parts.learner
+        check = None if learner is None else await learner.check(asked, self._index)
+        if check is not None and check.learnt is not None and check.bound.local:
+            reason, evidence = check.bound.reason, check.evidence()
             skipped = StageTrace(Stage.LLM, Outcome.SKIPPED, reason, evidence=evidence)
-            verdict = of_examples(asked.text, judgement.learnt, self._settings.vector)
+            verdict = of_examples(asked.text, check.learnt, self._settings.vector)
             result = self._result(asked, verdict, (*caches, skipped), id)
             # Not for the caches: a repeated error would stand outside the account of the bound.
-            return result, False, judgement if judgement.bound.audit else None
-        answer = await self._ask(asked, judgement)
-        verdict = await self._of_answer(asked, answer, judgement)
+            return result, False, check if check.bound.audit else None
+        answer = await self._ask(asked, check)
+        verdict = await self._of_answer(asked, answer, check)
         entry = answer.trace
-        if judgement is not None:  # why the LLM was asked
-            entry = entry.with_evidence(judgement.evidence())
+        if check is not None:  # why the LLM was asked
+            entry = entry.with_evidence(check.evidence())
         return self._result(asked, verdict, (*caches, entry), id), verdict.strong, None
 
-    async def agrees(self, asked: Request, judgement: Judgement) -> bool | None:
+    async def agrees(self, asked: Request, check: EvidenceCheck) -> bool | None:
         """Ask the LLM about an answer that was given without it: whether the LLM agrees; None when
         it gives no answer.
 
         Raises:
             EncoderError: the request cannot be encoded.
         """
-        answer = await self._ask(asked, judgement, audit=True)
-        if answer.selection is None or judgement.learnt is None:
+        answer = await self._ask(asked, check, audit=True)
+        if answer.selection is None or check.learnt is None:
             return None
-        return set(answer.selection.skills) == set(judgement.learnt.skills)
+        return set(answer.selection.skills) == set(check.learnt.skills)
 
     def corrected(
         self,
@@ -133,13 +134,8 @@ class Decider:
         """The memory layers to read for a request."""
         return self._parts.classifier.classify(text.strip()[:MAX_QUERY_CHARACTERS]).layers
 
-    async def _judge(self, asked: Request) -> Judgement | None:
-        """Evidence, where there is an LLM: may its answer be given without asking?"""
-        learner = self._parts.learner
-        return None if learner is None else await learner.judge(asked, self._index)
-
     async def _ask(
-        self, asked: Request, judgement: Judgement | None, *, audit: bool = False
+        self, asked: Request, check: EvidenceCheck | None, *, audit: bool = False
     ) -> LLMAnswer:
         """The LLM. What it says is evidence, where it is sure and the text alone decides."""
         settings = self._settings
@@ -163,13 +159,13 @@ class Decider:
             source = Source.AUDIT if audit else Source.LLM
             skills = answer.selection.skills
             try:
-                await learner.learn(asked, skills, source=source, judgement=judgement)
+                await learner.learn(asked, skills, source=source, check=check)
             except StoreError as error:
                 _log.error("an LLM's answer is not kept as evidence: %s", error)
         return answer
 
     async def _of_answer(
-        self, asked: Request, answer: LLMAnswer, judgement: Judgement | None
+        self, asked: Request, answer: LLMAnswer, check: EvidenceCheck | None
     ) -> Verdict:
         """The verdict after the LLM, with retrieval where its answer is weak or missing."""
         settings = self._settings.vector
@@ -181,7 +177,7 @@ class Decider:
         if selection is not None and weak is not None:
             return weigh(selection, confidence, weak, retrieved, settings)
         # The LLM is down. What stands in for its answer is not for the caches.
-        learnt = None if judgement is None else judgement.learnt
+        learnt = None if check is None else check.learnt
         if learnt is not None and learnt.confidence >= max(retrieved.confidence, LIKELY):
             return replace(of_examples(asked.text, learnt, settings), strong=False)
         return replace(of_retrieval(asked.text, retrieved, self._skills, settings), strong=False)

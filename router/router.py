@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from router.components import Snapshot
     from router.decision import Decider
     from router.enrichment.asking import EnrichmentReport, Price
-    from router.learning.learner import AnsweredRequest, Judgement, Learner
+    from router.learning.learner import AnsweredRequest, EvidenceCheck, Learner
     from router.llm.protocol import ChatModel
     from router.ranking import RankedSkills
     from router.retrieval.discover import Discovered
@@ -358,11 +358,11 @@ class SemanticRouter(OpenedInBlock):
         return result
 
     async def _audit(
-        self, decider: Decider, asked: Request, context: str, judgement: Judgement
+        self, decider: Decider, asked: Request, context: str, check: EvidenceCheck
     ) -> None:
         """Ask the LLM about an answer that has been given; one that it calls wrong is not given
         again."""
-        if await decider.agrees(asked, judgement) is False:
+        if await decider.agrees(asked, check) is False:
             await self.cache.forget(asked.text, context)
 
     async def look_up(

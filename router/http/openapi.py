@@ -6,11 +6,10 @@ from functools import cache
 from typing import Any, Final
 
 from pydantic import TypeAdapter
-from pydantic.json_schema import GenerateJsonSchema
 
 from router.http.endpoints import ENDPOINTS, Endpoint
 from router.http.problems import MEDIA_TYPE, Problem
-from router.service.schemas import output_schema
+from router.service.schemas import Untitled, output_schema
 from router.version import package_version
 
 _REF: Final = "#/components/schemas/{model}"
@@ -41,7 +40,7 @@ def openapi() -> dict[str, Any]:
 
 
 def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
-    arguments = endpoint.arguments.model_json_schema(ref_template=_REF, schema_generator=_Untitled)
+    arguments = endpoint.arguments.model_json_schema(ref_template=_REF, schema_generator=Untitled)
     schemas.update(arguments.pop("$defs", {}))
     arguments.pop("description", None)
     properties = arguments.get("properties", {})
@@ -125,11 +124,6 @@ def _referring(value: Any) -> Any:
 def _words(endpoint: Endpoint) -> list[str]:
     parts = endpoint.path.replace("{", "").replace("}", "").split("/")[2:]
     return [endpoint.method, *parts]
-
-
-class _Untitled(GenerateJsonSchema):
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
-        return False
 
 
 def _plain(summary: str, *codes: int, kind: str = "application/json") -> dict[str, Any]:

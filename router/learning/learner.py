@@ -1,6 +1,6 @@
 """What a router has learnt, and what it does with it: one object for the cascade to talk to.
 
-``judge`` says whether a request may be answered from the evidence alone; ``learn`` takes every
+``check`` says whether a request may be answered from the evidence alone; ``learn`` takes every
 label in; ``calibrated`` turns a stage's own confidence into a calibrated one. Fitting happens in
 threads, and what is acknowledged is on the disk.
 """
@@ -94,7 +94,7 @@ class Learnt:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class EvidenceCheck:
     """Whether a request may be answered from the evidence, without asking the LLM.
 
     Attributes:
@@ -239,7 +239,7 @@ class Learner:
         """Whether a label for this request is kept."""
         return _stands_alone(asked) and (asked.scope is None or self._settings.share_scopes)
 
-    async def judge(self, asked: Request, index: SkillIndex) -> Judgement | None:
+    async def check(self, asked: Request, index: SkillIndex) -> EvidenceCheck | None:
         """What the evidence says; None where the request is not one that it speaks about.
 
         Raises:
@@ -249,13 +249,13 @@ class Learner:
             return None
         model = self.trainer.model
         if model is None or not self.trainer.current:
-            return Judgement(self.bound.decide(None), None)
+            return EvidenceCheck(self.bound.decide(None), None)
         local = model.answer(asked.text, await index.vector(asked.text))
         decision = self.bound.decide(local.signals.vector(), answer=local.answer)
         if self.bound.due:
             self._background.run(self._refit())
         if decision.risk is None:
-            return Judgement(decision, None)
+            return EvidenceCheck(decision, None)
         learnt = Learnt(
             skills=local.skills,
             confidence=1 - decision.risk,
@@ -266,7 +266,7 @@ class Learner:
             examples_of_answer=local.signals.examples,
             outcomes=decision.evidence_count,
         )
-        return Judgement(decision, learnt.offered_by(index.catalog))
+        return EvidenceCheck(decision, learnt.offered_by(index.catalog))
 
     async def learnt(
         self, asked: Request, index: SkillIndex, retrieved: Mapping[str, float], *, fits: float
@@ -323,7 +323,7 @@ class Learner:
         skills: Iterable[str],
         *,
         source: Source,
-        judgement: Judgement | None = None,
+        check: EvidenceCheck | None = None,
     ) -> None:
         """The LLM said which skills are right for a request. Durable when this returns.
 
@@ -333,10 +333,10 @@ class Learner:
             StoreError: the label cannot be kept; the answer is not in danger.
         """
         names = tuple(sorted(skills))
-        if judgement is not None and judgement.bound.answer is not None:
-            right = judgement.bound.answer == answer_of(names)
-            self.bound.observe(judgement.bound, right=right)
-            outcome = self.bound.outcome_of(judgement.bound, right=right)
+        if check is not None and check.bound.answer is not None:
+            right = check.bound.answer == answer_of(names)
+            self.bound.observe(check.bound, right=right)
+            outcome = self.bound.outcome_of(check.bound, right=right)
             if self._peers is not None and outcome is not None:
                 self._peers.tell_outcome(outcome)
             self._unsaved += 1

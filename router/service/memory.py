@@ -24,7 +24,7 @@ from router.memory.model import (
 from router.memory.recall.memory_router import MAX_K
 from router.memory.recall.recaller import MAX_DEPTH
 from router.memory.services.unified import MAX_QUERY as MAX_SEARCHED_CHARACTERS
-from router.service.shapes import Arguments, Copied, NoArguments
+from router.service.shapes import Arguments, FromAttributes, NoArguments
 
 if TYPE_CHECKING:
     from router.memory.memory import Memory
@@ -164,7 +164,7 @@ class Recalled(BaseModel):
     reasoning: list[str]
 
 
-class Piece(Copied):
+class Piece(FromAttributes):
     id: str = Field(validation_alias="item_id")
     source: str
     created: datetime
@@ -173,13 +173,13 @@ class Piece(Copied):
     cut: bool = Field(description="Whether only its beginning fitted.")
 
 
-class Dropped(Copied):
+class Dropped(FromAttributes):
     id: str = Field(validation_alias="item_id")
     source: str
     reason: str
 
 
-class Context(Copied):
+class Context(FromAttributes):
     text: str = Field(description="The context; empty when nothing fits.")
     strategy: str = Field(description="The one that was followed.")
     tokens: int

@@ -36,7 +36,7 @@ INPUT_KEYWORDS: Final = frozenset(
 _OUTPUT_DROPPED: Final = frozenset(("default", "format", "title"))
 
 
-class _Untitled(GenerateJsonSchema):
+class Untitled(GenerateJsonSchema):
     """JSON schemas without a title for every field: models read them, and titles repeat names."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
@@ -46,7 +46,7 @@ class _Untitled(GenerateJsonSchema):
 @cache
 def input_schema(arguments: type[BaseModel]) -> dict[str, Any]:
     """The schema of a tool's arguments. It is shared: copy it to change it."""
-    schema = arguments.model_json_schema(schema_generator=_Untitled)
+    schema = arguments.model_json_schema(schema_generator=Untitled)
     portable = _portable(schema, schema.get("$defs", {}))
     portable.pop("description", None)  # the docstring of the class, which is for us
     return {**portable, "properties": portable.get("properties", {})}
@@ -62,7 +62,7 @@ def adapter_of(answer: Hashable) -> TypeAdapter[Any]:
 @cache
 def output_schema(answer: Hashable) -> dict[str, Any]:
     """The schema of an answer of this type. It is shared: copy it to change it."""
-    schema = adapter_of(answer).json_schema(schema_generator=_Untitled, mode="serialization")
+    schema = adapter_of(answer).json_schema(schema_generator=Untitled, mode="serialization")
     if answer is RoutingResult:  # as ``routed`` of router/service/shapes.py gives it
         schema["properties"]["question"] = {
             "type": "string",

@@ -50,7 +50,7 @@ class Arguments(BaseModel):
         return {k: v for k, v in given.items() if v is not None or k not in optional}
 
 
-class Copied(BaseModel):
+class FromAttributes(BaseModel):
     """An answer whose fields are read off the attributes of an object of the router, by
     ``model_validate``."""
 
@@ -221,7 +221,7 @@ class Forgotten(BaseModel):
     request: str
 
 
-class RankedName(Copied):
+class RankedName(FromAttributes):
     name: str
     score: float | None = Field(description="Null for one that is included without a rank.")
     reason: str
@@ -234,7 +234,7 @@ class RankedName(Copied):
     )
 
 
-class Ranked(Copied):
+class Ranked(FromAttributes):
     catalog_version: str
     decision: Decision = Field(description="What retrieval alone would decide.")
     selected: list[str] = Field(description="What it would load.")

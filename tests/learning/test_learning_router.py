@@ -252,8 +252,8 @@ async def taught(router: SemanticRouter, rows: list[tuple[str, tuple[str, ...]]]
     await router.learned()
     for text, skills in rows:
         asked = Request.parse(text)
-        judgement = await learner.judge(asked, installed.index)
-        await learner.learn(asked, skills, source=Source.LLM, judgement=judgement)
+        check = await learner.check(asked, installed.index)
+        await learner.learn(asked, skills, source=Source.LLM, check=check)
 
 
 async def test_with_enough_evidence_the_llm_is_not_asked(
