@@ -29,7 +29,8 @@ from benchmarks.inputs import read
 from router.learning.metrics import wilson
 from router.result import Decision, RoutingResult, Stage
 from router.stages.fuzzy import FuzzyCache
-from router.stages.gate import signature
+from router.stages.gate import signature_of
+from router.text import normalise
 
 THRESHOLD = 0.75
 Ask = Callable[[str], str | None]
@@ -153,7 +154,7 @@ def main() -> None:
             ("Levenshtein, lower case", levenshtein_alone(data.train, str.lower)),
             (
                 "Levenshtein, no fillers",
-                levenshtein_alone(data.train, lambda text: signature(text).core),
+                levenshtein_alone(data.train, lambda text: signature_of(normalise(text)).core),
             ),
         ):
             rows.append(measure(data, what, ask))

@@ -15,7 +15,7 @@ import re
 import threading
 import unicodedata
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, wraps
 from typing import Final, TypeVar
 
 import Stemmer
@@ -141,28 +141,30 @@ LONG_TEXT: Final = 20_000
 read within one request; none that is longer, so that the memory in use is bounded."""
 
 
-def memoised(work: Callable[[str], T], *, short: int) -> Callable[[str], T]:
-    """A function of a text that remembers its results for ``short`` short and a few long texts."""
-    of_short, of_long = lru_cache(short)(work), lru_cache(16)(work)
+def memoised(*, short: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
+    """Makes a function of a text remember its results for ``short`` short and a few long texts."""
 
-    def remembering(text: str) -> T:
-        if len(text) <= SHORT_TEXT:
-            return of_short(text)
-        return of_long(text) if len(text) <= LONG_TEXT else work(text)
+    def decorate(work: Callable[[str], T]) -> Callable[[str], T]:
+        of_short, of_long = lru_cache(short)(work), lru_cache(16)(work)
 
-    return remembering
+        @wraps(work)
+        def remembering(text: str) -> T:
+            if len(text) <= SHORT_TEXT:
+                return of_short(text)
+            return of_long(text) if len(text) <= LONG_TEXT else work(text)
+
+        return remembering
+
+    return decorate
 
 
+@memoised(short=4096)  # the caches ask for the same texts again and again
 def normalise(text: str) -> str:
     """The text with everything gone that cannot carry meaning; idempotent.
 
     NFKC, case folding, one space between words, straight quotes, no sentence punctuation except the
-    question mark. Memoised, because the caches ask for the same texts again and again.
+    question mark.
     """
-    return _memoised(text)
-
-
-def _normalise(text: str) -> str:
     if not text.isascii():
         text = _RAISED.sub(r"^\g<0>", _plain_punctuation(text))
         text = _LOWERED.sub(r"_\g<0>", text)
@@ -178,9 +180,6 @@ def _normalise(text: str) -> str:
         if word:
             kept.append(word)
     return " ".join(kept)
-
-
-_memoised: Final = memoised(_normalise, short=4096)
 
 
 def _without_marks(word: str) -> str:

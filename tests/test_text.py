@@ -156,7 +156,11 @@ def test_only_one_file_brings_texts_to_unicodes_normal_forms() -> None:
 
 def test_a_text_is_worked_on_once_unless_it_is_very_long() -> None:
     seen: list[int] = []
-    measured = memoised(lambda text: seen.append(len(text)), short=8)
+
+    @memoised(short=8)
+    def measured(text: str) -> None:
+        seen.append(len(text))
+
     for length in (1, SHORT_TEXT, SHORT_TEXT + 1, LONG_TEXT, LONG_TEXT + 1) * 2:
         measured("x" * length)
     assert seen == [1, SHORT_TEXT, SHORT_TEXT + 1, LONG_TEXT, LONG_TEXT + 1, LONG_TEXT + 1]

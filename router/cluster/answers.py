@@ -34,7 +34,7 @@ from router.errors import StoreError
 from router.flight import Background, give_way, in_thread
 from router.result import Decision, RoutingResult, Stage
 from router.stages.answers import Found, LocalAnswers
-from router.stages.fuzzy import FuzzyCache, Recall
+from router.stages.fuzzy import FuzzyCache, FuzzyMatch
 from router.stages.validation import Basis, DecidedBy, KeptAnswer
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class SharedAnswers:
         in_fuzzy = (time.perf_counter() - looked) * 1e6
         return Found(recall.kept, Stage.FUZZY, recall.matched or text, recall, in_exact, in_fuzzy)
 
-    async def _similar(self, text: str, context: str) -> Recall:
+    async def _similar(self, text: str, context: str) -> FuzzyMatch:
         """The answer to a similar request, as it is in Redis."""
         for _ in range(MAX_CANDIDATES):
             recall = self._index.find(text, context)
@@ -166,7 +166,7 @@ class SharedAnswers:
             if kept is not None:
                 return replace(recall, kept=kept)
             self._index.discard(recall.matched, context)
-        return Recall()
+        return FuzzyMatch()
 
     async def _read(self, text: str, context: str) -> KeptAnswer | None:
         """An answer in Redis; None where there is none that this version can read.

@@ -17,7 +17,7 @@ from router.flight import in_thread
 from router.plugins import ANSWER_CACHES, load_plugin
 from router.result import Outcome, Stage, StageTrace
 from router.stages.exact import ExactCache
-from router.stages.fuzzy import FuzzyCache, Recall
+from router.stages.fuzzy import FuzzyCache, FuzzyMatch
 from router.stages.validation import KeptAnswer
 from router.text import normalise
 
@@ -50,7 +50,7 @@ class Found:
     kept: KeptAnswer | None
     stage: Stage = Stage.EXACT
     text: str = ""
-    similar: Recall | None = None
+    similar: FuzzyMatch | None = None
     exact_microseconds: float = 0.0
     fuzzy_microseconds: float = 0.0
     alone: str = ""

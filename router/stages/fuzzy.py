@@ -57,7 +57,7 @@ class FuzzyStats:
 
 
 @dataclass(frozen=True, slots=True)
-class Recall:
+class FuzzyMatch:
     """What the cache found for one request.
 
     Attributes:
@@ -164,10 +164,6 @@ class FuzzyCache:
             self._store.open()
             self._sync(self._clock())
 
-    async def recall(self, request: str, context: str = "") -> RoutingResult | None:
-        """The answer that ``find`` finds."""
-        return self.find(request, context).result
-
     async def learn(
         self,
         request: str,
@@ -197,7 +193,7 @@ class FuzzyCache:
             items = signature_of(text)
             self._add(Entry(entry_id, text, context, items.core, now, kept), items)
 
-    def find(self, request: str, context: str = "") -> Recall:
+    def find(self, request: str, context: str = "") -> FuzzyMatch:
         """Look for an answer, and say what it rests on or what came nearest.
 
         The stored object itself is handed out: a ``RoutingResult`` is deeply immutable.
@@ -210,7 +206,7 @@ class FuzzyCache:
                 self._sync(now)
             own = self._own.get((text, context))
             if own is not None and (kept := self._answer(own, now)) is not None:
-                return Recall(kept, text, 1.0, now - own.learned, 1, is_own=True)
+                return FuzzyMatch(kept, text, 1.0, now - own.learned, 1, is_own=True)
             return self._find_similar(signature_of(text), context, now)
 
     def keep_marks(self, catalog_version: str, marks: bytes) -> None:
@@ -281,7 +277,7 @@ class FuzzyCache:
             len(self._entries), self._hits, self._misses, self._evictions, self._expirations
         )
 
-    def _find_similar(self, wanted: Signature, context: str, now: float) -> Recall:
+    def _find_similar(self, wanted: Signature, context: str, now: float) -> FuzzyMatch:
         passing: list[tuple[float, Entry]] = []
         compared = 0
         for entry in itertools.islice(self._index.matching(context, wanted), _MAX_COMPARED):
@@ -292,11 +288,13 @@ class FuzzyCache:
         passing.sort(key=lambda match: match[0], reverse=True)
         for similarity, entry in passing:
             if (kept := self._answer(entry, now)) is not None:
-                return Recall(kept, entry.text, similarity, now - entry.learned, compared)
+                return FuzzyMatch(kept, entry.text, similarity, now - entry.learned, compared)
         self._misses += 1
         return self._explain_miss(wanted, context, now, compared)
 
-    def _explain_miss(self, wanted: Signature, context: str, now: float, compared: int) -> Recall:
+    def _explain_miss(
+        self, wanted: Signature, context: str, now: float, compared: int
+    ) -> FuzzyMatch:
         near = self._index.near(context, wanted) if len(wanted.core) <= _MAX_EXPLAINED else []
         nearest = process.extractOne(
             wanted.core,
@@ -306,13 +304,13 @@ class FuzzyCache:
         )
         compared += len(near)
         if nearest is None:
-            return Recall(compared=compared)
+            return FuzzyMatch(compared=compared)
         _, similarity, place = nearest
         entry = near[place]
         verdict = judge(wanted, signature_of(entry.text))
         blocked = "both spellings are in use" if verdict.passes else verdict.reason
         age = max(0.0, now - entry.learned)
-        return Recall(None, entry.text, similarity, age, compared, blocked)
+        return FuzzyMatch(None, entry.text, similarity, age, compared, blocked)
 
     def _answer(self, entry: Entry, now: float) -> KeptAnswer | None:
         """The entry's answer, if it is still good; else the entry is dropped."""

@@ -118,17 +118,9 @@ class Signature:
     english: bool
 
 
-def signature(text: str) -> Signature:
-    """The signature of a request; any text will do, it is normalised first. Memoised."""
-    return signature_of(normalise(text))
-
-
+@memoised(short=2048)  # each request is looked up, and then kept
 def signature_of(text: str) -> Signature:
-    """The signature of a text that is normalised already. Memoised."""
-    return _memoised(text)
-
-
-def _signature(text: str) -> Signature:
+    """The signature of a text that is normalised already."""
     words = split(text) or [text]
     marked = text.endswith("?") or "? " in text
     if not is_english(words):
@@ -164,15 +156,13 @@ def _signature(text: str) -> Signature:
     return Signature(" ".join(kept), tuple(items), tuple(written), tuple(relations), asks, True)
 
 
-_memoised: Final = memoised(_signature, short=2048)
-
 # What may stand at the end of a question (what is it for) without changing what is asked.
 _STRANDED: Final = frozenset(("", " for", " with", " of", " to", " at", " about"))
 
 
 def compare(first: str, second: str) -> GateVerdict:
     """Whether the answer to one request may serve the other; symmetric and reflexive."""
-    return judge(signature(first), signature(second))
+    return judge(signature_of(normalise(first)), signature_of(normalise(second)))
 
 
 def judge(first: Signature, second: Signature) -> GateVerdict:

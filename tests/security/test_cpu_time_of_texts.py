@@ -41,7 +41,7 @@ from router.result import RoutingResult
 from router.retrieval.clauses import clauses
 from router.retrieval.documents import SkillDocument, indexed_words
 from router.skills.manifest import parse_manifest
-from router.stages.gate import signature
+from router.stages.gate import signature_of
 from router.text import normalise, stems, tokens
 
 QUIET_SECONDS: Final = 0.05
@@ -87,7 +87,7 @@ ENTRIES: Final[dict[str, Callable[[str], object]]] = {
     "normal form": normalise,
     "tokens": tokens,
     "stems": stems,
-    "content gate": signature,
+    "content gate": lambda text: signature_of(normalise(text)),
     "clauses": clauses,
     "learnt features": hashed,
     "indexed words": indexed_words,

@@ -11,22 +11,22 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
 from router.stages.fuzzy import FuzzyCache, FuzzyStats
-from router.stages.gate import judge, signature
+from router.stages.gate import judge, signature_of
 from router.text import normalise
 
 
 async def test_a_request_that_differs_in_fillers_only_is_recalled() -> None:
     cache = FuzzyCache()
     await cache.learn("Fix the bug", answer("debugging"))
-    assert await cache.recall("Fix bug") == answer("debugging")
+    assert cache.find("Fix bug").result == answer("debugging")
 
 
 async def test_a_typo_in_a_long_word_is_recalled_on_either_side() -> None:
     cache = FuzzyCache()
     await cache.learn("write the documentation", answer("docs"))
     await cache.learn("check the deplyoment", answer("ops"))
-    assert await cache.recall("write the documentaion") == answer("docs")
-    assert await cache.recall("check the deployment") == answer("ops")
+    assert cache.find("write the documentaion").result == answer("docs")
+    assert cache.find("check the deployment").result == answer("ops")
 
 
 async def test_a_word_that_other_requests_use_is_not_taken_for_a_typo() -> None:
@@ -52,7 +52,7 @@ async def test_a_request_that_means_something_else_is_never_answered(
 ) -> None:
     cache = FuzzyCache(similarity_threshold=0)
     await cache.learn(learned, answer("wrong"))
-    assert await cache.recall(asked) is None
+    assert cache.find(asked).result is None
 
 
 async def test_a_miss_names_the_nearest_request_and_what_keeps_it_back() -> None:
@@ -78,7 +78,7 @@ async def test_an_identical_request_is_answered_by_its_own_entry() -> None:
     await cache.learn("fix the bug", answer("the"))
     await cache.learn("fix a bug", answer("a"))
     await cache.learn("fix bug", answer("bare"))
-    found = [await cache.recall(text) for text in ("Fix the bug", "Fix a bug", "Fix bug")]
+    found = [cache.find(text).result for text in ("Fix the bug", "Fix a bug", "Fix bug")]
     assert found == [answer("the"), answer("a"), answer("bare")]
 
 
@@ -86,20 +86,20 @@ async def test_the_most_similar_of_several_entries_answers() -> None:
     cache = FuzzyCache()
     await cache.learn("please test the parsers", answer("plural"))
     await cache.learn("please test the parser", answer("singular"))
-    assert await cache.recall("test that parsers") == answer("plural")
+    assert cache.find("test that parsers").result == answer("plural")
 
 
 async def test_the_threshold_applies_on_top_of_the_gate() -> None:
     strict = FuzzyCache(similarity_threshold=1.0)
     await strict.learn("fix the bugs", answer("debugging"))
-    assert await strict.recall("fix bugs") == answer("debugging")
-    assert await strict.recall("fix bug") is None
+    assert strict.find("fix bugs").result == answer("debugging")
+    assert strict.find("fix bug").result is None
 
 
 async def test_an_answer_never_leaves_its_context() -> None:
     cache = FuzzyCache()
     await cache.learn("Fix the bug", answer("debugging"), "one catalog")
-    assert await cache.recall("Fix the bug", "another catalog") is None
+    assert cache.find("Fix the bug", "another catalog").result is None
     assert cache.find("Fix bug", "another catalog").matched is None
 
 
@@ -107,7 +107,7 @@ async def test_the_least_recently_used_entry_goes_first() -> None:
     cache = FuzzyCache(max_entries=2)
     await cache.learn("write tests", answer("1"))
     await cache.learn("review code", answer("2"))
-    await cache.recall("please write tests")
+    cache.find("please write tests")
     await cache.learn("ship release", answer("3"))
     held = [t for t in ("write tests", "review code", "ship release") if cache.find(t).result]
     assert held == ["write tests", "ship release"]
@@ -120,7 +120,7 @@ async def test_an_entry_lives_just_less_than_its_time(age: float, alive: bool, a
     cache = FuzzyCache(ttl_seconds=60, clock=clock)
     await cache.learn("fix the bug", answer("debugging"))
     clock.now += age
-    assert (await cache.recall(asked) is not None) is alive
+    assert (cache.find(asked).kept is not None) is alive
 
 
 async def test_a_clock_that_steps_back_neither_kills_entries_nor_makes_them_immortal() -> None:
@@ -128,20 +128,20 @@ async def test_a_clock_that_steps_back_neither_kills_entries_nor_makes_them_immo
     cache = FuzzyCache(ttl_seconds=60, clock=clock)
     await cache.learn("fix the bug", answer("debugging"))
     clock.now -= 100_000
-    assert await cache.recall("fix the bug") == answer("debugging")
+    assert cache.find("fix the bug").result == answer("debugging")
     clock.now += 60
-    assert await cache.recall("fix the bug") is None
+    assert cache.find("fix the bug").result is None
 
 
 async def test_stats_count_what_happened() -> None:
     clock = Clock()
     cache = FuzzyCache(max_entries=1, ttl_seconds=60, clock=clock)
     await cache.learn("write tests", answer("1"))
-    await cache.recall("write the tests")
-    await cache.recall("something else")
+    cache.find("write the tests")
+    cache.find("something else")
     await cache.learn("ship release", answer("2"))
     clock.now += 60
-    await cache.recall("ship release")
+    cache.find("ship release")
     assert cache.stats == FuzzyStats(entries=0, hits=1, misses=2, evictions=1, expirations=1)
 
 
@@ -160,8 +160,8 @@ async def test_a_request_of_the_greatest_length_is_learned_and_recalled() -> Non
     text = "deploy the parser " * 1100
     await cache.learn(text, answer("long"))
     await cache.learn("x" * 20_000, answer("one word"))
-    assert await cache.recall("please " + text) == answer("long")
-    assert await cache.recall("y" + "x" * 19_999) is None
+    assert cache.find("please " + text).result == answer("long")
+    assert cache.find("y" + "x" * 19_999).result is None
 
 
 # Against plain models
@@ -179,11 +179,11 @@ def test_the_index_finds_what_a_comparison_with_every_entry_finds(
     cache = FuzzyCache(similarity_threshold=threshold)
     for text in learned:
         asyncio.run(cache.learn(text, answer(text)))
-    wanted = signature(asked)
-    seen = {stem for text in learned for stem in signature(text).stems}
+    wanted = signature_of(normalise(asked))
+    seen = {stem for text in learned for stem in signature_of(normalise(text)).stems}
     scores = [1.0] if normalise(asked) in map(normalise, learned) else []
     for text in learned:
-        held = signature(text)
+        held = signature_of(normalise(text))
         similarity = Levenshtein.normalized_similarity(wanted.core, held.core)
         typos = [a for a, b in zip(wanted.stems, held.stems, strict=False) if a != b]
         if judge(wanted, held).passes and similarity >= threshold and seen.isdisjoint(typos):

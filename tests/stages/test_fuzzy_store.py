@@ -21,7 +21,7 @@ async def test_what_was_learned_survives_a_restart(tmp_path: Path) -> None:
     await cache.learn("Fix the bug", answer("debugging"), "x")
     cache.close()
     again = FuzzyCache(path=tmp_path / "deep" / "fuzzy.db")
-    assert await again.recall("fix bug", "x") == answer("debugging")
+    assert again.find("fix bug", "x").result == answer("debugging")
     assert again.diagnostics == []
     again.close()
 
@@ -31,7 +31,7 @@ async def test_eviction_and_order_of_use_survive_a_restart(tmp_path: Path) -> No
     cache = FuzzyCache(max_entries=3, path=path)
     for text in ("write tests", "review code", "ship release", "plan sprint"):
         await cache.learn(text, answer(text))
-    await cache.recall("review code")
+    cache.find("review code")
     cache.close()
     smaller = FuzzyCache(max_entries=2, path=path)
     held = [t for t in ("write tests", "review code", "ship release") if smaller.find(t).result]
@@ -105,11 +105,11 @@ async def test_what_another_process_learns_and_clears_is_seen_within_a_second(
     await here.learn("write tests", answer("here"))
     await there.learn("review code", answer("there"))
     clock.now += 1
-    assert await here.recall("review the code") == answer("there")
-    assert await there.recall("write the tests") == answer("here")
+    assert here.find("review the code").result == answer("there")
+    assert there.find("write the tests").result == answer("here")
     there.clear()
     clock.now += 1
-    assert await here.recall("write tests") is None
+    assert here.find("write tests").result is None
     here.close()
     there.close()
 
@@ -155,7 +155,7 @@ async def test_an_unusable_file_is_moved_aside_and_begun_anew(
     await anew.learn("fix the bug", answer("debugging"))
     anew.close()
     again = FuzzyCache(path=path)
-    assert await again.recall("fix bug") == answer("debugging")
+    assert again.find("fix bug").result == answer("debugging")
     again.close()
 
 
@@ -170,7 +170,7 @@ async def test_a_file_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
     before = path.read_bytes()
     cache = FuzzyCache(path=path)
     await cache.learn("fix the bug", answer("debugging"))
-    assert await cache.recall("fix bug") == answer("debugging")
+    assert cache.find("fix bug").result == answer("debugging")
     assert "later version" in cache.diagnostics[0]
     cache.close()
     assert path.read_bytes() == before
@@ -227,7 +227,7 @@ async def test_a_file_that_cannot_be_opened_means_working_in_memory(tmp_path: Pa
     (tmp_path / "taken").write_text("a file where a folder is due")
     cache = FuzzyCache(path=tmp_path / "taken" / "fuzzy.db")
     await cache.learn("fix the bug", answer("debugging"))
-    assert await cache.recall("fix bug") == answer("debugging")
+    assert cache.find("fix bug").result == answer("debugging")
     assert "memory only" in cache.diagnostics[0]
     cache.close()
 
@@ -241,7 +241,7 @@ async def test_a_file_locked_by_another_process_delays_nothing_but_the_writing(
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     await cache.learn("fix the bug", answer("debugging"))
-    assert await cache.recall("fix bug") == answer("debugging")
+    assert cache.find("fix bug").result == answer("debugging")
     assert "memory only" in cache.diagnostics[0]
     other.execute("ROLLBACK")
     other.close()
