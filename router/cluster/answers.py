@@ -207,7 +207,7 @@ class SharedAnswers:
                 self._near.drop(text, context)
                 if said == b"kept":
                     await self._learn(text, context, similar=similar)
-                    if basis.voice is Voice.PERSON:
+                    if basis.decided_by is DecidedBy.PERSON:
                         await asyncio.sleep(SETTLE_SECONDS)
                 return
         await self._alone.keep(text, context, kept, similar=similar)

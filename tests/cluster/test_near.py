@@ -16,7 +16,7 @@ from servers.redis_server import FaultyProxy, RedisServer
 
 from router.settings import Settings
 from router.stages.conformance import kept_answer
-from router.stages.validation import Voice
+from router.stages.validation import DecidedBy
 
 SettingsOf = Callable[..., Settings]
 REQUEST = "squash the last four commits on this branch"
@@ -83,7 +83,7 @@ async def test_a_correction_that_is_acknowledged_is_what_every_process_gives(
         await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
         for process in (one, other):
             await remembers(process)
-        corrected = kept_answer("debugging", voice=Voice.PERSON)
+        corrected = kept_answer("debugging", decided_by=DecidedBy.PERSON)
         await one.keep(REQUEST, "c", corrected, similar=False)
         for process in (one, other):
             assert await skills_of(process, REQUEST) == ("debugging",)
