@@ -80,5 +80,5 @@ async def judged(
         decision = await decide(text, index, among=names)
         # A request that speaks to the router is refused without them.
         found["fits"].append(decision.evidence.get("fits", 0.0))
-        found["score"].append(decision.candidates[0].score if decision.candidates else 0.0)
+        found["score"].append(decision.matches[0].score if decision.matches else 0.0)
     return {figure: np.array(values) for figure, values in found.items()}

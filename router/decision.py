@@ -189,7 +189,7 @@ class Decider:
         retrieved = await self._retrieve(asked, asked.available)
         learnt = None
         if learner is not None and retrieved.fits is not None:
-            scores = {candidate.name: candidate.score for candidate in retrieved.candidates}
+            scores = {match.name: match.score for match in retrieved.matches}
             learnt = await learner.learnt(asked, self._index, scores, fits=retrieved.fits)
         if learner is None or learnt is None:
             return of_retrieval(asked.text, retrieved, self._skills, settings)

@@ -69,22 +69,25 @@ class LocalDecision:
     Attributes:
         decision: route, clarify or abstain.
         selected: the skills to load; empty unless ``decision`` is ROUTE.
-        ranked: the names of the best matches, best first.
         confidence: estimated probability, in (0, 1], that the decision is right.
         reason: one sentence for a person.
         evidence: what the decision rests on.
-        candidates: the best matches with what they are made of.
+        matches: the best ones, best first; none where the request may be offered nothing.
         microseconds: time spent.
     """
 
     decision: Decision
     selected: tuple[str, ...]
-    ranked: tuple[str, ...]
     confidence: float
     reason: str
     evidence: Evidence
-    candidates: tuple[Candidate, ...]
-    microseconds: float
+    matches: tuple[Match, ...] = ()
+    microseconds: float = 0.0
+
+    @property
+    def ranked(self) -> tuple[str, ...]:
+        """The names of ``matches``."""
+        return tuple(match.name for match in self.matches)
 
     @property
     def fits(self) -> float | None:
@@ -101,7 +104,7 @@ class LocalDecision:
             self.reason if reason is None else reason,
             self.microseconds,
             self.evidence,
-            self.candidates,
+            tuple(map(_candidate, self.matches)),
         )
 
 
@@ -137,49 +140,27 @@ async def decide(
 
 def judge(request: str, ranking: Ranking, *, caution: float = BALANCED) -> LocalDecision:
     """Decide what to do about the best of a request's ranking; ``caution`` as for ``decide``."""
-    instructs = _SPEAKS_TO_THE_ROUTER.search(request) is not None
     if not ranking.matches:
-        verdict = _Verdict(Decision.ABSTAIN, (), 1.0, "there is no skill to choose from", {})
-    elif instructs:
+        return LocalDecision(Decision.ABSTAIN, (), 1.0, "there is no skill to choose from", {})
+    if _SPEAKS_TO_THE_ROUTER.search(request) is not None:
         reason = "the request tries to instruct the router"
-        verdict = _Verdict(Decision.ABSTAIN, (), NOT_SPOKEN_TO, reason, {})
-    elif ranking.named:
-        verdict = _of_named(ranking)
+        return LocalDecision(Decision.ABSTAIN, (), NOT_SPOKEN_TO, reason, {})
+    if ranking.named:
+        decided = _of_named(ranking)
     else:
-        verdict = _with_clauses(_of_best(ranking, caution), ranking, caution)
-    matches = ranking.matches[:MAX_CANDIDATES] if not instructs else ()  # it is offered nothing
-    return LocalDecision(
-        decision=verdict.decision,
-        selected=verdict.selected,
-        ranked=tuple(match.name for match in matches),
-        confidence=verdict.confidence,
-        reason=verdict.reason,
-        evidence=verdict.evidence,
-        candidates=tuple(_candidate(match) for match in matches),
-        microseconds=0.0,
-    )
+        decided = _with_clauses(_of_best(ranking, caution), ranking, caution)
+    return replace(decided, matches=ranking.matches[:MAX_CANDIDATES])
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    """The deciding part of a ``LocalDecision``; same meanings."""
-
-    decision: Decision
-    selected: tuple[str, ...]
-    confidence: float
-    reason: str
-    evidence: Evidence
-
-
-def _of_named(ranking: Ranking) -> _Verdict:
+def _of_named(ranking: Ranking) -> LocalDecision:
     selected = ranking.named[:MAX_SELECTED]
     likelihood = Likelihood.of(ranking)
     reason = f"the request names {' and '.join(selected)}"
     evidence = {"fits": max(likelihood.fits, NAMED), "named": True, **likelihood.signals}
-    return _Verdict(Decision.ROUTE, selected, NAMED, reason, evidence)
+    return LocalDecision(Decision.ROUTE, selected, NAMED, reason, evidence)
 
 
-def _of_best(ranking: Ranking, caution: float) -> _Verdict:
+def _of_best(ranking: Ranking, caution: float) -> LocalDecision:
     best = ranking.matches[0]
     likelihood = Likelihood.of(ranking)
     fits, right = likelihood.fits, likelihood.right
@@ -188,21 +169,21 @@ def _of_best(ranking: Ranking, caution: float) -> _Verdict:
     least = _least_fit(caution)
     if fits < CLARIFY * least:
         reason = f"no skill fits; the nearest, {best.name}, matches only on {shown}"
-        return _Verdict(Decision.ABSTAIN, (), 1 - fits, reason, evidence)
+        return LocalDecision(Decision.ABSTAIN, (), 1 - fits, reason, evidence)
     if len(ranking.matches) > 1 and ranking.lead < TWINS:
         reason = f"{best.name} and {ranking.matches[1].name} fit equally well"
-        return _Verdict(Decision.CLARIFY, (), 1 - fits / 2, reason, evidence)
+        return LocalDecision(Decision.CLARIFY, (), 1 - fits / 2, reason, evidence)
     if fits < least or right < caution:
         reason = f"{best.name} may fit ({shown}), but not surely enough to load it"
-        return _Verdict(Decision.CLARIFY, (), 1 - right, reason, evidence)
+        return LocalDecision(Decision.CLARIFY, (), 1 - right, reason, evidence)
     reason = f"{best.name} matches on {shown}"
-    return _Verdict(Decision.ROUTE, (best.name,), right, reason, evidence)
+    return LocalDecision(Decision.ROUTE, (best.name,), right, reason, evidence)
 
 
-def _with_clauses(verdict: _Verdict, whole: Ranking, caution: float) -> _Verdict:
-    """The verdict with the skills that single clauses ask for: beside the best match, or, where
+def _with_clauses(decided: LocalDecision, whole: Ranking, caution: float) -> LocalDecision:
+    """The decision with the skills that single clauses ask for: beside the best match, or, where
     the whole is like no skill because its clauses want different things, in its place."""
-    near = {match.name for match in whole.matches[:CLAUSES_FROM]} - set(verdict.selected)
+    near = {match.name for match in whole.matches[:CLAUSES_FROM]} - set(decided.selected)
     sure: dict[str, Likelihood] = {}
     for part in whole.clauses:
         name, likelihood = part.matches[0].name, Likelihood.of(part)
@@ -214,20 +195,20 @@ def _with_clauses(verdict: _Verdict, whole: Ranking, caution: float) -> _Verdict
         ):
             sure[name] = likelihood
     wanted = sorted(sure, key=lambda name: -sure[name].right)
-    wanted = wanted[: MAX_SELECTED - len(verdict.selected)]
+    wanted = wanted[: MAX_SELECTED - len(decided.selected)]
     if not wanted:
-        return verdict
+        return decided
     asks = "one clause asks for" if len(wanted) == 1 else "clauses ask for"
     reason = f"{asks} {' and '.join(wanted)}"
     confidence = min(sure[name].right for name in wanted)
-    evidence: Evidence = {**verdict.evidence, "clauses": tuple(wanted)}
-    if verdict.selected:
-        reason = f"{verdict.reason}; {reason}"
-        confidence = min(verdict.confidence, confidence)
+    evidence: Evidence = {**decided.evidence, "clauses": tuple(wanted)}
+    if decided.selected:
+        reason = f"{decided.reason}; {reason}"
+        confidence = min(decided.confidence, confidence)
     else:
         best = sure[wanted[0]]
         evidence = {**evidence, "fits": best.fits, "right": best.right}
-    return _Verdict(Decision.ROUTE, (*verdict.selected, *wanted), confidence, reason, evidence)
+    return LocalDecision(Decision.ROUTE, (*decided.selected, *wanted), confidence, reason, evidence)
 
 
 def _least_fit(caution: float) -> float:

@@ -137,7 +137,7 @@ async def test_with_no_skill_there_is_nothing_to_choose(tmp_path: Path) -> None:
     index = SkillIndex.build(Catalog(), encoder=encoder, store=store)
     local = await decide("commit my changes", index)
     assert (local.decision, local.confidence) == (Decision.ABSTAIN, 1.0)
-    assert (local.ranked, local.candidates) == ((), ())
+    assert local.matches == ()
     store.close()
 
 
@@ -243,7 +243,7 @@ async def test_a_lone_skill_with_a_score_below_zero_can_be_decided_on(tmp_path: 
     index = SkillIndex.build(Catalog({"lone": skill}), encoder=_Opposite(), store=store)
     unknown = " ".join(map("unknown{}".format, range(1000)))
     local = await decide(f"{text} {unknown}", index)
-    assert local.candidates[0].score < 0
+    assert local.matches[0].score < 0
     assert local.evidence["lead"] == 0
     assert 0 < fits(local) < 1
     store.close()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from router.llm.prompt import Selection
 from router.result import Decision, LayerChoice, Outcome, Stage, StageTrace
+from router.retrieval.index import Match
 from router.settings import VectorSettings
 from router.skills.manifest import SkillManifest
 from router.stages.llm import LLMAnswer
@@ -77,7 +78,8 @@ def local(
     ranked: tuple[str, ...] = ("git", "testing", "writer", "helper"),
     confidence: float = 0.8,
 ) -> LocalDecision:
-    return LocalDecision(decision, selected, ranked, confidence, "found so", {}, (), 5.0)
+    matches = tuple(Match(name, 0.5, 0.5, 0.5, 0.0, False, ()) for name in ranked)
+    return LocalDecision(decision, selected, confidence, "found so", {}, matches, 5.0)
 
 
 ROUTED_TO_GIT = local(Decision.ROUTE, "git")
