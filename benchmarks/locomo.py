@@ -63,7 +63,7 @@ from router.memory.recall.answers import MemoryRoute
 from router.memory.recall.memory_router import MAX_K, MemoryRouter
 from router.memory.recall.recaller import Recaller, merge_duplicates
 from router.memory.recall.relevance import Relevance
-from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.memory_store import MemoryStore
 from router.result import LayerChoice
 from router.retrieval.encoders import Encoder, build_encoder
 from router.settings import Settings

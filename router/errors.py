@@ -87,14 +87,14 @@ class UnknownSkill(RouterError, KeyError):
 
 
 class StoreError(RouterError):
-    """A file that the router keeps (cache, index, evidence, memories) cannot be read or written.
+    """What the router keeps (cache, index, evidence, memories) cannot be read or written.
 
     Attributes:
-        path: the file or folder.
+        path: the file or folder; of a database on a server its address, without secrets.
         reason: what is wrong, without the path.
     """
 
-    def __init__(self, path: Path, reason: str) -> None:
+    def __init__(self, path: Path | str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason

@@ -223,6 +223,10 @@ class MemorySettings(_Section):
         default_factory=lambda: platformdirs.user_data_path("cascade-router") / "memory"
     )
     """Where memories are kept. Not a cache: nothing else holds them."""
+    url: Annotated[str | None, Trust.USER] = None
+    """Keeps the layers' memories in PostgreSQL with pgvector instead, where many machines share
+    them, such as ``postgresql://router@db.example/memory?sslmode=verify-full``. Leave the password
+    to ``PGPASSWORD`` or ``~/.pgpass``."""
     project_directory: Annotated[StateFolder, Trust.FOLDER] = Path()
     """The project whose ``.serena/memories`` are the canonical files."""
     read_only_patterns: Annotated[Names, Trust.USER] = ()

@@ -32,7 +32,7 @@ from router.memory.records import Records
 from router.memory.services.forgetful.client import LAYER as SERVICE
 from router.memory.services.merge import SERVICE_WEIGHT
 from router.memory.services.unified import SourceReport, UnifiedMemory
-from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.memory_store import MemoryStore
 from router.memory.texts.token_count import bundled_counter
 from router.retrieval.encoders import Encoder, build_encoder
 from router.settings import Settings
@@ -49,7 +49,7 @@ class MemoryParts:
     """The parts of an open memory.
 
     Attributes:
-        store: the embedded store of the layers.
+        store: the store of the layers.
         unified: the files, and the service beside them.
         classifier: says what a query asks for.
         router: reads the layers.
@@ -137,7 +137,10 @@ def assemble_parts(
         reading = classify()  # bound to milliseconds, so it asks no LLM
         reading.classify("What is there?")  # loads its weights, before a deadline runs
         classifier = classify(models=models) if models else reading
-        store = MemoryStore.open(given.directory, encoder=encoder, clock=clock)
+        if given.url is None:
+            store = MemoryStore.open(given.directory, encoder=encoder, clock=clock)
+        else:
+            store = MemoryStore.connect(given.url, encoder=encoder, clock=clock)
         opened.callback(store.close)
         weights = LayerWeights(given.directory / "weights.sqlite3", clock=clock)
         opened.callback(weights.close)

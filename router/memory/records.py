@@ -22,7 +22,7 @@ from router.memory.recall.updates import (
     replaces,
     updates_among,
 )
-from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.ownership import Place, owns
 from router.memory.stores.spaces import PROPOSALS
 

@@ -138,7 +138,7 @@ def test_classify_opens_no_store_and_imports_no_database() -> None:
         "sys.argv = ['router', 'memory', 'classify', 'What is JWT?', '--json']\n"
         "try:\n    main()\nexcept SystemExit as end:\n    print('exit', end.code)\n"
         "heavy = {'chromadb', 'openai', 'ollama', 'httpx', 'rich', 'router.settings',"
-        " 'router.memory.stores.embedded'}\n"
+        " 'router.memory.stores.memory_store'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

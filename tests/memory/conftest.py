@@ -1,5 +1,5 @@
-"""Fixtures for the tests of memory: the bundled encoder and a memory service, both started once,
-and a store of its own for each test."""
+"""Fixtures for the tests of memory: the bundled encoder, a PostgreSQL server and a memory service,
+each started once, and a store of its own for each test."""
 
 from __future__ import annotations
 
@@ -9,14 +9,30 @@ from pathlib import Path
 import pytest
 from memory.remembered import NOW
 from servers.forgetful_server import ForgetfulServer
+from servers.postgres_server import PostgresServer
 
-from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.memory_store import MemoryStore
 from router.retrieval.encoders import WordLlamaEncoder
 
 
 @pytest.fixture(scope="session")
 def encoder() -> WordLlamaEncoder:
     return WordLlamaEncoder()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A server that no test harms."""
+    server = PostgresServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresServer) -> Iterator[str]:
+    """The address of an empty database."""
+    with postgres.database() as url:
+        yield url
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ from router.memory.model import (
 )
 from router.memory.query.routing_table import Route
 from router.memory.services.unified import SaveReport, ServiceFate
-from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.memory_store import MemoryStore
 from router.retrieval.encoders import Encoder, WordLlamaEncoder
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)

@@ -14,11 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory.remembered import NOW, ask, item
+from servers.postgres_server import PostgresServer
 
 from router.errors import UnknownMemory
 from router.memory.layers import built_in_layers
 from router.memory.model import BlockingLayer, MemoryItem, Scope
-from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.rows import REQUIRED_SCOPE
 from router.retrieval.encoders import WordLlamaEncoder
 
@@ -158,3 +159,18 @@ def test_what_is_asked_for_by_its_id_is_given_to_its_own_only(guarded: MemorySto
     for asking, stored in itertools.product(STORED[::2], STORED):
         given_to = is_given(guarded, "session", f"{canary(stored)}-0", asking)
         assert given_to == asking.sees(stored)
+
+
+def test_the_same_holds_in_postgres(postgres: PostgresServer) -> None:
+    with postgres.database() as url:
+        store = MemoryStore.connect(url, encoder=WordLlamaEncoder(), clock=NOW.timestamp)
+        kept = ("user", "graph", "prospective")
+        store.save([one for layer in kept for scope in STORED for one in canaries(layer, scope)])
+        layers = [layer for layer in built_in_layers(store) if layer.spec.name in kept]
+        for scope in (*STORED[::7], Scope("stranger", "p%", "' OR 1=1 --")):
+            text = f"open beacon tasks of {canary(STORED[-1])}"
+            assert [leak for layer in layers for leak in leaks(layer, text, scope, 60)] == []
+            for stored in STORED[::7]:
+                given_to = is_given(store, "graph", f"{canary(stored)}-0", scope)
+                assert given_to == scope.sees(stored)
+        store.close()

@@ -8,7 +8,7 @@ from memory.remembered import ask, item
 from router.errors import InvalidRequest
 from router.memory.layers import built_in_layers
 from router.memory.model import NOBODY, TaskStatus
-from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.memory_store import MemoryStore
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from router.flight import in_thread
 from router.memory.contexts.context import Retrieved, Strategy
 from router.memory.layers.base import words_of
 from router.memory.model import LayerQuery, MemoryItem, Scope
-from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.memory_store import MemoryStore
 from router.memory.texts.chunking import sections
 from router.memory.texts.contents import readable
 

@@ -22,7 +22,7 @@ from router.memory.curation.answers import CALL_SECONDS, answered, numbers_in
 from router.memory.curation.proposals import Kind, Proposal
 from router.memory.model import MemoryItem, Scope
 from router.memory.recall.updates import replaces
-from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.rows import REQUIRED_SCOPE
 from router.memory.texts.words import words_of
 from router.request import check_text

@@ -16,7 +16,7 @@ from typing import Any, Final
 from router.errors import InvalidRequest, UnknownMemory
 from router.memory.model import AttributeValue, MemoryItem, Scope
 from router.memory.records import MAX_PAGE, Records
-from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.spaces import PROPOSALS
 from router.memory.texts.contents import content_key
 

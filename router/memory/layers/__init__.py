@@ -13,7 +13,7 @@ from router.memory.layers.procedural import ProceduralLayer
 from router.memory.layers.prospective import ProspectiveLayer
 from router.memory.layers.timed import TimedLayer
 from router.memory.model import BlockingLayer
-from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.memory_store import MemoryStore
 from router.result import MEMORY_LAYERS
 
 WRITABLE: Final = tuple(name for name in MEMORY_LAYERS if name != specs.META.name)

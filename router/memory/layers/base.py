@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from router.memory.model import LayerQuery, LayerSpec, MemoryItem, Scope, ScoreKind
-from router.memory.stores.embedded import MemoryStore
 from router.memory.stores.fusion import at_place
+from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.spaces import EVERYTHING, Filter
 
 POOL: Final = 4

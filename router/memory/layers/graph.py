@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from router.memory.layers.base import StoredLayer
 from router.memory.model import LayerQuery, LayerSpec, MemoryItem, Scope
-from router.memory.stores.embedded import MemoryStore
 from router.memory.stores.graph import MAX_DEPTH
+from router.memory.stores.memory_store import MemoryStore
 
 
 class GraphLayer(StoredLayer):

@@ -10,8 +10,8 @@ from router.memory.files.store import FileStore
 from router.memory.layers import specs
 from router.memory.layers.base import OwnedLayer
 from router.memory.model import LayerQuery, MemoryItem, Scope, ScoreKind
-from router.memory.stores.embedded import MemoryStore
 from router.memory.stores.fusion import at_place
+from router.memory.stores.memory_store import MemoryStore
 
 
 class ProjectLayer(OwnedLayer):

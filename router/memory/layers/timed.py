@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from router.memory.layers.base import StoredLayer, fused_score, recency_shares, reordered
 from router.memory.model import LayerQuery, LayerSpec, MemoryItem, Scope
 from router.memory.query.listing import EVENT_STEMS
-from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.spaces import Filter
 from router.text import stem
 

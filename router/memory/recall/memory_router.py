@@ -72,7 +72,8 @@ class MemoryRouter:
         layers: what can be read.
         classifier: says which of them a query needs.
         weights: learned layer weights; the caller closes them. None begins without feedback.
-        generation: rises with every write to what the layers read.
+        generation: changes with every write to what the layers read. It may block, and is asked in
+            a thread.
         clock: seconds since the epoch.
         monotonic: seconds that never run backwards.
         layer_deadline_seconds: what one layer may take.
@@ -149,9 +150,10 @@ class MemoryRouter:
             raise InvalidRequest(f"k: {k!r} is no whole number from 1 to {MAX_K}")
         named = None if layers is None else self._named(layers)
         asked = rewrite(query, now=now or datetime.fromtimestamp(self._clock(), UTC))
+        generation = await in_thread(self._generation)
         key = (
             (normalise(query), asked.terms, asked.entities, asked.period, asked.now.date()),
-            (scope, k, named, always, self._weights.version(), self._generation()),
+            (scope, k, named, always, self._weights.version(), generation),
         )
         route = self._cache.get(key)
         cache_hit = route is not None

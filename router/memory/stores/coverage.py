@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from router.memory.stores.items_db import marks
-from router.memory.stores.lexical import matching
+from router.memory.stores.database import Connection, marks
 from router.memory.stores.spaces import Filter, Space, ids_of
 
 COUNTED: Final = 5_000
@@ -38,7 +36,7 @@ class Coverage:
 
 
 def cover(
-    db: sqlite3.Connection, spaces: Sequence[Space], terms: Sequence[str], where: Filter
+    db: Connection, spaces: Sequence[Space], terms: Sequence[str], where: Filter
 ) -> Coverage | None:
     """What spaces of one layer hold with all of the terms; None for nothing."""
     if terms or where:
@@ -55,36 +53,36 @@ def cover(
 
 
 def _chosen(
-    db: sqlite3.Connection, spaces: Sequence[Space], terms: Sequence[str], where: Filter
+    db: Connection, spaces: Sequence[Space], terms: Sequence[str], where: Filter
 ) -> tuple[int, float, float]:
     condition, values = where.sql()
     if terms:
-        source = "postings JOIN items ON items.row = postings.rowid WHERE postings MATCH ?"
-        values = (matching(spaces, terms, "AND"), *values)
+        match = db.match(ids_of(spaces), dict.fromkeys(terms, 1.0), every=True)
+        source, values = match.source, (*match.values, *values)
     else:
         source = f"items WHERE space IN ({marks(len(spaces))})"
         values = (*ids_of(spaces), *values)
     items, oldest, newest = db.execute(
         "SELECT count(*), min(created), max(created) FROM "  # noqa: S608
-        f"(SELECT items.created FROM {source} AND {condition} LIMIT {COUNTED})",
+        f"(SELECT items.created FROM {source} AND {condition} LIMIT {COUNTED}) AS counted",
         values,
     ).fetchone()
     return items, oldest, newest
 
 
-def _ends(db: sqlite3.Connection, spaces: Sequence[Space]) -> tuple[float, float]:
+def _ends(db: Connection, spaces: Sequence[Space]) -> tuple[float, float]:
     ends = [
         db.execute(
-            "SELECT (SELECT min(created) FROM items WHERE space = :space), "
-            "(SELECT max(created) FROM items WHERE space = :space)",
-            {"space": space.id},
+            "SELECT (SELECT min(created) FROM items WHERE space = ?), "
+            "(SELECT max(created) FROM items WHERE space = ?)",
+            (space.id, space.id),
         ).fetchone()
         for space in spaces
     ]
     return min(oldest for oldest, _ in ends), max(newest for _, newest in ends)
 
 
-def _tags(db: sqlite3.Connection, spaces: Sequence[Space]) -> tuple[tuple[str, int], ...]:
+def _tags(db: Connection, spaces: Sequence[Space]) -> tuple[tuple[str, int], ...]:
     found = db.execute(
         "SELECT substr(term, 2), sum(items) AS held FROM terms "  # noqa: S608
         f"WHERE space IN ({marks(len(spaces))}) AND term >= '#' AND term < '$' "

@@ -7,13 +7,12 @@ Entities are compared by the stems of their names, so "auth service" is "Auth-Se
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from router.errors import InvalidRequest
 from router.memory.model import AttributeValue, MemoryItem
-from router.memory.stores.items_db import marks
+from router.memory.stores.database import Connection, marks
 from router.memory.stores.lexical import index_terms
 from router.memory.stores.spaces import Space, ids_of
 from router.text import STOPWORDS, tokens
@@ -21,6 +20,8 @@ from router.text import STOPWORDS, tokens
 MAX_DEPTH: Final = 5
 """Relations that are followed at most."""
 MAX_NAME_WORDS: Final = 6
+MAX_NAME_CHARACTERS: Final = 400
+"""Of an entity's name as it is compared; a longer one is cut, because indexes bound their keys."""
 MAX_QUERY_WORDS: Final = 200
 MAX_STEP: Final = 500
 """Edges followed from one step to the next; beyond them an entity is a hub that relates all."""
@@ -67,7 +68,7 @@ def edges_of(item: MemoryItem) -> Iterator[tuple[str, str | None]]:
             yield source, target
 
 
-def entities_in(db: sqlite3.Connection, spaces: Sequence[Space], text: str) -> set[str]:
+def entities_in(db: Connection, spaces: Sequence[Space], text: str) -> set[str]:
     """The known entities that a text names."""
     words = tokens(text)[:MAX_QUERY_WORDS]
     names = {
@@ -89,9 +90,7 @@ def entities_in(db: sqlite3.Connection, spaces: Sequence[Space], text: str) -> s
     return known
 
 
-def walk(
-    db: sqlite3.Connection, spaces: Sequence[Space], start: set[str], depth: int
-) -> dict[int, int]:
+def walk(db: Connection, spaces: Sequence[Space], start: set[str], depth: int) -> dict[int, int]:
     """The rows about entities at most ``depth`` relations away, with how many; nearest first."""
     rows: dict[int, int] = {}
     seen = set(start)
@@ -111,7 +110,7 @@ def walk(
 
 
 def _edges(
-    db: sqlite3.Connection, spaces: Sequence[Space], column: str, names: Sequence[str]
+    db: Connection, spaces: Sequence[Space], column: str, names: Sequence[str]
 ) -> list[tuple[str, str | None, int]]:
     return db.execute(
         f"SELECT source, target, row FROM edges WHERE space IN ({marks(len(spaces))}) "  # noqa: S608
@@ -121,4 +120,4 @@ def _edges(
 
 
 def _key(name: str) -> str:
-    return " ".join(index_terms(name))
+    return " ".join(index_terms(name))[:MAX_NAME_CHARACTERS]

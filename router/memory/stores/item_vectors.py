@@ -1,82 +1,37 @@
-"""Search by meaning: exact over what is new or small, Chroma over what is large.
-
-The database holds every vector. A space is searched exactly, as one matrix in memory, until it has
-more than ``EXACT_ROWS`` rows; then its oldest rows move to a Chroma collection, some with every
-save, and only what came after them (the tail) is searched exactly. Measured on two cores at 256
-dimensions: exact search takes 0.03 ms at 1,000 rows, 0.25 ms at 10,000 and 17 ms at 100,000; Chroma
-0.8, 1.3 and 1.9 ms, but 30 ms for each write and 50 ms for each new collection. Most scopes are one
-session with a few dozen items, so most have no collection, and saving to them costs none of that.
-
-Where there is no Chroma (a second process on the same folder, a fault) all of a space is its tail:
-slower when it is large, and otherwise the same.
-"""
+"""The vectors of all items: made by one encoder, kept in the database, searched by its engine."""
 
 from __future__ import annotations
 
-import json
 import logging
-import shutil
-import sqlite3
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 from cachetools import LRUCache, cached
 from numpy.typing import NDArray
 
 from router.errors import EncoderError
+from router.memory.stores.database import Connection, Database, next_generation
 from router.memory.stores.fusion import best_first
-from router.memory.stores.items_db import ItemsDb, next_generation
-from router.memory.stores.spaces import Filter, Space, newest_rows
-from router.memory.stores.vector_collections import VectorCollections
+from router.memory.stores.spaces import Filter, Space
 from router.retrieval.encoders import Encoder
 
 _log: Final = logging.getLogger(__name__)
 
-EXACT_ROWS: Final = 4_096
-FILTERED_ROWS: Final = 1_000
-"""Items that pass a filter are compared by meaning up to so many, the newest of them."""
-MOVED_ROWS: Final = 64
-"""Rows that a save moves to Chroma at least, when it moves any; about 1.5 ms each."""
 ENCODED_ROWS: Final = 256
 """Texts that are encoded at a time."""
-TAIL_BYTES: Final = 256 * 2**20
-"""Memory for tails; the least recently searched are read again from the database."""
 REMEMBERED_QUERIES: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
-class _Tail:
-    """The rows of a space after a mark: numbers, ascending, and vectors of shape (rows, d)."""
-
-    rows: NDArray[np.int64]
-    matrix: NDArray[np.float32]
-    written: int
-    mark: int
-
-    @property
-    def size(self) -> int:
-        return self.matrix.nbytes + 1
-
-
-class ItemVectors:
+class ItemVectors(ABC):
     """The vectors of all items. Thread-safe."""
 
-    def __init__(
-        self, db: ItemsDb, directory: Path, encoder: Encoder, *, exact_rows: int = EXACT_ROWS
-    ) -> None:
+    def __init__(self, db: Database, encoder: Encoder) -> None:
         self._db = db
-        self._directory = directory
         self._encoder = encoder
-        self._exact_rows = exact_rows
-        self._collections: VectorCollections | None = None
-        self._unopened = True
-        self._growing = threading.Lock()
-        self._tails: LRUCache[int, _Tail] = LRUCache(TAIL_BYTES, getsizeof=lambda tail: tail.size)
-        self._tails_lock = threading.Lock()
         self._incomplete = False
         # Several layers ask with the same text at once: one encodes it, the others wait.
         self.encode_query = cached(LRUCache(REMEMBERED_QUERIES), condition=threading.Condition())(
@@ -84,22 +39,18 @@ class ItemVectors:
         )
 
     def open(self) -> None:
-        """Make both sides agree: vectors of this encoder for all items, and in Chroma's
-        collections exactly the rows that the database holds."""
+        """Have vectors of this encoder for all items."""
         self._take_over()
         self._incomplete = True
         self.complete()
-        if (self._directory / "chroma").exists():
-            self._open_collections()
-            self._reconcile()
 
-    def encode(self, texts: Sequence[str]) -> list[bytes | None]:
-        """The vectors of texts as they are stored; None for each when the encoder fails."""
-        encoded: list[bytes | None] = []
+    def encode(self, texts: Sequence[str]) -> list[NDArray[np.float32] | None]:
+        """The vectors of texts; None for each when the encoder fails."""
+        encoded: list[NDArray[np.float32] | None] = []
         try:
             for start in range(0, len(texts), ENCODED_ROWS):
                 vectors = self._encoder.encode(texts[start : start + ENCODED_ROWS])
-                encoded += [np.asarray(v, dtype=np.float32).tobytes() for v in vectors]
+                encoded.extend(np.asarray(vectors, dtype=np.float32))
         except EncoderError as error:
             _log.warning("items are found by their words only for now: %s", error)
             self._incomplete = True
@@ -117,16 +68,15 @@ class ItemVectors:
                     return
                 lacking = db.execute(
                     "SELECT row, space, content FROM items "
-                    "WHERE row NOT IN (SELECT row FROM vectors) LIMIT ?",
+                    "WHERE row NOT IN (SELECT row FROM vectors) ORDER BY row LIMIT ?",
                     (ENCODED_ROWS,),
                 ).fetchall()
             if not lacking:
                 return
             vectors = self.encode([content for _, _, content in lacking])
             with self._db.writing() as db:
-                for (row, space, _), vector in zip(lacking, vectors, strict=True):
-                    if vector is not None:
-                        self.insert(db, row, space, vector)
+                places = [(row, space) for row, space, _ in lacking]
+                self.insert(db, places, vectors)
                 generation = next_generation(db)
                 for space in {space for _, space, _ in lacking}:
                     # What has read this space takes its rows for complete.
@@ -134,19 +84,28 @@ class ItemVectors:
                         "UPDATE spaces SET removed = ?, written = ? WHERE id = ?",
                         (generation, generation, space),
                     )
-            self._reconcile()
 
-    def insert(self, db: sqlite3.Connection, row: int, space: int, vector: bytes) -> None:
-        """Keep the vector of a row that is still there."""
-        db.execute(
-            "INSERT OR REPLACE INTO vectors (row, space, vector) SELECT row, space, ? FROM items "
-            "WHERE row = ? AND space = ? AND (SELECT encoder FROM memory_store) = ?",
-            (vector, row, space, self._encoder.identity),
+    def insert(
+        self,
+        db: Connection,
+        places: Sequence[tuple[int, int]],
+        vectors: Sequence[NDArray[np.float32] | None],
+    ) -> None:
+        """Keep the vectors of rows, each given with its space, that are still there."""
+        db.executemany(
+            "INSERT INTO vectors (row, space, vector) SELECT row, space, ? FROM items "
+            "WHERE row = ? AND space = ? AND (SELECT encoder FROM memory_store) = ? "
+            "ON CONFLICT (row) DO UPDATE SET vector = excluded.vector",
+            [
+                (self._stored(vector), *place, self._encoder.identity)
+                for place, vector in zip(places, vectors, strict=True)
+                if vector is not None
+            ],
         )
 
     def nearest(
         self,
-        db: sqlite3.Connection,
+        db: Connection,
         spaces: Sequence[Space],
         text: str,
         *,
@@ -154,8 +113,6 @@ class ItemVectors:
         where: Filter,
     ) -> dict[int, float]:
         """Rows with their cosine similarity to a text, best first.
-
-        Of a filter that leaves more than ``FILTERED_ROWS`` rows, the newest of them are compared.
 
         Raises:
             EncoderError: the text cannot be encoded.
@@ -165,70 +122,42 @@ class ItemVectors:
         vector = self.encode_query(text)
         if not vector.any() or self._is_foreign(db):
             return {}
-        search = self._nearest_chosen if where else self._nearest_of_all
-        found: dict[int, float] = {}
-        for space in spaces:
-            found |= search(db, space, vector, limit, where)
-        return dict(list(best_first(found).items())[:limit])
+        found = best_first(self._nearest(db, spaces, vector, limit, where))
+        return dict(list(found.items())[:limit])
 
-    def grow(self, space: int, written: int) -> None:
-        """Move the oldest rows of a space that has too long a tail to Chroma.
+    def follow(self, added: Counter[int], removed: Mapping[int, Sequence[int]]) -> None:  # noqa: B027
+        """Bring what is kept beside the database up to a transaction that is on the disk.
 
         Args:
-            written: how many rows have just been written; at most twice as many are moved, so that
-                a save takes in proportion to what it saves.
+            added: space to the number of its new rows.
+            removed: space to its removed rows.
         """
-        left = max(MOVED_ROWS, 2 * written)
-        with self._growing:
-            while left > 0:
-                mark = self._mark(space)
-                with self._db.reading() as db:
-                    (count,) = db.execute(
-                        "SELECT count(*) FROM vectors WHERE space = ? AND row > ?", (space, mark)
-                    ).fetchone()
-                    if count <= self._exact_rows:
-                        return
-                    batch = _stored(db, space, after=mark, limit=MOVED_ROWS)
-                self._open_collections()
-                if self._collections is None:
-                    return
-                self._collections.add(space, batch)
-                left -= len(batch)
 
-    def remove(self, space: int, rows: Sequence[int]) -> None:
-        """Take removed rows out of Chroma."""
-        if self._collections is not None and rows:
-            self._collections.remove(space, rows)
+    def discard(self, spaces: Sequence[int]) -> None:  # noqa: B027
+        """Forget what is kept of some spaces beside the database, for good."""
 
-    def discard(self, spaces: Sequence[int]) -> None:
-        """Forget spaces for good. Chroma keeps a log of all that it was given, so if it held one of
-        them its folder goes as a whole; it comes back with the saves."""
-        with self._tails_lock:
-            for space in spaces:
-                self._tails.pop(space, None)
-        with self._growing:
-            held = self._collections
-            if held is None or set(spaces).isdisjoint(held.spaces):
-                return
-            self._collections, self._unopened = None, True
-            held.close()
-            shutil.rmtree(self._directory / "chroma")
+    def close(self) -> None:  # noqa: B027
+        """Close what is kept beside the database."""
 
-    def close(self) -> None:
-        """Close Chroma's files."""
-        with self._growing:
-            self._unopened = False
-            collections, self._collections = self._collections, None
-        if collections is not None:
-            collections.close()
+    @abstractmethod
+    def _stored(self, vector: NDArray[np.float32]) -> Any:
+        """A vector as a value of a statement."""
+
+    @abstractmethod
+    def _nearest(
+        self,
+        db: Connection,
+        spaces: Sequence[Space],
+        vector: NDArray[np.float32],
+        limit: int,
+        where: Filter,
+    ) -> dict[int, float]:
+        """The best rows of each space at least, with their cosine similarity."""
 
     def _encode_query(self, text: str) -> NDArray[np.float32]:
         return np.asarray(self._encoder.encode([text])[0], dtype=np.float32)
 
-    def _mark(self, space: int) -> int:
-        return 0 if self._collections is None else self._collections.mark(space)
-
-    def _is_foreign(self, db: sqlite3.Connection) -> bool:
+    def _is_foreign(self, db: Connection) -> bool:
         """Whether another process has since made the vectors anew with another encoder."""
         (encoder,) = db.execute("SELECT encoder FROM memory_store").fetchone()
         return bool(encoder != self._encoder.identity)
@@ -241,139 +170,3 @@ class ItemVectors:
             with self._db.writing() as db:
                 db.execute("DELETE FROM vectors")
                 db.execute("UPDATE memory_store SET encoder = ?", (self._encoder.identity,))
-
-    def _open_collections(self) -> None:
-        if self._unopened:
-            self._unopened = False
-            self._collections = VectorCollections.open(
-                self._directory, identity=f"{self._encoder.identity} {self._db.identity}"
-            )
-
-    def _reconcile(self) -> None:
-        collections = self._collections
-        if collections is None:
-            return
-        with self._db.reading() as db:
-            for space in collections.spaces:
-                mark = collections.mark(space)
-                (count,) = db.execute(
-                    "SELECT count(*) FROM vectors WHERE space = ? AND row <= ?", (space, mark)
-                ).fetchone()
-                if count == 0:
-                    collections.drop(space)
-                    continue
-                collections.reconcile(
-                    space,
-                    count,
-                    lambda space, mark: _stored(db, space, after=0, until=mark),
-                )
-
-    def _nearest_of_all(
-        self,
-        db: sqlite3.Connection,
-        space: Space,
-        vector: NDArray[np.float32],
-        limit: int,
-        _: Filter,
-    ) -> dict[int, float]:
-        mark = self._mark(space.id)
-        collections = self._collections
-        found: dict[int, float] = {}
-        if mark and collections is not None:
-            indexed = collections.nearest(space.id, vector, limit=limit)
-            if indexed is None:  # lost just now: all of the space is its tail
-                mark = 0
-            else:
-                found |= indexed
-        tail = self._tail(db, space, mark)
-        return found | _best(tail.rows, tail.matrix, vector, limit)
-
-    def _nearest_chosen(
-        self,
-        db: sqlite3.Connection,
-        space: Space,
-        vector: NDArray[np.float32],
-        limit: int,
-        where: Filter,
-    ) -> dict[int, float]:
-        """Exactly, because a filter costs more inside Chroma than the search itself."""
-        chosen = np.asarray(newest_rows(db, [space], where, FILTERED_ROWS), dtype=np.int64)
-        tail = self._tail(db, space, self._mark(space.id))
-        late = np.flatnonzero(np.isin(tail.rows, chosen))
-        early = chosen[chosen <= tail.mark].tolist()
-        found = _best(*_read(db, early), vector, limit) if early else {}
-        return found | _best(tail.rows, tail.matrix, vector, limit, among=late)
-
-    def _tail(self, db: sqlite3.Connection, space: Space, mark: int) -> _Tail:
-        with self._tails_lock:
-            known = self._tails.get(space.id)
-        if known is None or known.mark != mark or known.written < space.removed:
-            rows, matrix = _arrays(_stored(db, space.id, after=mark))
-        elif known.written >= space.written:
-            return known
-        else:
-            last = int(known.rows[-1]) if len(known.rows) else mark
-            rows, matrix = _arrays(_stored(db, space.id, after=last))
-            if len(known.rows):
-                rows = np.concatenate([known.rows, rows])
-                matrix = np.concatenate([known.matrix, matrix]) if len(matrix) else known.matrix
-        tail = _Tail(rows, matrix, space.written, mark)
-        with self._tails_lock:
-            if tail.size <= TAIL_BYTES:
-                self._tails[space.id] = tail
-        return tail
-
-
-def _stored(
-    db: sqlite3.Connection,
-    space: int,
-    *,
-    after: int,
-    until: int = 2**62,
-    limit: int = -1,
-) -> dict[int, NDArray[np.float32]]:
-    found = db.execute(
-        "SELECT row, vector FROM vectors WHERE space = ? AND row > ? AND row <= ? "
-        "ORDER BY row LIMIT ?",
-        (space, after, until, limit),
-    )
-    return {row: np.frombuffer(vector, dtype=np.float32) for row, vector in found}
-
-
-def _read(
-    db: sqlite3.Connection, rows: Iterable[int]
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    found = db.execute(
-        "SELECT row, vector FROM vectors WHERE row IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(rows)),),
-    )
-    return _arrays({row: np.frombuffer(vector, dtype=np.float32) for row, vector in found})
-
-
-def _arrays(
-    vectors: Mapping[int, NDArray[np.float32]],
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    rows = np.fromiter(vectors, dtype=np.int64, count=len(vectors))
-    if not vectors:
-        return rows, np.zeros((0, 0), dtype=np.float32)
-    return rows, np.stack(list(vectors.values()))
-
-
-def _best(
-    rows: NDArray[np.int64],
-    matrix: NDArray[np.float32],
-    vector: NDArray[np.float32],
-    limit: int,
-    *,
-    among: NDArray[np.intp] | None = None,
-) -> dict[int, float]:
-    """The rows nearest to a vector, of all or of the given places."""
-    if len(rows) == 0:
-        return {}
-    similarity = matrix @ vector  # all of them: that is faster than copying some
-    if among is not None:
-        rows, similarity = rows[among], similarity[among]
-    if len(rows) > limit:
-        best = np.argpartition(-similarity, limit - 1)[:limit]
-        rows, similarity = rows[best], similarity[best]
-    return dict(zip(rows.tolist(), similarity.tolist(), strict=True))

@@ -1,10 +1,10 @@
-"""Search by words: FTS5 finds the rows, BM25 over the visible spaces scores them.
+"""Search by words: the engine finds the rows, BM25 over the visible spaces scores them.
 
 FTS5's own ``bm25`` counts over the whole table, so its scores in one scope would change with what
-others save in theirs; and it reads every row that holds a word, so a common word makes it slow. It
-is used to find candidates: by the rare words of the query, so many that together they match a
-bounded number of rows. Those are scored with all the words, by statistics of the visible spaces
-alone.
+others save in theirs, and PostgreSQL has none; and each reads every row that holds a word, so a
+common word makes it slow. The engine is used to find candidates: by the rare words of the query, so
+many that together they match a bounded number of rows. Those are scored with all the words, by
+statistics of the visible spaces alone.
 
 A term is indexed together with the number of its space (``7:deploy``), so that a search reads
 nothing of other spaces. Terms are stems, made here for both the index and the query.
@@ -12,20 +12,18 @@ nothing of other spaces. Terms are stems, made here for both the index and the q
 
 from __future__ import annotations
 
-import json
-import sqlite3
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
+from router.memory.stores.database import Connection, WordMatch, marks
 from router.memory.stores.fusion import best_first
-from router.memory.stores.items_db import marks
 from router.memory.stores.spaces import Filter, Space, ids_of, narrow_rows
 from router.memory.texts.bm25 import MEMORIES, idf, mean_length
 from router.memory.texts.words import content_terms
 from router.text import stems
 
 MATCHES: Final = 1_500
-"""Rows that FTS5 reads and ranks for a query; about 1 µs each."""
+"""Rows that the engine reads and ranks for a query; about 1 µs each."""
 CANDIDATES: Final = 60
 """Rows that are scored at least, when so many match."""
 NARROW: Final = 500
@@ -52,7 +50,7 @@ def indexed(space: int, terms: Iterable[str]) -> str:
 
 
 def find_by_words(
-    db: sqlite3.Connection,
+    db: Connection,
     spaces: Sequence[Space],
     text: str,
     *,
@@ -64,23 +62,17 @@ def find_by_words(
     terms = sorted(frequency, key=lambda term: frequency[term])[:MAX_QUERY_TERMS]
     if not terms:
         return {}
+    total = sum(space.items for space in spaces)
+    weights = {term: idf(frequency[term], total) for term in terms}
     rows = narrow_rows(db, spaces, where, NARROW) if where else None
     if rows is None:
-        rows = _candidates(db, spaces, terms, frequency, max(limit, CANDIDATES), where)
-    scores = _scores(db, spaces, rows, {term: frequency[term] for term in terms})
+        rows = _candidates(db, spaces, frequency, weights, max(limit, CANDIDATES), where)
+    scores = _scores(db, spaces, rows, weights)
     return dict(list(best_first(scores).items())[:limit])
 
 
-def matching(spaces: Iterable[Space], terms: Sequence[str], operator: str = "OR") -> str:
-    """An expression of FTS5. A term holds no double quote, so nothing in it can end the string."""
-    return " OR ".join(
-        "(" + f" {operator} ".join(f'"{space.id}:{term}"' for term in terms) + ")"
-        for space in spaces
-    )
-
-
 def _document_frequencies(
-    db: sqlite3.Connection, spaces: Sequence[Space], terms: Sequence[str]
+    db: Connection, spaces: Sequence[Space], terms: Sequence[str]
 ) -> dict[str, int]:
     """In how many items each term stands; terms that stand in none are left out."""
     return dict(
@@ -93,59 +85,61 @@ def _document_frequencies(
 
 
 def _candidates(
-    db: sqlite3.Connection,
+    db: Connection,
     spaces: Sequence[Space],
-    terms: Sequence[str],
-    frequency: dict[str, int],
+    frequency: Mapping[str, int],
+    weights: Mapping[str, float],
     limit: int,
     where: Filter,
 ) -> list[int]:
     """The best rows by the rare terms; where these are few, also the newest with a common one."""
     matches = 0
-    rare: list[str] = []
-    for term in terms:
+    rare: dict[str, float] = {}
+    common: dict[str, float] = {}
+    for term, weight in weights.items():
         matches += frequency[term]
         if matches > MATCHES:
+            common[term] = weight
             break
-        rare.append(term)
+        rare[term] = weight
     rows: list[int] = []
     if rare:
-        rows += _matched(db, matching(spaces, rare), "rank", limit, where)
-    if len(rows) < limit and len(rare) < len(terms):
-        common = matching(spaces, [terms[len(rare)]])
-        rows += _matched(db, common, "postings.rowid DESC", limit, where)
+        match = db.match(ids_of(spaces), rare)
+        rows += _rows(db, match, where, match.best, match.best_values, limit)
+    if len(rows) < limit and common:
+        match = db.match(ids_of(spaces), common)
+        rows += _rows(db, match, where, match.newest, (), limit)
     return rows
 
 
-def _matched(
-    db: sqlite3.Connection, expression: str, order: str, limit: int, where: Filter
+def _rows(
+    db: Connection,
+    match: WordMatch,
+    where: Filter,
+    order: str,
+    order_values: Sequence[Any],
+    limit: int,
 ) -> list[int]:
     condition, values = where.sql()
-    joined = "JOIN items ON items.row = postings.rowid" if where else ""
-    return [
-        row
-        for (row,) in db.execute(
-            f"SELECT postings.rowid FROM postings {joined} "  # noqa: S608
-            f"WHERE postings MATCH ? AND {condition} ORDER BY {order} LIMIT ?",
-            (expression, *values, limit),
-        )
-    ]
+    found = db.execute(
+        f"SELECT items.row FROM {match.source} AND {condition} ORDER BY {order} LIMIT ?",  # noqa: S608
+        (*match.values, *values, *order_values, limit),
+    )
+    return [row for (row,) in found]
 
 
 def _scores(
-    db: sqlite3.Connection, spaces: Sequence[Space], rows: Iterable[int], frequency: dict[str, int]
+    db: Connection, spaces: Sequence[Space], rows: Sequence[int], weights: Mapping[str, float]
 ) -> dict[int, float]:
-    total = sum(space.items for space in spaces)
-    mean = mean_length(sum(space.words for space in spaces), total)
-    weights = {term: idf(holders, total) for term, holders in frequency.items()}
+    mean = mean_length(sum(space.words for space in spaces), sum(space.items for space in spaces))
     needles = {
         space.id: [(indexed(space.id, [term]), weight) for term, weight in weights.items()]
         for space in spaces
     }
     scores: dict[int, float] = {}
     for row, space, length, words in db.execute(
-        "SELECT row, space, length, words FROM items WHERE row IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(rows)),),
+        f"SELECT row, space, length, words FROM items WHERE row IN ({marks(len(rows))})",  # noqa: S608
+        rows,
     ):
         norm = MEMORIES.length_norm(length, mean)
         score = 0.0

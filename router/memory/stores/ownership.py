@@ -7,13 +7,12 @@ includes what belongs to everybody.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from router.memory.model import Scope
-from router.memory.stores.items_db import marks
+from router.memory.stores.database import Connection, marks
 from router.memory.stores.spaces import Space, parse_scope
 
 FOREVER: Final = float("inf")
@@ -27,7 +26,7 @@ class Place:
     row: int = 2**62
 
 
-def owned_spaces(db: sqlite3.Connection, owner: Scope) -> list[Space]:
+def owned_spaces(db: Connection, owner: Scope) -> list[Space]:
     """The spaces of an owner; some may be empty."""
     rows = db.execute("SELECT id, layer, scope, items, words, written, removed FROM spaces")
     spaces = (Space(row[0], row[1], parse_scope(row[2]), *row[3:]) for row in rows)
@@ -45,7 +44,7 @@ def owns(owner: Scope, scope: Scope) -> bool:
 
 
 def page_of(
-    db: sqlite3.Connection, spaces: Sequence[Space], after: Place, limit: int
+    db: Connection, spaces: Sequence[Space], after: Place, limit: int
 ) -> list[tuple[int, Place]]:
     """The rows of one page, newest first, and the place after each."""
     found: list[tuple[float, int]] = []
@@ -59,17 +58,13 @@ def page_of(
     return [(row, Place(created, row)) for created, row in sorted(found, reverse=True)[:limit]]
 
 
-def expired(db: sqlite3.Connection, now: str) -> list[tuple[int, str]]:
-    """Space and id of every item whose attribute ``expires_at`` is not after ``now``; both are
-    ISO times in UTC, as ``rows.Draft`` stores them."""
-    return db.execute(
-        "SELECT space, id FROM items WHERE attributes LIKE '%\"expires_at\"%' "
-        "AND json_extract(attributes, '$.expires_at') <= ?",
-        (now,),
-    ).fetchall()
+def expired(db: Connection, now: float) -> list[tuple[int, str]]:
+    """Space and id of every item whose attribute ``expires_at`` is not after ``now``, in seconds
+    since the epoch."""
+    return db.execute("SELECT space, id FROM items WHERE expires <= ?", (now,)).fetchall()
 
 
-def ids_in(db: sqlite3.Connection, spaces: Sequence[int]) -> list[tuple[int, str]]:
+def ids_in(db: Connection, spaces: Sequence[int]) -> list[tuple[int, str]]:
     """Space and id of every item of some spaces."""
     return db.execute(
         f"SELECT space, id FROM items WHERE space IN ({marks(len(spaces))})",  # noqa: S608

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from typing import Any, Final, Self
 
 from router.errors import InvalidRequest
 from router.memory.model import AttributeValue, MemoryItem, ScoreKind, TaskStatus
+from router.memory.stores.database import Connection, batched, marks
 from router.memory.stores.graph import checked_relations, edges_of
 from router.memory.stores.lexical import index_terms, indexed
 from router.memory.stores.spaces import Space, scope_key
@@ -43,6 +43,7 @@ class Draft:
         status: for filters: ``open`` for a task that is still to be done in any way, else its
             status; None for what is no task.
         due: the attribute of that name in seconds since the epoch; of a bare date, its last second.
+        expires: the attribute ``expires_at`` in seconds since the epoch.
     """
 
     item: MemoryItem
@@ -51,6 +52,7 @@ class Draft:
     terms: Sequence[str]
     status: str | None
     due: float | None
+    expires: float | None
 
     @classmethod
     def of(cls, item: MemoryItem) -> Self:
@@ -71,9 +73,10 @@ class Draft:
             if "status" in item.attributes:
                 item = replace(item, attributes={**item.attributes, "status": given.value})
             status = TaskStatus.OPEN.value if given.is_open else given.value
+        expires: float | None = None
         if "expires_at" in item.attributes:
-            moment = _seconds(_moment("expires_at", item.attributes["expires_at"]))
-            expiry = datetime.fromtimestamp(moment, UTC).isoformat()
+            expires = _seconds(_moment("expires_at", item.attributes["expires_at"]))
+            expiry = datetime.fromtimestamp(expires, UTC).isoformat()
             item = replace(item, attributes={**item.attributes, "expires_at": expiry})
         if "relations" in item.attributes:
             relations = checked_relations(item.attributes["relations"])
@@ -92,6 +95,28 @@ class Draft:
             [term for text in texts for term in index_terms(text)],
             status,
             None if due is None else _due(due),
+            expires,
+        )
+
+    def values(self, space: int) -> tuple[Any, ...]:
+        """The columns of its row, from ``space`` to ``words``."""
+        item = self.item
+        return (
+            space,
+            item.id,
+            self.created,
+            None if item.accessed is None else _seconds(item.accessed),
+            item.usefulness,
+            item.type,
+            json.dumps(item.tags),
+            json.dumps(item.provenance),
+            _dumped(item.attributes),
+            self.status,
+            self.due,
+            self.expires,
+            item.content,
+            len(self.terms),
+            indexed(space, self.terms),
         )
 
     @property
@@ -114,62 +139,62 @@ class Changes:
     _words: Counter[int] = field(default_factory=Counter)
     _terms: Counter[tuple[int, str]] = field(default_factory=Counter)
 
-    def insert(self, db: sqlite3.Connection, space: int, draft: Draft) -> int:
-        """Add a row for an item that the space does not hold; its number."""
-        item = draft.item
-        row = db.execute(
-            "INSERT INTO items (space, id, created, accessed, usefulness, type, tags, provenance, "
-            "attributes, status, due, content, length, words) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                space,
-                item.id,
-                draft.created,
-                None if item.accessed is None else _seconds(item.accessed),
-                item.usefulness,
-                item.type,
-                json.dumps(item.tags),
-                json.dumps(item.provenance),
-                _dumped(item.attributes),
-                draft.status,
-                draft.due,
-                item.content,
-                len(draft.terms),
-                indexed(space, draft.terms),
-            ),
-        ).lastrowid
-        if row is None:  # it never is after an insert
-            raise sqlite3.InternalError("no row number")
+    def insert(self, db: Connection, drafts: Mapping[tuple[int, str], Draft]) -> list[int]:
+        """Add rows for items, by space and id, that the spaces do not hold; their numbers."""
+        rows: dict[tuple[int, str], int] = {}
+        keys = list(drafts)
+        for batch in batched(keys):
+            line = f"({marks(15)})"
+            found = db.execute(
+                "INSERT INTO items (space, id, created, accessed, usefulness, type, tags, "  # noqa: S608
+                "provenance, attributes, status, due, expires, content, length, words) "
+                f"VALUES {', '.join([line] * len(batch))} RETURNING space, id, row",
+                [value for key in batch for value in drafts[key].values(key[0])],
+            )
+            rows |= {(space, item_id): row for space, item_id, row in found}
         db.executemany(
             "INSERT INTO edges (space, source, target, row) VALUES (?, ?, ?, ?)",
-            [(space, source, target, row) for source, target in edges_of(item)],
+            [
+                (key[0], source, target, rows[key])
+                for key, draft in drafts.items()
+                for source, target in edges_of(draft.item)
+            ],
         )
-        self.added[space] += 1
-        self._words[space] += len(draft.terms)
-        self._terms.update((space, term) for term in draft.counted)
-        return row
+        for (space, _), draft in drafts.items():
+            self.added[space] += 1
+            self._words[space] += len(draft.terms)
+            self._terms.update((space, term) for term in draft.counted)
+        return [rows[key] for key in keys]
 
-    def remove(self, db: sqlite3.Connection, space: int, ids: Iterable[str]) -> None:
-        """Remove the rows of items, where there are any."""
-        for item_id in ids:
-            found = db.execute(
-                "DELETE FROM items WHERE space = ? AND id = ? RETURNING row, length, words, tags",
-                (space, item_id),
-            ).fetchall()
-            for row, length, words, tags in found:
-                self.removed[space].append(row)
-                self._words[space] -= length
-                terms = {word.partition(":")[2] for word in words.split()}
-                terms |= {f"{TAG_MARK}{tag.casefold()}" for tag in json.loads(tags)}
-                self._terms.subtract((space, term) for term in terms)
+    def remove(self, db: Connection, items: Iterable[tuple[int, str]]) -> None:
+        """Remove the rows of items, by space and id, where there are any."""
+        by_space: dict[int, dict[str, None]] = defaultdict(dict)
+        for space, item_id in items:
+            by_space[space][item_id] = None
+        for space, ids in by_space.items():
+            for batch in batched(list(ids)):
+                self._remove(db, space, batch)
 
-    def write(self, db: sqlite3.Connection, generation: int) -> None:
+    def _remove(self, db: Connection, space: int, ids: Sequence[str]) -> None:
+        found = db.execute(
+            f"DELETE FROM items WHERE space = ? AND id IN ({marks(len(ids))}) "  # noqa: S608
+            "RETURNING row, length, words, tags",
+            (space, *ids),
+        ).fetchall()
+        for row, length, words, tags in found:
+            self.removed[space].append(row)
+            self._words[space] -= length
+            terms = {word.partition(":")[2] for word in words.split()}
+            terms |= {f"{TAG_MARK}{tag.casefold()}" for tag in json.loads(tags)}
+            self._terms.subtract((space, term) for term in terms)
+
+    def write(self, db: Connection, generation: int) -> None:
         """Write the counts, as of a generation."""
         for space in {*self.added, *self.removed}:
             removed = len(self.removed.get(space, ()))
             db.execute(
                 "UPDATE spaces SET items = items + ?, words = words + ?, written = ?, "
-                "removed = iif(?, ?, removed) WHERE id = ?",
+                "removed = CASE WHEN ? > 0 THEN ? ELSE removed END WHERE id = ?",
                 (
                     self.added[space] - removed,
                     self._words[space],
@@ -181,7 +206,7 @@ class Changes:
             )
         db.executemany(
             "INSERT INTO terms (space, term, items) VALUES (?, ?, ?) "
-            "ON CONFLICT DO UPDATE SET items = items + excluded.items",
+            "ON CONFLICT (space, term) DO UPDATE SET items = terms.items + excluded.items",
             [(*key, change) for key, change in self._terms.items() if change],
         )
         db.executemany(
@@ -190,13 +215,13 @@ class Changes:
         )
 
 
-def find_space(db: sqlite3.Connection, layer: str, key: str) -> int | None:
+def find_space(db: Connection, layer: str, key: str) -> int | None:
     """The number of a space; None when nothing was ever saved in it."""
     found = db.execute("SELECT id FROM spaces WHERE layer = ? AND scope = ?", (layer, key))
     return next((int(number) for (number,) in found), None)
 
 
-def make_space(db: sqlite3.Connection, layer: str, key: str) -> int:
+def make_space(db: Connection, layer: str, key: str) -> int:
     """The number of a space, which is made when there is none."""
     found = find_space(db, layer, key)
     if found is not None:
@@ -205,7 +230,7 @@ def make_space(db: sqlite3.Connection, layer: str, key: str) -> int:
     return int(made.fetchone()[0])
 
 
-def read_item(db: sqlite3.Connection, space: Space, item_id: str) -> MemoryItem | None:
+def read_item(db: Connection, space: Space, item_id: str) -> MemoryItem | None:
     """One item of a space, without a score."""
     found = db.execute(
         f"SELECT {_COLUMNS} FROM items WHERE space = ? AND id = ?",  # noqa: S608
@@ -214,9 +239,7 @@ def read_item(db: sqlite3.Connection, space: Space, item_id: str) -> MemoryItem 
     return None if found is None else _item(found, space)
 
 
-def read_rows(
-    db: sqlite3.Connection, spaces: Sequence[Space], rows: Sequence[int]
-) -> list[MemoryItem]:
+def read_rows(db: Connection, spaces: Sequence[Space], rows: Sequence[int]) -> list[MemoryItem]:
     """The items of some rows of these spaces, in that order, without scores."""
     by_id = {space.id: space for space in spaces}
     found = _records(db, rows)
@@ -224,7 +247,7 @@ def read_rows(
 
 
 def load(
-    db: sqlite3.Connection,
+    db: Connection,
     spaces: Sequence[Space],
     scores: Mapping[int, float],
     kind: ScoreKind,
@@ -244,8 +267,8 @@ def load(
     held = {
         row: (space, item_id)
         for row, space, item_id in db.execute(
-            "SELECT row, space, id FROM items WHERE row IN (SELECT value FROM json_each(?))",
-            (json.dumps(rows),),
+            f"SELECT row, space, id FROM items WHERE row IN ({marks(len(rows))})",  # noqa: S608
+            rows,
         )
         if space in by_id
     }
@@ -263,13 +286,12 @@ def load(
     ]
 
 
-def _records(db: sqlite3.Connection, rows: Sequence[int]) -> dict[int, tuple[Any, ...]]:
+def _records(db: Connection, rows: Sequence[int]) -> dict[int, tuple[Any, ...]]:
     return {
         record[0]: record
         for record in db.execute(
-            f"SELECT {_COLUMNS} FROM items "  # noqa: S608
-            "WHERE row IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(rows)),),
+            f"SELECT {_COLUMNS} FROM items WHERE row IN ({marks(len(rows))})",  # noqa: S608
+            rows,
         )
     }
 

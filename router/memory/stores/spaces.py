@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from router.memory.model import Period, Scope
-from router.memory.stores.items_db import marks
+from router.memory.stores.database import Connection, marks
 
 _KEPT_SCOPES: Final = 4_096
 PROPOSALS: Final = "proposals"
@@ -59,7 +58,7 @@ class Filter:
 
     def sql(self) -> tuple[str, tuple[str | float, ...]]:
         """A condition on the table ``items``, and its values."""
-        conditions = ["1"]
+        conditions = ["TRUE"]
         values: list[str | float] = []
         for column, period in (("created", self.period), ("due", self.due)):
             if period is not None:
@@ -76,7 +75,7 @@ EVERYTHING: Final = Filter()
 
 
 def visible_spaces(
-    db: sqlite3.Connection, scope: Scope, layers: Sequence[str] | None = None
+    db: Connection, scope: Scope, layers: Sequence[str] | None = None
 ) -> list[Space]:
     """The spaces that are not empty and that a query in ``scope`` sees, the most particular first.
 
@@ -112,16 +111,14 @@ def ids_of(spaces: Iterable[Space]) -> list[int]:
 
 
 def narrow_rows(
-    db: sqlite3.Connection, spaces: Sequence[Space], where: Filter, limit: int
+    db: Connection, spaces: Sequence[Space], where: Filter, limit: int
 ) -> list[int] | None:
     """All rows that pass a filter; None when they are more than ``limit``."""
     rows = newest_rows(db, spaces, where, limit + 1)
     return None if len(rows) > limit else rows
 
 
-def newest_rows(
-    db: sqlite3.Connection, spaces: Sequence[Space], where: Filter, limit: int
-) -> list[int]:
+def newest_rows(db: Connection, spaces: Sequence[Space], where: Filter, limit: int) -> list[int]:
     """The newest rows that pass a filter, newest first."""
     condition, values = where.sql()
     found: list[tuple[float, int]] = []

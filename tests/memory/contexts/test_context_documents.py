@@ -23,7 +23,7 @@ from router.memory.contexts.documents import (
     IngestReport,
 )
 from router.memory.model import MemoryItem, Scope
-from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.memory_store import MemoryStore
 from router.retrieval.encoders import WordLlamaEncoder
 
 ADA, BOB = Scope(user="ada"), Scope(user="bob")

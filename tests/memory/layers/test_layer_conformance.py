@@ -20,7 +20,7 @@ from router.memory.model import (
     Scope,
     ScoreKind,
 )
-from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.rows import REQUIRED_SCOPE
 from router.retrieval.encoders import WordLlamaEncoder
 

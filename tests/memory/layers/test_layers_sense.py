@@ -13,7 +13,7 @@ from router.memory.layers import built_in_layers, specs
 from router.memory.layers.graph import GraphLayer
 from router.memory.layers.procedural import ProceduralLayer, wilson
 from router.memory.model import BlockingLayer, Scope
-from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.memory_store import MemoryStore
 from router.result import MEMORY_LAYERS
 
 EVERYBODY = Scope()

@@ -7,7 +7,7 @@ from memory.remembered import ask, ids, item
 
 from router.memory.layers import built_in_layers
 from router.memory.model import BlockingLayer, Scope
-from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.memory_store import MemoryStore
 
 EVERYBODY = Scope()
 NAMES = ("session", "episodic")

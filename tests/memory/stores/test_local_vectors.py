@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from router.errors import StoreError
 from router.memory.model import Scope
-from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.vector_collections import VectorCollections
 from router.retrieval.encoders import WordLlamaEncoder
 
@@ -62,7 +62,7 @@ import sys
 from pathlib import Path
 from datetime import datetime, UTC
 from router.memory.model import MemoryItem
-from router.memory.stores.embedded import MemoryStore
+from router.memory.stores.memory_store import MemoryStore
 from router.retrieval.encoders import WordLlamaEncoder
 
 store = MemoryStore.open(Path(sys.argv[1]), encoder=WordLlamaEncoder(), exact_rows=8)

@@ -1,30 +1,22 @@
-"""The database of the memory store: its tables, its connections, its transactions.
+"""A memory store's database in one SQLite file; words are searched by FTS5.
 
 SQLite in WAL mode, so that several threads and processes read while one writes. ``synchronous`` is
 FULL: a commit is on the disk before it returns.
-
-Rows never change what they hold: saving an item again removes its row and adds a new one, and row
-numbers are never used twice. So whatever is derived from a row (its words, its vector, its place in
-Chroma) is either right or belongs to a row that is gone; it can never be out of date.
-
-A space is where the items of one layer and one stored scope lie. Everything that is searched is
-kept by space, so a search reads the spaces that its scope sees and touches no other row.
 """
 
 from __future__ import annotations
 
-import itertools
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from router.database import Schema, UnusableFile, opened, reopened
 from router.errors import StoreError
+from router.memory.stores.database import Rows, WordMatch
 
-SCHEMA_VERSION: Final = 1
 _SCHEMA: Final = Schema(
     (
         """
@@ -97,16 +89,47 @@ CREATE INDEX edges_by_row ON edges (row);
         """
 CREATE INDEX items_by_status ON items (space, status, created) WHERE status IS NOT NULL;
 """,
+        """
+ALTER TABLE items ADD COLUMN expires REAL;
+UPDATE items SET expires =
+    (julianday(json_extract(attributes, '$.expires_at')) - 2440587.5) * 86400.0
+WHERE attributes LIKE '%"expires_at"%';
+CREATE INDEX items_by_expiry ON items (expires) WHERE expires IS NOT NULL;
+""",
     ),
     virtual_tables=True,
 )
 
 
-class ItemsDb:
-    """The database file and a pool of connections to it, as many as are used at a time.
+class SqliteConnection:
+    """A ``Connection`` to the file; see ``database``."""
 
-    Thread-safe. Every error of SQLite is told as a ``StoreError`` that names the file.
-    """
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        return self._db.execute(sql, values)
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> object:
+        return self._db.executemany(sql, rows)
+
+    def match(
+        self, spaces: Sequence[int], weights: Mapping[str, float], *, every: bool = False
+    ) -> WordMatch:
+        # A term holds no double quote, so nothing in it can end the string.
+        operator = " AND " if every else " OR "
+        within = (operator.join(f'"{space}:{term}"' for term in weights) for space in spaces)
+        return WordMatch(
+            "postings JOIN items ON items.row = postings.rowid WHERE postings MATCH ?",
+            (" OR ".join(f"({one})" for one in within),),
+            "rank",  # by FTS5's own BM25, which weighs the terms itself
+            (),
+            "postings.rowid DESC",
+        )
+
+
+class SqliteDatabase:
+    """A ``Database`` in a file, with a pool of connections, as many as are used at a time."""
 
     def __init__(self, path: Path) -> None:
         """Open the file, or create it.
@@ -124,38 +147,29 @@ class ItemsDb:
         except UnusableFile as error:  # never begun anew: nothing else holds memories
             raise StoreError(path, f"{error.reason}{_WAY_OUT}") from error
         with self._connection() as db:
-            self.identity, version = db.execute("SELECT id, version FROM memory_store").fetchone()
-            if version != SCHEMA_VERSION:
-                raise StoreError(path, f"version {version}, not {SCHEMA_VERSION}")
+            (self.identity,) = db.execute("SELECT id FROM memory_store").fetchone()
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection on which all statements see the same state of the database."""
+    def reading(self) -> Iterator[SqliteConnection]:
         with self._connection() as db:
             db.execute("BEGIN")
             try:
-                yield db
+                yield SqliteConnection(db)
             finally:
                 db.rollback()
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """A connection in a transaction: on the disk at the end of the block, or not at all."""
+    def writing(self) -> Iterator[SqliteConnection]:
         with self._write_lock, self._connection() as db:
             db.execute("BEGIN IMMEDIATE")
             try:
-                yield db
+                yield SqliteConnection(db)
                 db.commit()
             except BaseException:
                 db.rollback()
                 raise
 
     def vacuum(self) -> None:
-        """Write the file anew, so that nothing deleted is left in it or in its log.
-
-        Raises:
-            StoreError: there is no room for a copy, or another process is reading for too long.
-        """
         with self._write_lock, self._connection() as db:
             db.execute("INSERT INTO postings (postings) VALUES ('optimize')")
             db.execute("VACUUM")
@@ -164,7 +178,6 @@ class ItemsDb:
                 raise StoreError(self._path, "another process reads it, so its log still stands")
 
     def close(self) -> None:
-        """Close every connection; one that is in use is closed when it comes back."""
         with self._pool_lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -207,16 +220,3 @@ def _way_out(error: sqlite3.Error) -> str:
     ):
         return ""
     return _WAY_OUT
-
-
-def marks(count: int) -> str:
-    """So many placeholders for values of an ``IN``."""
-    return ",".join(itertools.repeat("?", count))
-
-
-def next_generation(db: sqlite3.Connection) -> int:
-    """Count a write, inside its transaction."""
-    ((generation,),) = db.execute(
-        "UPDATE memory_store SET generation = generation + 1 RETURNING generation"
-    ).fetchall()
-    return int(generation)

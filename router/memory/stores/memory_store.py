@@ -1,36 +1,40 @@
-"""The embedded memory store: all layers in one SQLite database, with vectors beside it.
+"""The memory store: all layers in one database, with vectors beside it.
 
-``memory.db`` is the truth: items, their words (FTS5), their vectors, the edges of the graph. A save
-is on the disk before it returns. ``vectors/`` holds Chroma's copy of the vectors of large scopes;
-it is reconciled when the store is opened, and can be deleted at any time (see ``item_vectors``).
+``open`` keeps it in a folder of this machine: ``memory.db`` (SQLite) is the truth, and ``vectors/``
+holds Chroma's copy of the vectors of large scopes, which can be deleted at any time (see
+``local_vectors``). ``connect`` keeps it in a PostgreSQL database, which many machines may share.
+Both go by the same statements and pass the same tests; see ``database`` for where they differ.
 
-Every search names its scope, and reads only the spaces that the scope sees (see ``items_db``); an
-item of another scope is never even a candidate.
-
-Several processes may use one folder. What one saves, all find at once, by words and by meaning;
-Chroma belongs to the first that needs it, and the others search exactly instead.
+A save is on the disk before it returns. Every search names its scope, and reads only the spaces
+that the scope sees; an item of another scope is never even a candidate. Several processes may use
+one store: what one saves, all find at once, by words and by meaning.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from router.errors import EncoderError, InvalidRequest, StoreError, UnknownMemory
+from router.errors import (
+    ConfigurationError,
+    EncoderError,
+    InvalidRequest,
+    StoreError,
+    UnknownMemory,
+)
 from router.memory.model import MAX_QUERY_CHARACTERS, MemoryItem, Scope, ScoreKind
 from router.memory.stores.coverage import Coverage, cover
+from router.memory.stores.database import Connection, Database, marks, next_generation
 from router.memory.stores.fusion import at_place, best_first, fuse
 from router.memory.stores.graph import entities_in, walk
-from router.memory.stores.item_vectors import EXACT_ROWS, ItemVectors
-from router.memory.stores.items_db import ItemsDb, marks, next_generation
+from router.memory.stores.item_vectors import ItemVectors
 from router.memory.stores.lexical import find_by_words, query_terms
+from router.memory.stores.local_vectors import EXACT_ROWS, LocalVectors
 from router.memory.stores.ownership import Place, expired, ids_in, owned_spaces, page_of
 from router.memory.stores.rows import (
     Changes,
@@ -50,6 +54,7 @@ from router.memory.stores.spaces import (
     scope_key,
     visible_spaces,
 )
+from router.memory.stores.sqlite_database import SqliteDatabase
 from router.request import check_text
 
 if TYPE_CHECKING:
@@ -64,7 +69,7 @@ POOL: Final = 50
 class MemoryStore:
     """The items of all layers. Thread-safe; made by ``open``, closed once."""
 
-    def __init__(self, db: ItemsDb, vectors: ItemVectors, clock: Callable[[], float]) -> None:
+    def __init__(self, db: Database, vectors: ItemVectors, clock: Callable[[], float]) -> None:
         self._db = db
         self._vectors = vectors
         self._clock = clock
@@ -98,8 +103,34 @@ class MemoryStore:
                 f"the folder of memories cannot be used: {error.strerror or error} "
                 "(setting memory.directory)",
             ) from error
-        db = ItemsDb(directory / "memory.db")
-        vectors = ItemVectors(db, directory / "vectors", encoder, exact_rows=exact_rows)
+        db = SqliteDatabase(directory / "memory.db")
+        vectors = LocalVectors(db, directory / "vectors", encoder, exact_rows=exact_rows)
+        return cls._opened(db, vectors, clock)
+
+    @classmethod
+    def connect(cls, url: str, *, encoder: Encoder, clock: Callable[[], float] = time.time) -> Self:
+        """Open the store in a PostgreSQL database, or create it there. Otherwise as ``open``.
+
+        Args:
+            url: as PostgreSQL's client library takes it.
+
+        Raises:
+            ConfigurationError: the address is not one, or the extra ``postgres`` is missing.
+            StoreError: the server cannot be reached or used.
+        """
+        try:
+            from router.memory.stores.postgres_database import PostgresDatabase
+            from router.memory.stores.postgres_vectors import PostgresVectors
+        except ImportError:
+            raise ConfigurationError(
+                "setting memory.url: needs the extra `postgres`: "
+                "pip install 'cascade-router[postgres]'"
+            ) from None
+        db = PostgresDatabase(url)
+        return cls._opened(db, PostgresVectors(db, encoder), clock)
+
+    @classmethod
+    def _opened(cls, db: Database, vectors: ItemVectors, clock: Callable[[], float]) -> Self:
         try:
             vectors.open()
         except BaseException:
@@ -145,16 +176,15 @@ class MemoryStore:
                     key: make_space(db, *key)
                     for key in {(draft.item.layer, draft.key) for draft in drafts}
                 }
-                for draft, vector in zip(drafts, vectors, strict=True):
-                    space = spaces[draft.item.layer, draft.key]
-                    changes.remove(db, space, [draft.item.id])
-                    row = changes.insert(db, space, draft)
-                    if vector is not None:
-                        self._vectors.insert(db, row, space, vector)
+                placed = {(spaces[d.item.layer, d.key], d.item.id): d for d in drafts}
+                changes.remove(db, placed)
+                rows = changes.insert(db, placed)
+                places = zip(rows, (space for space, _ in placed), strict=True)
+                self._vectors.insert(db, list(places), vectors)
                 changes.write(db, next_generation(db))
         except UnicodeEncodeError as error:
             raise InvalidRequest(f"an item holds a lone surrogate: {error}") from None
-        self._after(changes)
+        self._vectors.follow(changes.added, changes.removed)
         self._vectors.complete()
 
     def delete(self, layer: str, ids: Iterable[str], scope: Scope) -> int:
@@ -169,10 +199,10 @@ class MemoryStore:
         with self._db.writing() as db:
             space = find_space(db, layer, scope_key(scope))
             if space is not None:
-                changes.remove(db, space, ids)
+                changes.remove(db, [(space, item_id) for item_id in ids])
             if changes.removed:
                 changes.write(db, next_generation(db))
-        self._after(changes)
+        self._vectors.follow(changes.added, changes.removed)
         return sum(len(rows) for rows in changes.removed.values())
 
     def get(self, layer: str, id: str, scope: Scope) -> MemoryItem:  # noqa: A002 - the field's name
@@ -221,7 +251,7 @@ class MemoryStore:
             return self._page(db, owned_spaces(db, owner), after, limit)
 
     def _page(
-        self, db: sqlite3.Connection, spaces: Sequence[Space], after: Place, limit: int
+        self, db: Connection, spaces: Sequence[Space], after: Place, limit: int
     ) -> tuple[list[MemoryItem], Place | None]:
         rows = page_of(db, spaces, after, limit)
         found = read_rows(db, spaces, [row for row, _ in rows])
@@ -240,8 +270,7 @@ class MemoryStore:
         changes = Changes()
         with self._db.writing() as db:
             spaces = ids_of(owned_spaces(db, owner))
-            for space, item_id in ids_in(db, spaces):
-                changes.remove(db, space, [item_id])
+            changes.remove(db, ids_in(db, spaces))
             changes.write(db, next_generation(db))
             db.execute(f"DELETE FROM spaces WHERE id IN ({marks(len(spaces))})", spaces)  # noqa: S608
         self._vectors.discard(spaces)
@@ -262,16 +291,15 @@ class MemoryStore:
 
     def expire(self) -> int:
         """Remove every item whose time is over (attribute ``expires_at``); how many there were."""
-        now = datetime.fromtimestamp(self._clock(), UTC).isoformat()
+        now = self._clock()
         with self._db.reading() as db:
             if not expired(db, now):
                 return 0
         changes = Changes()
         with self._db.writing() as db:
-            for space, item_id in expired(db, now):
-                changes.remove(db, space, [item_id])
+            changes.remove(db, expired(db, now))
             changes.write(db, next_generation(db))
-        self._after(changes)
+        self._vectors.follow(changes.added, changes.removed)
         return sum(len(rows) for rows in changes.removed.values())
 
     def touch(self, items: Iterable[MemoryItem], *, usefulness: float | None = None) -> None:
@@ -450,7 +478,7 @@ class MemoryStore:
 
     def _fused(
         self,
-        db: sqlite3.Connection,
+        db: Connection,
         spaces: Sequence[Space],
         text: str,
         words: str,
@@ -465,13 +493,6 @@ class MemoryStore:
             _log.warning("searching by words only: %s", error)
             semantic = {}
         return fuse(lexical, semantic)
-
-    def _after(self, changes: Changes) -> None:
-        """Bring Chroma up to a transaction that is on the disk."""
-        for space, removed in changes.removed.items():
-            self._vectors.remove(space, removed)
-        for space, added in changes.added.items():
-            self._vectors.grow(space, added)
 
 
 def _check_query(text: str) -> None:

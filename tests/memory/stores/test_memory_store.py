@@ -1,12 +1,15 @@
-"""The embedded store: what it keeps, what it finds, and for whom."""
+"""The store over each of its databases: what it keeps, what it finds, and for whom."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,14 +20,34 @@ from numpy.typing import NDArray
 
 from router.errors import EncoderError, InvalidRequest, StoreError, UnknownMemory
 from router.memory.model import MAX_QUERY_CHARACTERS, MemoryItem, Period, Scope, ScoreKind
-from router.memory.stores.embedded import MemoryStore
 from router.memory.stores.fusion import fuse
+from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.spaces import Filter
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.encoders import Encoder, WordLlamaEncoder
 
 ADA = Scope(user="ada")
 BOB = Scope(user="bob")
 EVERYBODY = Scope()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def open_store(
+    request: pytest.FixtureRequest, tmp_path: Path, encoder: WordLlamaEncoder
+) -> Iterator[Callable[..., MemoryStore]]:
+    """Opens the store of this test, as often as it is called; all are closed at the end."""
+    with ExitStack() as opened:
+        open_one: Callable[..., MemoryStore]
+        if request.param == "sqlite":
+            open_one = partial(MemoryStore.open, tmp_path / "memory")
+        else:
+            open_one = partial(MemoryStore.connect, request.getfixturevalue("postgres_url"))
+
+        def opening(encoder: Encoder = encoder) -> MemoryStore:
+            store = open_one(encoder=encoder, clock=NOW.timestamp)
+            opened.callback(store.close)
+            return store
+
+        yield opening
 
 
 def find(store: MemoryStore, text: str, scope: Scope = EVERYBODY, k: int = 5) -> list[str]:
@@ -328,9 +351,9 @@ def failing(failing_model: Failing) -> Failing:
 
 
 def test_an_encoder_that_fails_loses_nothing(
-    tmp_path_factory: pytest.TempPathFactory, failing: Failing
+    open_store: Callable[..., MemoryStore], failing: Failing
 ) -> None:
-    store = MemoryStore.open(tmp_path_factory.mktemp("m"), encoder=failing)
+    store = open_store(failing)
     failing.down = True
     store.save([item("car", "The automobile needs new tyres")])
     assert find(store, "automobile") == ["car"]
@@ -342,9 +365,9 @@ def test_an_encoder_that_fails_loses_nothing(
 
 
 def test_several_layers_that_ask_the_same_encode_it_once(
-    tmp_path_factory: pytest.TempPathFactory, failing: Failing
+    open_store: Callable[..., MemoryStore], failing: Failing
 ) -> None:
-    store = MemoryStore.open(tmp_path_factory.mktemp("m"), encoder=failing)
+    store = open_store(failing)
     store.save([item("a", "Redis", layer=layer) for layer in ("semantic", "episodic", "graph")])
     failing.encoded.clear()
     with ThreadPoolExecutor(3) as pool:

@@ -1,0 +1,303 @@
+"""A memory store's database in PostgreSQL; words are searched by tsvector, vectors by pgvector.
+
+The tables lie in a schema of their own, so that they may share a database with others. Everything
+that PostgreSQL's client library knows can stand in the address, TLS above all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, Final
+
+import psycopg
+from pgvector.psycopg import register_vector
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg_pool import ConnectionPool
+
+from router.errors import ConfigurationError, StoreError
+from router.memory.stores.database import Rows, WordMatch
+
+SCHEMA: Final = "router_memory"
+CONNECTIONS: Final = 8
+"""Connections of one process; further calls wait in line."""
+WAIT_SECONDS: Final = 5.0
+"""Longest wait for a connection, and for another process that writes."""
+
+MIGRATIONS: Final = (
+    """
+CREATE TABLE memory_store (
+    version INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    generation BIGINT NOT NULL,
+    encoder TEXT NOT NULL         -- whose vectors these are
+);
+INSERT INTO memory_store VALUES (0, gen_random_uuid()::text, 0, '');
+CREATE TABLE spaces (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    layer TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    items INTEGER NOT NULL DEFAULT 0,
+    words INTEGER NOT NULL DEFAULT 0,
+    written BIGINT NOT NULL DEFAULT 0,
+    removed BIGINT NOT NULL DEFAULT 0,
+    UNIQUE (layer, scope)
+);
+CREATE INDEX spaces_by_scope ON spaces (scope);
+CREATE TABLE items (
+    row BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    space BIGINT NOT NULL REFERENCES spaces,
+    id TEXT NOT NULL,
+    created DOUBLE PRECISION NOT NULL,
+    accessed DOUBLE PRECISION,
+    usefulness DOUBLE PRECISION NOT NULL,
+    type TEXT NOT NULL,
+    tags TEXT NOT NULL,
+    provenance TEXT NOT NULL,
+    attributes TEXT NOT NULL,
+    status TEXT,
+    due DOUBLE PRECISION,
+    expires DOUBLE PRECISION,
+    content TEXT NOT NULL,
+    length INTEGER NOT NULL,
+    words TEXT NOT NULL,
+    postings TSVECTOR NOT NULL
+        GENERATED ALWAYS AS (array_to_tsvector(string_to_array(btrim(words), '  '))) STORED,
+    UNIQUE (space, id)
+);
+CREATE INDEX items_by_word ON items USING gin (postings) WITH (fastupdate = off);
+CREATE INDEX items_by_time ON items (space, created);
+CREATE INDEX items_by_due ON items (space, status, due) WHERE status IS NOT NULL;
+CREATE INDEX items_by_status ON items (space, status, created) WHERE status IS NOT NULL;
+CREATE INDEX items_by_expiry ON items (expires) WHERE expires IS NOT NULL;
+CREATE TABLE terms (
+    space BIGINT NOT NULL REFERENCES spaces ON DELETE CASCADE,
+    term TEXT COLLATE "C" NOT NULL,
+    items INTEGER NOT NULL,
+    PRIMARY KEY (space, term)
+);
+CREATE TABLE vectors (
+    row BIGINT PRIMARY KEY REFERENCES items ON DELETE CASCADE,
+    space BIGINT NOT NULL,
+    vector VECTOR NOT NULL
+);
+CREATE INDEX vectors_by_space ON vectors (space, row);
+CREATE TABLE edges (
+    space BIGINT NOT NULL,
+    source TEXT NOT NULL,
+    target TEXT,
+    row BIGINT NOT NULL REFERENCES items ON DELETE CASCADE
+);
+CREATE INDEX edges_by_source ON edges (space, source);
+CREATE INDEX edges_by_target ON edges (space, target);
+CREATE INDEX edges_by_row ON edges (row);
+-- The planner's statistics would keep samples of texts, after they are forgotten too.
+ALTER TABLE spaces ALTER scope SET STATISTICS 0;
+ALTER TABLE items ALTER id SET STATISTICS 0, ALTER tags SET STATISTICS 0,
+    ALTER provenance SET STATISTICS 0, ALTER attributes SET STATISTICS 0,
+    ALTER content SET STATISTICS 0, ALTER words SET STATISTICS 0, ALTER postings SET STATISTICS 0;
+ALTER TABLE terms ALTER term SET STATISTICS 0;
+ALTER TABLE edges ALTER source SET STATISTICS 0, ALTER target SET STATISTICS 0;
+""",
+)
+"""Each makes one version out of the version before, in a transaction of its own."""
+
+
+class PostgresConnection:
+    """A ``Connection`` to the server; see ``database``."""
+
+    def __init__(self, db: psycopg.Connection[Any]) -> None:
+        self._db = db
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        return self._db.execute(_translated(sql), values)
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        with self._db.cursor() as cursor:
+            cursor.executemany(_translated(sql), rows)
+
+    def match(
+        self, spaces: Sequence[int], weights: Mapping[str, float], *, every: bool = False
+    ) -> WordMatch:
+        operator = " & " if every else " | "
+        within = (operator.join(_lexeme(space, term) for term in weights) for space in spaces)
+        held = [" | ".join(_lexeme(space, term) for space in spaces) for term in weights]
+        worth = " + ".join("(postings @@ ?::tsquery)::integer * ?" for _ in weights)
+        return WordMatch(
+            "items WHERE postings @@ ?::tsquery",
+            (" | ".join(f"({one})" for one in within),),
+            f"({worth}) / (20.0 + length) DESC, row DESC",
+            tuple(value for pair in zip(held, weights.values(), strict=True) for value in pair),
+            "row DESC",
+        )
+
+
+class PostgresDatabase:
+    """A ``Database`` on a server, with a pool of connections."""
+
+    def __init__(self, url: str) -> None:
+        """Connect, and bring the schema to this version.
+
+        Processes may start at the same time: one migrates, the others wait for it.
+
+        Args:
+            url: as PostgreSQL's client library takes it.
+
+        Raises:
+            ConfigurationError: the address is not one.
+            StoreError: the server cannot be reached or used, or a later version of this program
+                wrote the schema.
+        """
+        try:
+            parts = conninfo_to_dict(url)
+        except psycopg.ProgrammingError:  # its text may show a password
+            raise ConfigurationError(
+                "setting memory.url: not an address, such as postgresql://HOST/DATABASE"
+            ) from None
+        self._name = f"postgresql://{parts.get('host', '')}/{parts.get('dbname', '')}"
+        self._closed = False
+        address = make_conninfo(
+            "",
+            **{"connect_timeout": int(WAIT_SECONDS), "application_name": "cascade-router", **parts},
+        )
+        try:
+            with psycopg.connect(address, autocommit=True) as db:
+                self._migrate(db)
+        except psycopg.Error as error:
+            raise StoreError(self._name, _reason(error)) from error
+        self._pool = ConnectionPool(
+            address,
+            # Plans for terms that were common are wrong for rare ones, so none is kept.
+            kwargs={"autocommit": True, "prepare_threshold": None},
+            min_size=1,
+            max_size=CONNECTIONS,
+            timeout=WAIT_SECONDS,
+            configure=_configure,
+            check=ConnectionPool.check_connection,
+            num_workers=1,
+            open=True,
+        )
+        try:
+            with self.reading() as connection:
+                (self.identity,) = connection.execute("SELECT id FROM memory_store").fetchone()
+        except BaseException:
+            self.close()
+            raise
+
+    @contextmanager
+    def reading(self) -> Iterator[PostgresConnection]:
+        with self._connection() as db:
+            db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            try:
+                yield PostgresConnection(db)
+            finally:
+                if not db.closed:
+                    db.execute("ROLLBACK")
+
+    @contextmanager
+    def writing(self) -> Iterator[PostgresConnection]:
+        with self._connection() as db, db.transaction():
+            db.execute("SELECT pg_advisory_xact_lock(%s)", (_WRITERS_TURN,))
+            yield PostgresConnection(db)
+
+    def vacuum(self) -> None:
+        with self._connection() as db:
+            self._wait_for_older_readers(db)
+            db.execute("VACUUM (FULL) items, vectors, edges, terms, spaces")
+
+    def close(self) -> None:
+        self._closed = True
+        self._pool.close()
+
+    @contextmanager
+    def _connection(self) -> Iterator[psycopg.Connection[Any]]:
+        if self._closed:
+            raise StoreError(self._name, "the store is closed")
+        try:
+            with self._pool.connection() as db:
+                yield db
+        except psycopg.Error as error:
+            raise StoreError(self._name, _reason(error)) from error
+
+    def _migrate(self, db: psycopg.Connection[Any]) -> None:
+        while (version := self._version(db)) < len(MIGRATIONS):
+            with db.transaction():
+                db.execute("SELECT pg_advisory_xact_lock(%s)", (_WRITERS_TURN,))
+                if self._version(db) != version:  # another process was first
+                    continue
+                if version == 0:
+                    db.execute("CREATE EXTENSION IF NOT EXISTS vector")
+                    db.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+                _look_into_schema(db)
+                db.execute(MIGRATIONS[version])
+                db.execute("UPDATE memory_store SET version = %s", (version + 1,))
+        if version > len(MIGRATIONS):
+            raise StoreError(self._name, "written by a later version of this program; use that one")
+
+    def _version(self, db: psycopg.Connection[Any]) -> int:
+        """How many migrations the schema has seen."""
+        tables = "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'memory_store'"
+        if not db.execute(tables, (SCHEMA,)).fetchall():
+            return 0
+        ((version,),) = db.execute(f"SELECT version FROM {SCHEMA}.memory_store").fetchall()  # noqa: S608
+        return int(version)
+
+    def _wait_for_older_readers(self, db: psycopg.Connection[Any]) -> None:
+        """Wait until no transaction of this database may still see what has been deleted, because
+        PostgreSQL takes such rows over into the new files."""
+        ((now,),) = db.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text").fetchall()
+        until = time.monotonic() + WAIT_SECONDS
+        while db.execute(
+            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() "
+            "AND pid <> pg_backend_pid() "
+            "AND greatest(age(backend_xid), age(backend_xmin)) > age(%s::xid) LIMIT 1",
+            (now,),
+        ).fetchall():
+            if time.monotonic() > until:
+                raise StoreError(
+                    self._name, "another session still reads an older state of the database"
+                )
+            time.sleep(_LOOK_SECONDS)
+
+
+_WRITERS_TURN: Final = 0x726F7574
+"""The number of the advisory lock that a transaction holds while it writes ("rout")."""
+_LOOK_SECONDS: Final = 0.02
+
+
+def _look_into_schema(db: psycopg.Connection[Any]) -> None:
+    """Find the store's tables first, and what the database's own path finds after them."""
+    db.execute(
+        "SELECT set_config('search_path', %s || current_setting('search_path'), false)",
+        (f"{SCHEMA}, ",),
+    )
+
+
+def _configure(db: psycopg.Connection[Any]) -> None:
+    """Make a new connection ready for the pool."""
+    _look_into_schema(db)
+    db.execute(f"SET lock_timeout = '{WAIT_SECONDS}s'")
+    register_vector(db)
+
+
+def _lexeme(space: int, term: str) -> str:
+    quoted = term.replace("\\", "\\\\").replace("'", "''")
+    return f"'{space}:{quoted}'"
+
+
+@lru_cache(maxsize=1_000)
+def _translated(sql: str) -> str:
+    return sql.replace("%", "%%").replace("?", "%s")
+
+
+def _reason(error: psycopg.Error) -> str:
+    """What is wrong, in one line, and what to do about it if that is known."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, psycopg.errors.InsufficientPrivilege | psycopg.errors.UndefinedFile):
+        text += (
+            "; an administrator can prepare the database: CREATE EXTENSION vector, and "
+            f"CREATE SCHEMA {SCHEMA} AUTHORIZATION for this role"
+        )
+    return text

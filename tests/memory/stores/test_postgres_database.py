@@ -1,0 +1,178 @@
+"""The store in PostgreSQL when many use it, when the server is gone, and when text must be gone.
+
+What it keeps and finds is tested with the other database, in ``test_memory_store``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import psycopg
+import pytest
+from memory.remembered import ids, item
+from servers.postgres_server import PostgresServer
+
+from router import Memory, Settings
+from router.errors import ConfigurationError, StoreError
+from router.memory.model import Scope
+from router.memory.stores.memory_store import MemoryStore
+from router.memory.stores.postgres_database import MIGRATIONS
+from router.retrieval.encoders import WordLlamaEncoder
+
+EVERYBODY = Scope()
+ADA = Scope(user="ada")
+Connect = Callable[[], MemoryStore]
+
+
+@pytest.fixture
+def connect(postgres_url: str, encoder: WordLlamaEncoder) -> Iterator[Connect]:
+    """Opens the store of this test, each time as another process would."""
+    with ExitStack() as opened:
+
+        def connecting() -> MemoryStore:
+            store = MemoryStore.connect(postgres_url, encoder=encoder)
+            opened.callback(store.close)
+            return store
+
+        yield connecting
+
+
+def found(store: MemoryStore, text: str, scope: Scope = EVERYBODY) -> list[str]:
+    return ids(store.search("semantic", text, scope=scope, k=5))
+
+
+def test_of_many_that_start_at_once_one_makes_the_tables(
+    connect: Connect, postgres_url: str
+) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as db:
+        db.execute("DROP EXTENSION vector")  # each database of the tests has it from the start
+    with ThreadPoolExecutor(4) as pool:
+        stores = list(pool.map(lambda _: connect(), range(4)))
+    stores[0].save([item("a", "Redis")])
+    assert [found(store, "redis") for store in stores] == [["a"]] * 4
+    with psycopg.connect(postgres_url) as db:
+        rows = db.execute("SELECT version FROM router_memory.memory_store").fetchall()
+    assert rows == [(len(MIGRATIONS),)]
+
+
+def test_tables_of_a_later_version_are_left_alone(connect: Connect, postgres_url: str) -> None:
+    connect().save([item("a", "Redis")])
+    with psycopg.connect(postgres_url, autocommit=True) as db:
+        db.execute("UPDATE router_memory.memory_store SET version = version + 1")
+    with pytest.raises(StoreError, match="a later version"):
+        connect()
+
+
+def test_writers_at_the_same_time_lose_nothing(connect: Connect) -> None:
+    stores = [connect() for _ in range(3)]
+
+    def save(worker: int) -> None:
+        for n in range(10):
+            mine = item(f"{worker}-{n}", f"note {n} of worker {worker}")
+            stores[worker].save([mine, item("shared", f"a note of worker {worker}")])
+            stores[worker].touch([item("shared", "x"), mine])
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(save, range(3)))
+    assert [c.items for c in stores[0].coverage("note", scope=EVERYBODY)] == [31]
+    assert [c.items for c in stores[0].coverage("", scope=EVERYBODY)] == [31]
+    assert len(stores[1].semantic("semantic", "note", scope=EVERYBODY, k=100)) == 31
+    assert stores[2].generation == 30
+
+
+def test_while_the_server_is_gone_it_says_so_and_afterwards_nothing_is_lost(
+    connect: Connect, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("router.memory.stores.postgres_database.WAIT_SECONDS", 0.5)
+    store = connect()
+    saved: list[str] = []
+    failed = threading.Event()
+
+    def keep_saving() -> None:
+        for n in range(10_000):
+            try:
+                store.save([item(f"n{n}", f"ticket {n}")])
+            except StoreError:
+                failed.set()
+                return
+            saved.append(f"n{n}")
+            if n == 5:
+                some.set()
+
+    some = threading.Event()
+    worker = threading.Thread(target=keep_saving)
+    worker.start()
+    some.wait()
+    postgres.crash()
+    try:
+        worker.join()
+        assert failed.is_set()
+        with pytest.raises(StoreError, match="postgresql://"):
+            found(store, "ticket")
+    finally:
+        postgres.start()
+    store.save([item("later", "an otter")])
+    kept = set(ids(store.newest("semantic", scope=EVERYBODY, k=10_000)))
+    assert kept >= {*saved, "later"}
+    assert found(store, "otter")[:1] == ["later"]
+
+
+def test_who_cannot_be_reached_is_named_without_the_password(encoder: WordLlamaEncoder) -> None:
+    with pytest.raises(StoreError, match=r"postgresql://127\.0\.0\.1/memory") as told:
+        MemoryStore.connect("postgresql://ada:secret@127.0.0.1:1/memory", encoder=encoder)
+    assert "secret" not in str(told.value)
+    with pytest.raises(ConfigurationError, match=r"memory\.url") as refused:
+        MemoryStore.connect("ada:secret@nowhere", encoder=encoder)
+    assert "secret" not in str(refused.value)
+
+
+def test_what_is_forgotten_is_gone_from_the_servers_files(
+    connect: Connect, postgres: PostgresServer, postgres_url: str
+) -> None:
+    store = connect()
+    told = "xylophone-4711"
+    store.save([item(f"n{n}", f"a {told} {n}", scope=ADA, tags=(told,)) for n in range(50)])
+    store.save([item("kept", "an otter")])
+    with psycopg.connect(postgres_url, autocommit=True) as db:
+        db.execute("ANALYZE")
+    assert postgres.files_hold(told)
+    assert store.forget(ADA) == 50
+    assert store.left_of(ADA) == (0, 0)
+    assert not postgres.files_hold(told)
+    assert found(store, "otter", ADA) == ["kept"]
+
+
+def test_forgetting_is_not_called_done_while_somebody_reads_the_old_state(
+    connect: Connect, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = connect()
+    store.save([item("a", "a secret", scope=ADA)])
+    monkeypatch.setattr("router.memory.stores.postgres_database.WAIT_SECONDS", 0.1)
+    with psycopg.connect(postgres_url) as reader:
+        reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        reader.execute("SELECT 1")
+        with pytest.raises(StoreError, match="older state"):
+            store.forget(ADA)
+    assert store.forget(ADA) == 0
+    assert store.left_of(ADA) == (0, 0)
+
+
+async def test_a_memory_keeps_its_layers_there(
+    postgres_url: str, encoder: WordLlamaEncoder
+) -> None:
+    settings = Settings(memory={"url": postgres_url})
+    shop = {"project": "shop"}
+    async with Memory(settings, encoder=encoder) as memory:
+        await memory.save("We chose Postgres for its JSON support", layer="project", scope=shop)
+        exported = await memory.export()
+    async with Memory(settings, encoder=encoder) as memory:
+        answer = await memory.recall("Why did we choose Postgres?", shop)
+        assert [one.item.content for one in answer.items] == [
+            "We chose Postgres for its JSON support"
+        ]
+        assert (await memory.forget(shop)).items == 1
+        assert await memory.import_lines(exported) == 1
+    assert not (settings.memory.directory / "memory.db").exists()
