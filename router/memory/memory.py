@@ -12,7 +12,6 @@ The layer ``project`` reads the files as well.
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -20,7 +19,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from router.errors import ConfigurationError, InvalidRequest, UnknownMemory
 from router.flight import in_thread
@@ -58,10 +57,6 @@ if TYPE_CHECKING:
     from router.memory.services.unified import UnifiedAnswer
     from router.retrieval.encoders import Encoder
     from router.settings import Settings
-
-
-FILES_LOOK_SECONDS: Final = 1.0
-"""How long an edit of a memory file can go unnoticed by answers that are cached."""
 
 
 class Memory(OpenedInBlock):
@@ -107,7 +102,6 @@ class Memory(OpenedInBlock):
         self._count_tokens = count_tokens
         self._clock = clock
         self._opening = asyncio.Lock()
-        self._looked_at_files = -math.inf
         self._parts: MemoryParts | None = None
         self._closed = False
         self._calls = 0
@@ -174,13 +168,9 @@ class Memory(OpenedInBlock):
 
     @asynccontextmanager
     async def _reading(self) -> AsyncIterator[MemoryParts]:
-        """The same, after a look at the memory files now and then: an answer that was made before
-        somebody edited one must not be given again."""
+        """The same, once the items whose time is over are gone."""
         async with self._in_use() as parts:
-            if time.monotonic() - self._looked_at_files > FILES_LOOK_SECONDS:
-                self._looked_at_files = time.monotonic()
-                await in_thread(parts.unified.files.names)
-                await in_thread(parts.store.expire)
+            await in_thread(parts.store.expire)
             yield parts
 
     async def classify(self, query: str) -> Classification:

@@ -262,21 +262,15 @@ async def test_memory_files_are_recalled_through_the_layer_project(
     assert (await memory.get("adr/database")).content.startswith("We chose Postgres")
 
 
-@pytest.mark.parametrize(("patience", "seen"), [(0.0, "MySQL"), (3600.0, "Postgres")])
-async def test_an_edit_by_somebody_else_is_seen_by_a_repeated_query_after_a_while(
-    memory: Memory,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    patience: float,
-    seen: str,
+async def test_an_edit_by_somebody_else_is_seen_by_the_next_query(
+    memory: Memory, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("router.memory.memory.FILES_LOOK_SECONDS", patience)
     query = "Why did we choose this database here?"
     write_file(tmp_path, "database", "We chose Postgres as the database here.")
     await memory.recall(query, ADA)
     write_file(tmp_path, "database", "We chose MySQL as the database here.")
     found = await memory.recall(query, ADA)
-    assert [one.item.content.split()[2] for one in found.items] == [seen]
+    assert [one.item.content.split()[2] for one in found.items] == ["MySQL"]
 
 
 async def test_files_of_a_project_are_shown_to_it_alone_and_global_ones_to_all(

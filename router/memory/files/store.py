@@ -119,9 +119,11 @@ class FileStore:
 
     @property
     def generation(self) -> int:
-        """A number that rises with every write of this store, and when a call sees that somebody
-        else wrote or deleted a memory."""
-        return self._generation
+        """A number that rises with every change of a memory, whoever makes it; this looks through
+        the folders."""
+        with self._lock:
+            self._refresh()
+            return self._generation
 
     @property
     def roots(self) -> tuple[Path, Path]:

@@ -53,7 +53,7 @@ def test_topics_are_folders_and_global_memories_lie_elsewhere(files: FileStore, 
     assert files.get("global/editor").content == "Vim."
 
 
-def test_the_generation_rises_with_every_write_before_anybody_looks(files: FileStore) -> None:
+def test_the_generation_rises_with_every_change(files: FileStore) -> None:
     """Answers kept under an older generation are given no more."""
     seen = [files.generation]
     files.save("style", "Tabs.")

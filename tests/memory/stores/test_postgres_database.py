@@ -163,7 +163,8 @@ def test_forgetting_is_not_called_done_while_somebody_reads_the_old_state(
 async def test_a_memory_keeps_its_layers_there(
     postgres_url: str, encoder: WordLlamaEncoder
 ) -> None:
-    settings = Settings(memory={"url": postgres_url})
+    patient = {"layer_deadline_seconds": 60, "deadline_seconds": 60}
+    settings = Settings(memory={"url": postgres_url, **patient})
     shop = {"project": "shop"}
     async with Memory(settings, encoder=encoder) as memory:
         await memory.save("We chose Postgres for its JSON support", layer="project", scope=shop)
