@@ -46,6 +46,9 @@ from router.text import stem, tokens
 REMEMBERED_VECTORS: Final = 1_024
 MAX_CLAUSES: Final = 12
 """Clauses of one request that are ranked by themselves; hardly any has more."""
+IN_CONTEXT: Final = 0.5
+"""What the score for the whole request counts beside the score for one of its clauses: "mail it to
+her" says little by itself."""
 SCORED_AT_ONCE: Final = 8
 """Requests, in ``scores``, between two looks at what else there is to do."""
 
@@ -85,7 +88,9 @@ class Ranking:
         lead: how far the best score is ahead of the second; the score itself when it is alone.
         named: the skills that the request names outright, in its order.
         clauses: for each clause of a request that has several and names no skill, the ranking of
-            the whole request's best skills for that clause alone. It has one match, without terms.
+            the whole request's best skills for that clause. It has one match, without terms: the
+            best for the clause in its context. ``lead`` is below zero where another is better for
+            the clause alone.
     """
 
     matches: tuple[Match, ...]
@@ -430,8 +435,11 @@ class SkillIndex:
         )
 
     def _clause(self, scored: _Scored, row: int, reach: float, size: int) -> Ranking:
-        order, lead = _ordered(scored.score[row], 2)
-        best = self._match(scored, row, int(order[0]), ())
+        score = scored.score[row]
+        place = int(np.argmax(score + IN_CONTEXT * scored.score[0]))
+        others = np.delete(score, place)
+        lead = float(score[place] - others.max()) if len(others) else float(score[place])
+        best = self._match(scored, row, place, ())
         return Ranking((best,), size=size, evidence=best.lexical * reach, lead=lead)
 
     def _match(self, scored: _Scored, row: int, place: int, terms: tuple[str, ...]) -> Match:

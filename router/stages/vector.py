@@ -4,8 +4,9 @@ A skill that the request names outright is loaded. Otherwise the best match is l
 likely enough that something fits and that it is right (``router/stages/likelihood.py``); how likely
 that must be is the setting ``vector.caution``. Nothing has a floor, so any request can be refused.
 A request of several clauses may need several skills: each clause is then ranked by itself, and what
-it asks for has to be likelier still. Where the clauses want different things the whole may be like
-no skill, and what one clause asks for surely is loaded all the same.
+it asks for has to be the likelier, the less the whole request is like it. Where the clauses want
+different things the whole may be like no skill; then it is enough that one clause alone would be
+routed.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ CLARIFY: Final = 0.5
 below it nothing fits."""
 TWINS: Final = 0.002
 """A smaller lead is none: two skills that are alike are offered, and not guessed."""
-CLAUSES_FROM: Final = 5
-"""A clause asks for a skill only when it is among so many best matches of the whole request."""
-SURER: Final = 0.1
-"""A skill for one clause must be so much likelier to be right: most second clauses only explain."""
+FURTHER: Final = 0.45
+"""The best skill of a clause is loaded as a further one when the probability that it is right is at
+least this share of the caution, times its place among the matches of the whole request: for the
+second .9 of the caution, for the third 1.35. Most second clauses only explain the first, and what
+they are like by chance stands far down for the whole."""
 MAX_SELECTED: Final = 3
 NAMED: Final = 0.98
 """Confidence in a skill that the request names outright."""
@@ -183,17 +185,22 @@ def _of_best(ranking: Ranking, caution: float) -> LocalDecision:
 def _with_clauses(decided: LocalDecision, whole: Ranking, caution: float) -> LocalDecision:
     """The decision with the skills that single clauses ask for: beside the best match, or, where
     the whole is like no skill because its clauses want different things, in its place."""
-    near = {match.name for match in whole.matches[:CLAUSES_FROM]} - set(decided.selected)
+    places = {match.name: place for place, match in enumerate(whole.matches[:MAX_CANDIDATES], 1)}
     sure: dict[str, Likelihood] = {}
     for part in whole.clauses:
         name, likelihood = part.matches[0].name, Likelihood.of(part)
         if (
-            name in near
-            and likelihood.right >= min(caution + SURER, 1.0)
-            and likelihood.fits >= CLARIFY * _least_fit(caution)
+            name in places
+            and name not in decided.selected
+            and likelihood.right >= FURTHER * places[name] * caution
             and (name not in sure or likelihood.right > sure[name].right)
         ):
             sure[name] = likelihood
+    if not decided.selected and not any(
+        likelihood.right >= caution and likelihood.fits >= _least_fit(caution)
+        for likelihood in sure.values()
+    ):
+        return decided
     wanted = sorted(sure, key=lambda name: -sure[name].right)
     wanted = wanted[: MAX_SELECTED - len(decided.selected)]
     if not wanted:

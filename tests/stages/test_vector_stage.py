@@ -16,12 +16,22 @@ from numpy.typing import NDArray
 from router.request import MAX_REQUEST_CHARACTERS
 from router.result import Decision, Outcome, Stage
 from router.retrieval.encoders import WordLlamaEncoder
-from router.retrieval.index import SkillIndex
+from router.retrieval.index import Match, Ranking, SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog, load_catalog
 from router.skills.discovery import shipped_skills_root
 from router.skills.manifest import SkillManifest
-from router.stages.vector import BALANCED, CLARIFY, MAX_CANDIDATES, NAMED, LocalDecision, decide
+from router.stages.likelihood import Likelihood
+from router.stages.vector import (
+    BALANCED,
+    CLARIFY,
+    FURTHER,
+    MAX_CANDIDATES,
+    NAMED,
+    LocalDecision,
+    decide,
+    judge,
+)
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +76,38 @@ async def test_a_request_for_two_skills_is_routed_to_both(shipped: SkillIndex) -
     assert local.decision is Decision.ROUTE
     assert set(local.selected) == {"git", "testing"}
     assert local.evidence["clauses"] == local.selected[1:]
+
+
+def clause_for(name: str, score: float) -> Ranking:
+    match = Match(name, score, 0.0, 0.0, 0.0, has_examples=False, terms=())
+    return Ranking((match,), size=5, evidence=0.5, lead=0.2)
+
+
+def whole_of(score: float, *clauses: Ranking) -> Ranking:
+    """A request for which the skills "one" to "five" are the best, in this order."""
+    names = ("one", "two", "three", "four", "five")
+    matches = tuple(
+        Match(name, score - place, 0.0, 0.0, 0.0, has_examples=False, terms=())
+        for place, name in enumerate(names)
+    )
+    return Ranking(matches, size=5, evidence=score, lead=1.0, clauses=clauses)
+
+
+def test_the_further_down_for_the_whole_the_surer_a_clause_must_be() -> None:
+    clear = 2.0
+    for score in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0):
+        right = Likelihood.of(clause_for("one", score)).right
+        for place, name in enumerate(("two", "three", "four", "five"), 2):
+            local = judge("", whole_of(clear, clause_for(name, score)))
+            wanted = right >= FURTHER * place * BALANCED
+            assert local.selected == (("one", name) if wanted else ("one",)), (score, name)
+
+
+def test_where_the_whole_is_unsure_one_clause_must_be_sure() -> None:
+    unsure, likely = clause_for("one", 0.4), clause_for("two", 1.3)
+    assert Likelihood.of(unsure).right < BALANCED < Likelihood.of(likely).right
+    assert judge("", whole_of(0.1, unsure)).selected == ()
+    assert set(judge("", whole_of(0.1, unsure, likely)).selected) == {"one", "two"}
 
 
 @pytest.mark.parametrize(
