@@ -19,9 +19,10 @@ test: $(VENV)/.developer
 
 # Each adapter with the framework that it is for, in environments of their own. What needs no
 # framework is among the other tests.
-test-adapters: .venv-adapters/.installed .venv-adk/.installed
+test-adapters: .venv-adapters/.installed .venv-adk/.installed $(VENV)/.developer
 	.venv-adapters/bin/python -m pytest $(SHARED) tests/adapters --ignore tests/adapters/test_selection.py $(ARGS)
-	.venv-adk/bin/python -m pytest tests/adapters/test_adk.py tests/adapters/test_adapter_examples.py -k adk $(ARGS)
+	ROUTER_TEST_SERVER=$(BIN)/python .venv-adk/bin/python -m pytest tests/adapters/test_adk.py \
+		tests/adapters/test_mcp_1.py tests/adapters/test_adapter_examples.py -k "adk or mcp_1" $(ARGS)
 
 .venv-adapters/.installed: tests/adapters/frameworks.txt pyproject.toml
 	$(PYTHON) -m venv .venv-adapters

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from router.errors import InvalidRequest
 
@@ -33,6 +33,23 @@ _SILENT_ROLES: Final = frozenset(("system", "developer", "tool", "function"))
 """Roles of messages that are part of a conversation and are nobody's turn in it."""
 
 
+class Group(tuple[str, ...]):
+    """Names that may change while what they are stays the same, such as the tools of a namespace.
+    Cached answers are kept under its label, and checked against the names when they are read.
+
+    Attributes:
+        label: says what the names are.
+    """
+
+    label: str
+
+    def __new__(cls, label: str, names: Iterable[str]) -> Self:
+        """A group of these names."""
+        made = super().__new__(cls, names)
+        made.label = label
+        return made
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What one call of ``route`` asks.
@@ -42,12 +59,14 @@ class Request:
         available: names of the skills that may be chosen, sorted; None means all installed ones.
         history: earlier turns, oldest first.
         scope: whose request it is (a tenant, user or session); answers never cross scopes.
+        group: the label of ``available``, where these are a ``Group``.
     """
 
     text: str
     available: tuple[str, ...] | None = None
     history: tuple[Turn, ...] = ()
     scope: str | None = None
+    group: str | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -77,7 +96,8 @@ class Request:
             names = tuple(sorted(set(names_in("available_skills", available))))
         if scope is not None:
             check_text("scope", scope, MAX_SCOPE_CHARACTERS)
-        return cls(text, names, _parse_history(history) if history else (), scope)
+        group = available.label if isinstance(available, Group) else None
+        return cls(text, names, _parse_history(history) if history else (), scope, group)
 
 
 @lru_cache(maxsize=1024)

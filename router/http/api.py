@@ -39,7 +39,7 @@ from router.http.metrics import CONTENT_TYPE, Metrics
 from router.http.narrowing import Narrowing
 from router.http.openapi import openapi
 from router.http.playground.playground import playground
-from router.http.problems import Refused, problem, problem_of
+from router.http.problems import Refused, problem_of
 from router.http.stream import PATH as EVENTS_PATH
 from router.http.stream import EventStream
 from router.http.tools import Tools
@@ -49,6 +49,7 @@ from router.service.service import Service
 from router.service.shapes import Arguments, RouteArguments, routed
 from router.tracing import Spans
 from router.web.names import NamesChecked
+from router.web.problems import problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from router.http.problems import Refused
+from router.request import Group
 from router.tools.folder import namespace_of
 
 if TYPE_CHECKING:
@@ -63,8 +64,12 @@ class Narrowing:
             seen = await self.names_for(caller) or ()
             allowed = frozenset(seen)
             if "available_skills" in fields:
-                given = seen if asked.available_skills is None else asked.available_skills
-                new["available_skills"] = [name for name in given if name in allowed]
+                if asked.available_skills is None:
+                    label = " ".join(sorted(caller.namespaces))
+                    new["available_skills"] = Group(label, seen)
+                else:
+                    given = asked.available_skills
+                    new["available_skills"] = [name for name in given if name in allowed]
             if "installed_only" in fields:  # what could be installed is in no namespace
                 new["installed_only"] = True
             if "skills" in fields:

@@ -8,9 +8,9 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from router.http.endpoints import ENDPOINTS, Endpoint
-from router.http.problems import MEDIA_TYPE, Problem
 from router.service.schemas import Untitled, output_schema
 from router.version import package_version
+from router.web.problems import MEDIA_TYPE, Problem
 
 _REF: Final = "#/components/schemas/{model}"
 

@@ -1,12 +1,10 @@
-"""Errors as ``application/problem+json`` (RFC 9457): what was wrong, and where."""
+"""Errors of the API as problems (``router/web/problems.py``): which status each one has."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
-from pydantic import BaseModel, Field, ValidationError
-from starlette.responses import Response
+from pydantic import ValidationError
 
 from router.errors import (
     ConfigurationError,
@@ -19,31 +17,12 @@ from router.errors import (
     UnknownMemory,
     UnknownSkill,
 )
+from router.web.problems import Fault, problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from starlette.responses import Response
 
-MEDIA_TYPE: Final = "application/problem+json"
 MAX_FAULTS: Final = 10
-RETRY_SECONDS: Final = 1
-"""What a client that met a full server is asked to wait."""
-
-
-class Fault(BaseModel):
-    """One thing that is wrong with a request."""
-
-    where: str = Field(description="The field, such as `history.0.role`.")
-    what: str
-
-
-class Problem(BaseModel):
-    """Why a request was not answered."""
-
-    type: str = Field("about:blank", description="Always about:blank; the title says what it is.")
-    title: str
-    status: int
-    detail: str
-    faults: list[Fault] = Field([], description="What is wrong with the fields, if that is it.")
 
 
 class Refused(Exception):
@@ -53,25 +32,6 @@ class Refused(Exception):
         super().__init__(detail)
         self.status = status
         self.title = title
-
-
-def problem(
-    status: int,
-    title: str,
-    detail: str,
-    *,
-    faults: list[Fault] | None = None,
-    headers: Mapping[str, str] | None = None,
-) -> Response:
-    """The response for a request that was not answered."""
-    told = dict(headers or {})
-    if status in (429, 503):
-        told.setdefault("Retry-After", str(RETRY_SECONDS))
-    if status == 401:
-        told.setdefault("WWW-Authenticate", "Bearer")
-    body = Problem(title=title, status=status, detail=detail, faults=faults or [])
-    text = json.dumps(body.model_dump(), ensure_ascii=False)
-    return Response(text.encode("utf-8", "replace"), status, told, MEDIA_TYPE)
 
 
 def problem_of(error: Exception) -> Response | None:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import Response
 
 from router.mcp.lines import EDGE_BYTES, MAX_MESSAGE_BYTES, TOO_LONG, request_id
 from router.web.names import NamesChecked, bearer_token
+from router.web.problems import problem
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -91,8 +92,9 @@ class _TokenRequired:
         if scope["type"] == "http":
             shown = (bearer_token(Headers(scope=scope)) or "").encode("latin-1")
             if not hmac.compare_digest(shown, self._expected):
-                headers = {"WWW-Authenticate": "Bearer"}
-                refusal = JSONResponse({"error": "a bearer token is required"}, 401, headers)
+                refusal = problem(
+                    401, "a token is required", "send it as Authorization: Bearer TOKEN"
+                )
                 await refusal(scope, receive, send)
                 return
         await self._app(scope, receive, send)
@@ -126,7 +128,7 @@ class LongMessagesAnswered:
                 if len(body) > MAX_MESSAGE_BYTES:
                     refusal = await _refusal(body, message, receive)
         except TimeoutError:
-            refusal = PlainTextResponse("the message came too slowly", 408)
+            refusal = problem(408, "the message came too slowly", f"{BODY_SECONDS:g} s are waited")
         if refusal is not None:
             await refusal(scope, receive, send)
             return
@@ -148,7 +150,7 @@ async def _refusal(body: bytearray, message: Message, receive: Receive) -> Respo
         end = (end + more)[-EDGE_BYTES:]
     found = None if message.get("more_body") else request_id(start, end)
     if found is None:
-        return PlainTextResponse(TOO_LONG, 413)
+        return problem(413, "the message is too long", TOO_LONG)
     error = f'{{"jsonrpc":"2.0","id":{found},"error":{{"code":-32600,"message":"{TOO_LONG}"}}}}'
     return Response(error, 200, media_type="application/json")
 

@@ -134,7 +134,12 @@ async def refusal(
     basis, result = kept.basis, kept.result
     if basis is None or basis.decided_by is DecidedBy.ROUTER:
         return "the skills or the examples have changed since"
-    offered = {skill.name: skill for skill in index.catalog.routable}
+    allowed = None if available is None else frozenset(available)
+    offered = {
+        skill.name: skill
+        for skill in index.catalog.routable
+        if allowed is None or skill.name in allowed
+    }
     for name in (*result.selected_skills, *result.suggested_skills):
         if name not in offered:
             return f"{name} is not installed"
@@ -145,9 +150,7 @@ async def refusal(
         return None
     if marks_then is None:
         return "it is not known which skills have changed since"
-    rivals = newer_skills(index.catalog, marks_then)
-    if available is not None:
-        rivals = [name for name in rivals if name in set(available)]
+    rivals = [name for name in newer_skills(index.catalog, marks_then) if name in offered]
     if not rivals:
         return None
     chosen = result.selected_skills
@@ -192,7 +195,8 @@ def context_of(base: str, asked: Request) -> str:
     if asked.is_plain:
         return base
     turns = [[turn.role, turn.text] for turn in asked.history]
-    return f"{base}:{digest_of([turns, asked.scope, asked.available])}"
+    available = asked.available if asked.group is None else {"group": asked.group}
+    return f"{base}:{digest_of([turns, asked.scope, available])}"
 
 
 def digest_of(value: object) -> str:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -31,6 +31,8 @@ MAX_PARAMETERS: Final = 1_000
 MAX_SCHEMA_DEPTH: Final = 32
 MAX_SCHEMA_NODES: Final = 100_000
 """Values of one schema. Aliases of YAML and objects that hold themselves look endless."""
+MAX_SCHEMA_NESTING: Final = 200
+"""Objects and lists in one another. Python writes not even a thousand as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,25 +184,32 @@ def _check(tool: Tool, source: str, place: str) -> None:
         kind = repr(schema["type"])
         reason = f'the schema of its arguments has the type {kind}; it must be "object"'
         raise SourceError(source, name, reason)
+    fault = _fault_of(schema)
+    if fault:
+        raise SourceError(source, name, f"the schema of its arguments {fault}")
 
-    if _is_endless(schema):
-        reason = f"the schema of its arguments holds more than {MAX_SCHEMA_NODES:,} values"
-        raise SourceError(source, name, reason)
 
-
-def _is_endless(schema: object) -> bool:
-    """Whether a schema written out has too many values."""
+def _fault_of(schema: object) -> str:
+    """What keeps a schema from being written out as JSON; empty when nothing does."""
     left = MAX_SCHEMA_NODES
-    waiting = [schema]
+    waiting = [(schema, 0)]
     while waiting:
-        value = waiting.pop()
-        inner = value.values() if isinstance(value, Mapping) else value
-        if isinstance(value, Mapping | list | tuple):
-            left -= 1 + len(value)
-            if left < 0:
-                return True
-            waiting.extend(inner)  # type: ignore[arg-type]
-    return False
+        value, depth = waiting.pop()
+        if isinstance(value, Mapping):
+            if not all(isinstance(key, str) for key in value):
+                return "has a key that is no text"
+            inner: Iterable[object] = value.values()
+        elif isinstance(value, list | tuple):
+            inner = value
+        else:
+            continue
+        left -= 1 + len(value)
+        if left < 0:
+            return f"holds more than {MAX_SCHEMA_NODES:,} values"
+        if depth == MAX_SCHEMA_NESTING:
+            return f"is nested more than {MAX_SCHEMA_NESTING} deep"
+        waiting.extend((one, depth + 1) for one in inner)
+    return ""
 
 
 def _parameters(tool: Tool, origin: str) -> list[str]:

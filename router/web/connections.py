@@ -1,4 +1,5 @@
-"""Connections that send nothing, or a request bit by bit, are closed after a while.
+"""Connections that send nothing, or a request bit by bit, are closed after a while, and what is no
+HTTP is refused as everything else is.
 
 uvicorn waits for the rest of a request's headers for as long as the connection stands, so clients
 that never finish would take its places for ever.
@@ -11,6 +12,8 @@ from typing import Any, Final
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from router.web.problems import problem
 
 HEADER_SECONDS: Final = 10.0
 """From the first byte of a request to the end of its headers; for the first request from the moment
@@ -32,6 +35,16 @@ class ImpatientProtocol(H11Protocol):
             self._stop_waiting()  # the headers are there, or nothing of the next request
         elif self._patience is None:
             self._wait()
+
+    def send_400_response(self, msg: str) -> None:
+        """As a problem; uvicorn sends plain text."""
+        told = problem(
+            400, "the request is no HTTP/1.1 that can be read", msg, headers={"Connection": "close"}
+        )
+        start = h11.Response(status_code=400, headers=told.raw_headers, reason=b"Bad Request")
+        for event in (start, h11.Data(data=bytes(told.body)), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()

@@ -10,13 +10,12 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Sequence
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse, Response
 
 from router.errors import ConfigurationError
+from router.web.problems import problem
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -78,9 +77,13 @@ class NamesChecked:
             headers = Headers(scope=scope)
             refusal = None
             if not self._is_ours(headers.get("host", "")):
-                refusal = _refusal(421, "the Host header names another server")
+                refusal = problem(
+                    421, "the request is for another server", "the Host header names another one"
+                )
             elif (origin := headers.get("origin")) and not self._is_our_origin(origin):
-                refusal = _refusal(403, "the Origin header names another site")
+                refusal = problem(
+                    403, "the request is from another site", "the Origin header names another one"
+                )
             if refusal is not None:
                 await refusal(scope, receive, send)
                 return
@@ -93,18 +96,6 @@ class NamesChecked:
     def _is_our_origin(self, origin: str) -> bool:
         found = _ORIGIN.fullmatch(origin)
         return found is not None and self._is_ours(found[1])
-
-
-def _refusal(status: int, detail: str) -> Response:
-    """A problem as RFC 9457 describes them."""
-    told = {
-        "type": "about:blank",
-        "title": HTTPStatus(status).phrase,
-        "status": status,
-        "detail": detail,
-        "faults": [],
-    }
-    return JSONResponse(told, status, media_type="application/problem+json")
 
 
 def bearer_token(headers: Headers) -> str | None:

@@ -100,3 +100,31 @@ async def test_a_key_sees_its_namespaces_and_nothing_else(
     assert wrong.status_code == 422
     for path in ("/v1/status", "/v1/learning", "/v1/events", "/metrics"):
         assert (await shop.get(path)).status_code == 403
+
+
+async def test_answers_of_a_key_are_kept_while_its_namespace_changes(
+    guarded: Api, connect: Connect, keys: KeyFile
+) -> None:
+    rights = [Right.ROUTE, Right.FEEDBACK, Right.MANAGE]
+    shop = connect(guarded, keys.make("shop", rights=rights, namespaces=["shop"]))
+
+    async def put(definition: dict[str, Any]) -> None:
+        name = definition.get("name", "refund")
+        done = await shop.put(f"/v1/catalogs/shop/tools/{name}", json=definition)
+        assert done.status_code == 200
+
+    async def routed() -> dict[str, Any]:
+        answer: dict[str, Any] = (await shop.post("/v1/route", json=ASKED)).json()
+        return answer
+
+    await put(REFUND)
+    await put(LOAN)
+    sent = {"skills": ["shop__loan"]}
+    first = await routed()
+    assert first["selected_skills"] == ["shop__refund"]
+    assert (await shop.post(f"/v1/decisions/{first['id']}/feedback", json=sent)).status_code == 200
+    await put({"name": "greet", "description": "Says hello.", "input_schema": {}})
+    corrected = await routed()
+    assert (corrected["selected_skills"], corrected["from_cache"]) == (["shop__loan"], True)
+    await shop.delete("/v1/catalogs/shop/tools/loan")
+    assert (await routed())["selected_skills"] == ["shop__refund"]

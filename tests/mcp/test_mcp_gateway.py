@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -215,3 +217,26 @@ async def test_the_command_serves_what_is_approved(
     async with start_stdio(*arguments, mode=mode) as client:
         answer = await called(client, "sky__weather", {"city": "Oslo"})
     assert bool(answer.is_error) is pinned
+
+
+@GENERATIONS
+async def test_the_command_serves_over_http(
+    servers: ToolFolders, tmp_path: Path, mode: str
+) -> None:
+    servers.put("sky", WEATHER)
+    config = tmp_path / "servers.json"
+    config.write_text(json.dumps(servers.config()))
+    arguments = ["-m", "router", "mcp", "--no-llm", "--gateway", str(config), "--http"]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *arguments, "--port", "0", stderr=PIPE
+    )
+    assert process.stderr is not None
+    said, _, url = (await process.stderr.readline()).decode().strip().rpartition(" ")
+    assert said == "serving MCP at"
+    async with Client(url, mode=mode, read_timeout_seconds=SECONDS) as client:
+        answer = await called(client, "sky__weather", {"city": "Oslo"})
+        assert not answer.is_error
+        assert (await called(client, "sky__refund", {})).is_error
+    process.terminate()
+    _, errors = await process.communicate()
+    assert (process.returncode, errors) == (0, b"")

@@ -105,7 +105,22 @@ def test_nested_and_shared_parameters_are_searched_once() -> None:
     assert lines == ["- from", "- street: of the shop", "- inside", "- to"]
 
 
+def nested(depth: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {}
+    for _ in range(depth):
+        schema = {"items": schema}
+    return schema
+
+
 BAD: list[tuple[object, str]] = [
+    (
+        {"name": "x", "parameters": nested(5_000)},
+        "source 'mine', 'x': the schema of its arguments is nested more than 200 deep",
+    ),
+    (
+        {"name": "x", "parameters": {"properties": {1: {}, "one": {}}}},
+        "source 'mine', 'x': the schema of its arguments has a key that is no text",
+    ),
     ({"description": "x"}, "source 'mine', 'tool 3': the definition has no name"),
     (
         {"type": "web_search"},

@@ -19,7 +19,8 @@ from router.http.playground.forms import read_form
 from router.http.playground.journal import Journal
 from router.http.playground.screens import Action, Part, Screen, Visit
 from router.http.playground.session import COOKIE, Sessions, from_this_site
-from router.http.problems import Problem, Refused, problem, problem_of
+from router.http.problems import Refused, problem_of
+from router.web.problems import Problem, problem
 
 if TYPE_CHECKING:
     from router.http.api import Api
