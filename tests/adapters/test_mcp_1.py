@@ -1,4 +1,5 @@
-# mypy: ignore-errors  # the mcp that it is written for is not the one that mypy finds
+# mypy: ignore-errors
+# The mcp that this is written for is not the one that mypy finds.
 """A client of the first generation of MCP's SDK at our server, which runs on the second.
 
 Both are called ``mcp``, so the client has an environment of its own, and the server runs in that of
