@@ -178,11 +178,13 @@ def lexical_content(index: SkillIndex) -> dict[str, dict[str, float]]:
     """Every posting, by stem and skill."""
     lexical = index._lexical
     content = {}
-    for term, number in lexical.vocabulary.items():
+    for term in lexical._numbers:
+        number = lexical.number(term)
+        if number is None:
+            continue
         postings = slice(lexical.start[number], lexical.start[number + 1])
         names = [index._names[document] for document in lexical.document[postings]]
-        if names:
-            content[term] = dict(zip(names, lexical.frequency[postings].tolist(), strict=True))
+        content[term] = dict(zip(names, lexical.saturated[postings].tolist(), strict=True))
     return content
 
 

@@ -57,7 +57,7 @@ def _of(skill: SkillManifest) -> Iterator[Example]:
     for text in skill.examples:
         if _usable(text):
             yield Example(text, names, True, Source.FILE)
-    for path in trigger_files(skill.path.parent):
+    for path in trigger_files(skill.path.parent) if skill.has_file else ():
         try:
             yield from read_triggers(path, skill.name)
         except (OSError, InvalidRequest) as error:

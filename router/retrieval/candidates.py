@@ -19,7 +19,7 @@ Positions = slice | NDArray[np.intp]
 """Some skills, as an index into arrays of all of them."""
 EVERYTHING: Final = slice(None)
 
-EXHAUSTIVE: Final = 5_000
+EXHAUSTIVE: Final = 8_000
 """Up to this many skills, all are candidates."""
 BY_WORDS: Final = 1_000
 BY_VECTORS: Final = 1_000

@@ -65,7 +65,7 @@ class Copies:
         """Compare documents; those that are also in ``previous`` are not looked through again."""
         roots = root_numbers(catalog)
         self._sketches: dict[str, _Sketch] = {}
-        if len(set(roots.values())) > 1:
+        if roots:
             known = {} if previous is None else previous._sketches
             for document in documents:
                 held = known.get(document.name)
@@ -110,12 +110,14 @@ class Copies:
 
 def root_numbers(catalog: Catalog) -> dict[str, int]:
     """The number of the root, or of the source without files, that each skill comes from; the
-    strongest is 0."""
+    strongest is 0. Empty where there is only one."""
     numbers: dict[str, int] = {}
     for source, _ in catalog.snapshots:
         for place in map(str, source.roots) if source.roots else (f"<{source.name}>",):
             numbers.setdefault(place, len(numbers))
-    found = {}
+    found: dict[str, int] = {}
+    if len(numbers) < 2:
+        return found
     for skill in catalog.routable:
         if skill.origin:
             found[skill.name] = numbers.get(f"<{skill.origin}>", 0)

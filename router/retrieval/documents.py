@@ -14,11 +14,14 @@ import re
 import sys
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from router.retrieval.phrases import is_profile, profile_of
 from router.skills.manifest import SkillManifest
@@ -107,6 +110,14 @@ class SkillDocument:
             "phrases": b64encode(self.phrases).decode("ascii"),
         }
         return json.dumps(kept, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+
+
+def kept_places(
+    before: Sequence[SkillDocument], after: Sequence[SkillDocument]
+) -> NDArray[np.intp]:
+    """For each document of ``after`` its place in ``before``, or -1 where it is not there."""
+    place = {id(document): place for place, document in enumerate(before)}
+    return np.array([place.get(id(document), -1) for document in after], dtype=np.intp)
 
 
 def analysis_key(skill: SkillManifest) -> str:

@@ -17,13 +17,12 @@ by their neighbours that have some, and are told from them by what each says of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from router.retrieval.candidates import Positions
 from router.retrieval.documents import SkillDocument
 from router.retrieval.phrases import PhraseIndex
 
@@ -41,9 +40,9 @@ class ExampleIndex:
     """The examples of all skills, by skill. Immutable.
 
     Attributes:
-        means: for each skill the mean of its examples, unit length; zeros where there are none.
         count: number of examples of each skill, shape (skills,).
-        total: number of all examples.
+        holders: positions of the skills that have examples, ascending.
+        means: for each of the holders the mean of its examples, unit length.
     """
 
     def __init__(
@@ -53,6 +52,7 @@ class ExampleIndex:
         *,
         dimensions: int,
         previous: ExampleIndex | None = None,
+        kept: NDArray[np.intp] | None = None,
     ) -> None:
         """Index the examples of documents.
 
@@ -60,45 +60,44 @@ class ExampleIndex:
             documents: the skills, in their order.
             vectors: from texts to their unit vectors, one row each.
             dimensions: of the vectors.
-            previous: vectors of the documents that it holds are taken from there.
+            previous: an index of other documents, whose vectors are used again.
+            kept: for each document its place in ``previous``, see ``kept_places``.
         """
-        known: Mapping[str, int] = {} if previous is None else previous._position
         self._documents = tuple(documents)
-        self._position: dict[str, int] = {
-            document.name: place for place, document in enumerate(documents)
-        }
         self.count = np.array([len(d.examples) for d in documents], dtype=np.intp)
+        self.holders = np.flatnonzero(self.count)
         self._start = np.concatenate(([0], np.cumsum(self.count)))
-        self.total = int(self._start[-1])
-        quantised = self.total >= QUANTISED_FROM
+        total = int(self._start[-1])
+        quantised = total >= QUANTISED_FROM
         self._scale = 127.0 if quantised else 1.0
         self._rows: NDArray[Any] = np.zeros(
-            (self.total, dimensions), np.int8 if quantised else np.float32
+            (total, dimensions), np.int8 if quantised else np.float32
         )
-        self.means = np.zeros((len(documents), dimensions), dtype=np.float32)
-        new: list[int] = []
-        for place, document in enumerate(documents):
-            before = known.get(document.name)
-            if (
-                previous is not None
-                and before is not None
-                and previous._documents[before] is document
-                and previous._scale == self._scale
-            ):
+        self.means = np.zeros((len(self.holders), dimensions), dtype=np.float32)
+        new: list[tuple[int, int]] = []
+        for number, place in enumerate(self.holders.tolist()):
+            before = -1 if kept is None else int(kept[place])
+            if previous is not None and before >= 0 and previous._scale == self._scale:
                 self._rows[self._of(place)] = previous._rows[previous._of(before)]
-                self.means[place] = previous.means[before]
-            elif document.examples:
-                new.append(place)
-        texts = [text for place in new for text in documents[place].examples]
+                self.means[number] = previous.means[np.searchsorted(previous.holders, before)]
+            else:
+                new.append((number, place))
+        texts = [text for _, place in new for text in documents[place].examples]
         found = vectors(texts) if texts else np.zeros((0, dimensions), np.float32)
-        self._phrases = PhraseIndex([document.phrases for document in documents])
+        owners = [documents[place] for place in self.holders.tolist()]
+        self._phrases: PhraseIndex = (
+            previous._phrases
+            if previous is not None and previous._owners == owners
+            else PhraseIndex([document.phrases for document in owners])
+        )
+        self._owners: list[SkillDocument] = owners
         at = 0
-        for place in new:
+        for number, place in new:
             rows = found[at : at + len(documents[place].examples)]
             at += len(rows)
             self._rows[self._of(place)] = np.rint(rows * self._scale) if quantised else rows
             mean = rows.mean(axis=0)
-            self.means[place] = mean / max(float(np.linalg.norm(mean)), 1e-9)
+            self.means[number] = mean / max(float(np.linalg.norm(mean)), 1e-9)
 
     def near(
         self,
@@ -133,8 +132,9 @@ class ExampleIndex:
         cosines = table.reshape(len(vectors), *filled.shape)
         nearest = np.partition(cosines, -NEAREST)[..., -NEAREST:]
         total = np.where(nearest > _TAKEN, nearest, 0).sum(axis=2, dtype=np.float64) / self._scale
-        means = (vectors @ self.means[chosen].T).astype(np.float64)
-        wording = WORDING * self._phrases.near(spoken, chosen)
+        owners = np.searchsorted(self.holders, chosen)
+        means = (vectors @ self.means[owners].T).astype(np.float64)
+        wording = WORDING * self._phrases.near(spoken, owners)
         offset = means - 2 * background[:, np.newaxis] + wording
         known = total / np.minimum(held, NEAREST) + offset
         near[:] = doubtful(known)[:, np.newaxis]
@@ -151,15 +151,15 @@ class ExampleIndex:
         best = int(cosines.argmax())
         return self._documents[place].examples[best], float(cosines[best])
 
-    def about(
-        self, vector: NDArray[np.float32], background: float, among: Positions
-    ) -> NDArray[np.float64]:
-        """A guess at ``near`` from the means alone, for choosing whose examples to compare."""
-        held = self.count[among] > 0
-        if not held.any():
-            return np.zeros(len(held))
-        means = 2 * ((self.means[among] @ vector).astype(np.float64) - background)
-        return np.where(held, means, doubtful(means[held]))
+    def about(self, vector: NDArray[np.float32], background: float) -> NDArray[np.float64]:
+        """A guess at how near the examples of all skills are to a request, shape (skills,), from
+        the means alone."""
+        about = np.zeros(len(self.count))
+        if len(self.holders):
+            means = 2 * ((self.means @ vector).astype(np.float64) - background)
+            about[:] = doubtful(means)
+            about[self.holders] = means
+        return about
 
     def _of(self, place: int) -> slice:
         return slice(self._start[place], self._start[place + 1])

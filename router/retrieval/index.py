@@ -30,7 +30,7 @@ from router.retrieval.candidates import (
 )
 from router.retrieval.clauses import clauses, readable
 from router.retrieval.copies import Copies
-from router.retrieval.documents import SkillDocument, content_words
+from router.retrieval.documents import SkillDocument, content_words, kept_places
 from router.retrieval.encoders import Encoder
 from router.retrieval.examples import ExampleIndex
 from router.retrieval.fusion import DENSE_WEIGHT, fuse
@@ -175,17 +175,12 @@ def _vectors(
     encoder: Encoder,
     store: VectorStore,
     progress: Callable[[int, int], None] | None,
-    previous: SkillIndex | None,
+    previous: NDArray[np.float32] | None,
+    kept: NDArray[np.intp],
 ) -> tuple[NDArray[np.float32], int]:
     """The vectors of documents, in their order, and how many were encoded. Rows that the previous
-    index has are copied at once, which costs a tenth of looking a thousand up one by one."""
-    rows = np.full(len(ordered), -1, dtype=np.intp)
-    if previous is not None and len(previous._vectors):
-        before, position = previous._documents, previous._position
-        for place, document in enumerate(ordered):
-            if before.get(document.name) is document:
-                rows[place] = position[document.name]
-    new = np.flatnonzero(rows < 0).tolist()
+    table has are copied at once, which costs a tenth of looking a thousand up one by one."""
+    new = np.flatnonzero(kept < 0).tolist()
 
     def encode(places: Sequence[int]) -> NDArray[np.float32]:
         chosen = [ordered[new[place]] for place in places]
@@ -195,7 +190,7 @@ def _vectors(
     found, encoded = store.vectors(keys, encode, progress)
     if previous is None or len(new) == len(ordered):
         return found, encoded
-    table = previous._vectors[rows]  # the last row stands in for the new ones
+    table = previous[kept]  # the last row stands in for the new ones
     if len(new):
         table[new] = found
     return table, encoded
@@ -219,8 +214,9 @@ class SkillIndex:
         examples: ExampleIndex,
         encoded: int,
         previous: SkillIndex | None,
+        kept: NDArray[np.intp],
     ) -> None:
-        ordered = [documents[skill.name] for skill in catalog.routable]
+        ordered = list(documents.values())
         self.catalog = catalog
         self.encoded = encoded
         self._documents = documents
@@ -235,17 +231,12 @@ class SkillIndex:
         self._vectors = vectors
         self._mean = vectors.mean(axis=0) if len(vectors) else vectors.sum(axis=0)
         self._examples = examples
-        self._rough = (
-            # What of a score is linear in the request: a nearest row is a skill of a high score.
-            RoughVectors(DENSE_WEIGHT * self._vectors + 2 * self._examples.means)
-            if len(self._names) > EXHAUSTIVE
-            else None
-        )
+        self._rough = self._rough_vectors() if len(self._names) > EXHAUSTIVE else None
         self._lexical: LexicalIndex = LexicalIndex(
-            ordered, previous=None if previous is None else previous._lexical
+            ordered, previous=None if previous is None else previous._lexical, kept=kept
         )
         self._spelling: SpellingIndex = SpellingIndex(
-            ordered, previous=None if previous is None else previous._spelling
+            ordered, previous=None if previous is None else previous._spelling, kept=kept
         )
         self._spellings = SkillNames(self._names)
         # A request's vector is the encoder's work alone, so it outlives the catalog.
@@ -277,9 +268,10 @@ class SkillIndex:
         }
         new = [skill for skill in catalog.routable if skill.name not in documents]
         documents |= {document.name: document for document in store.documents(new)}
-
         ordered = [documents[skill.name] for skill in catalog.routable]
-        vectors, encoded = _vectors(ordered, encoder, store, progress, previous)
+        kept = kept_places(list(known.values()), ordered)
+        had = None if previous is None else previous._vectors
+        vectors, encoded = _vectors(ordered, encoder, store, progress, had, kept)
 
         def of_examples(texts: Sequence[str]) -> NDArray[np.float32]:
             return store.vectors(
@@ -292,8 +284,10 @@ class SkillIndex:
             of_examples,
             dimensions=vectors.shape[1],
             previous=None if previous is None else previous._examples,
+            kept=kept,
         )
-        return cls(catalog, documents, encoder, store, vectors, examples, encoded, previous)
+        documents = {document.name: document for document in ordered}
+        return cls(catalog, documents, encoder, store, vectors, examples, encoded, previous, kept)
 
     def updated(self, catalog: Catalog) -> Self:
         """The index of a later catalog, sharing this one's store and unchanged documents."""
@@ -502,7 +496,7 @@ class SkillIndex:
         if len(positions) <= keep:
             return positions
         cosine = (self._vectors[allowed] @ vector).astype(np.float64)
-        near = self._examples.about(vector, float(self._mean @ vector), allowed)
+        near = self._examples.about(vector, float(self._mean @ vector))[allowed]
         score = fuse(matched[allowed] / asked.reach, cosine, near)
         if wanted:
             score[np.isin(positions, wanted)] = np.inf
@@ -539,6 +533,12 @@ class SkillIndex:
         # A request that is like nothing at all still gets a ranking.
         return found if len(found) >= BY_SCORE else np.union1d(found, self._positions[:EXHAUSTIVE])
 
+    def _rough_vectors(self) -> RoughVectors:
+        """What of a score is linear in the request: a nearest row is a skill of a high score."""
+        table = DENSE_WEIGHT * self._vectors
+        table[self._examples.holders] += 2 * self._examples.means
+        return RoughVectors(table)
+
     def _asked(self, text: str) -> _Asked:
         """A text of function words alone is taken by those."""
         spoken = tokens(text)
@@ -546,9 +546,10 @@ class SkillIndex:
         unknown: set[str] = set()
         for word in content_words(spoken) or spoken:
             root = stem(word)
-            if root not in self._lexical.vocabulary:
-                root = stem(self._spelling.correct(word) or word)
-            number = self._lexical.vocabulary.get(root)
+            number = self._lexical.number(root)
+            if number is None and (meant := self._spelling.correct(word)) is not None:
+                root = stem(meant)
+                number = self._lexical.number(root)
             if number is None:
                 unknown.add(root)
             else:

@@ -7,23 +7,22 @@ from web pages: bodies are long and mention many things once, so saturation come
 length counts in full (b); the IDF is damped, because a word that is rare among skills is often an
 everyday word of the request.
 
-When one skill of many is edited, only its words are looked up again: term numbers are handed on
-from one index to the next, with the term counts of every document. Everything else depends on all
-documents, and is a few passes over arrays.
+When one skill of many is edited, only its postings are made anew. So what a posting holds depends
+on its own document alone and on the mean lengths of the fields, which are taken in steps of 1% and
+hardly ever pass to the next one. What depends on all documents, the IDF, is multiplied in when a
+term is looked up.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from router.retrieval.candidates import EVERYTHING
 from router.retrieval.documents import FIELDS, SkillDocument
 from router.retrieval.postings import Postings
 
@@ -45,6 +44,10 @@ FIELD_B: Final = {
 }
 MIN_LENGTH_NORM: Final = 0.2
 """A very short field counts at most five times."""
+MEAN_STEP: Final = 1.01
+"""The mean length of a field is taken as the nearest power of this."""
+MAX_COUNT: Final = 65_535
+"""Of a term in one field."""
 MAX_UNUSED_TERMS: Final = 2
 """Times the terms in use: with more numbers than that, they are given out anew."""
 K1: Final = 6.0
@@ -52,105 +55,148 @@ IDF_POWER: Final = 0.75
 
 
 class LexicalIndex:
-    """Postings of all documents as arrays, in the order of the documents. Immutable.
+    """Postings of all documents as arrays, by term and then by document. Immutable.
 
     Attributes:
         size: number of documents.
-        documents: the documents by name, in their order.
-        vocabulary: stem to term number, of the stems that some document has; numbers have gaps.
-        idf: for each term, its IDF divided by the largest possible one, in (0, 1).
-        frequency: for each posting, the weighted, length-normalised term frequency over all fields.
-        document: for each posting, the document's number; ascending within a term.
+        document: for each posting, the document's number.
+        saturated: for each posting, the saturated frequency over all fields, in (0, 1).
         start: postings of term t are ``start[t]:start[t + 1]``.
+        idf: for each term, its IDF divided by the largest possible one, in (0, 1).
     """
 
     def __init__(
-        self, documents: Sequence[SkillDocument], *, previous: LexicalIndex | None = None
+        self,
+        documents: Sequence[SkillDocument],
+        *,
+        previous: LexicalIndex | None = None,
+        kept: NDArray[np.intp] | None = None,
     ) -> None:
-        """Index documents; those that are also in ``previous`` are not read again."""
-        size = len(documents)
-        self.size = size
-        self.documents = {document.name: document for document in documents}
-        self._numbers: dict[str, int] = {} if previous is None else previous._numbers
-        known: dict[str, _Counts] = {} if previous is None else previous._counts
-        counts = [
-            held
-            if (held := known.get(document.name)) is not None and held.document is document
-            else _Counts.of(document, self._numbers)
-            for document in documents
-        ]
-        self._counts: dict[str, _Counts] = {held.document.name: held for held in counts}
-        table = np.concatenate([_NOTHING, *(held.table for held in counts)], axis=1)
-        # numpy sorts 16-bit numbers by radix, in a tenth of the time.
-        terms = np.concatenate([_NO_TERMS, *(held.terms for held in counts)]).astype(
-            np.min_scalar_type(len(self._numbers))
-        )
-        holders = np.repeat(np.arange(size), [len(held.terms) for held in counts])
-        frequency = np.zeros(len(terms))
-        lengths = np.array([held.lengths for held in counts]).reshape(size, len(FIELDS))
-        for number, field in enumerate(FIELDS):
-            scale = FIELD_WEIGHT[field] / _length_norms(lengths[:, number], FIELD_B[field])
-            frequency += table[number] * scale[holders]
-        order = np.argsort(terms, kind="stable")
-        self.term = terms[order].astype(np.int64)
-        self.document = holders[order].astype(np.int32)
-        self.frequency = frequency[order]
-        self.document_frequency = np.bincount(self.term, minlength=len(self._numbers))
-        self.start = np.concatenate(([0], np.cumsum(self.document_frequency)))
-        df = self.document_frequency
-        used = df.astype(bool).tolist()
-        self.vocabulary = {term: n for term, n in self._numbers.items() if used[n]}
-        if len(self._numbers) > MAX_UNUSED_TERMS * len(self.vocabulary):
-            self._numbers = {}  # the next index begins anew
-            self._counts = {}
-        self.idf = np.log1p((size - df + 0.5) / (df + 0.5)) / math.log(2 * size + 2)
-        self._value = self.saturated(K1)
+        """Index documents.
 
-    def saturated(
-        self, k1: float, postings: slice | NDArray[np.intp] = EVERYTHING
+        Args:
+            documents: in the order of their names.
+            previous: an index of other documents, whose postings are used again.
+            kept: for each document its place in ``previous``, see ``kept_places``.
+        """
+        if previous is None or kept is None or previous._wastes_numbers:
+            previous, kept = None, np.full(len(documents), -1)
+        self.size = len(documents)
+        self.document: NDArray[np.int32]
+        self.saturated: NDArray[np.float64]
+        self.start: NDArray[np.intp]
+        self.idf: NDArray[np.float64]
+        self._counts: NDArray[np.uint16]
+        self._wastes_numbers: bool
+        self._numbers: dict[str, int] = {} if previous is None else previous._numbers
+        new = np.flatnonzero(kept < 0)
+        counted = [_counted(documents[place], self._numbers) for place in new.tolist()]
+        terms = np.concatenate([_NO_TERMS, *(found for found, _ in counted)])
+        counts = np.concatenate([_NO_COUNTS, *(table for _, table in counted)])
+        document = np.repeat(new, [len(found) for found, _ in counted]).astype(np.int32)
+        self._lengths = np.zeros((self.size, len(FIELDS)), dtype=np.int32)
+        self._lengths[new] = [
+            [sum(bag.values()) for bag in documents[place].fields] for place in new.tolist()
+        ] or self._lengths[:0]
+        # numpy sorts 16-bit numbers by radix, in a tenth of the time.
+        order = np.argsort(terms.astype(np.min_scalar_type(len(self._numbers))), kind="stable")
+        terms, counts, document = terms[order], counts[order], document[order]
+        if previous is None:
+            self._means = _means(self._lengths)
+            self.saturated = self._saturated_of(document, counts)
+        else:
+            held = np.flatnonzero(kept >= 0)
+            self._lengths[held] = previous._lengths[kept[held]]
+            self._means = _means(self._lengths)
+            place = np.full(previous.size, -1, dtype=np.int32)
+            place[kept[held]] = held
+            before = place[previous.document]
+            stays = before >= 0
+            before = before[stays]
+            terms_before = np.repeat(np.arange(len(previous.idf)), np.diff(previous.start))[stays]
+            at = np.searchsorted(
+                terms_before * self.size + before, terms.astype(np.int64) * self.size + document
+            )
+            saturated = self._saturated_of(document, counts)
+            terms = np.insert(terms_before, at, terms)
+            document = np.insert(before, at, document)
+            counts = np.insert(previous._counts[stays], at, counts, axis=0)
+            if np.array_equal(self._means, previous._means):
+                self.saturated = np.insert(previous.saturated[stays], at, saturated)
+            else:
+                self.saturated = self._saturated_of(document, counts)
+        self.document = document
+        self._counts = counts
+        frequency = np.bincount(terms, minlength=len(self._numbers))
+        self.start = np.concatenate(([0], np.cumsum(frequency)))
+        used = int(np.count_nonzero(frequency))
+        self._wastes_numbers = len(frequency) > MAX_UNUSED_TERMS * used
+        self.idf = np.log1p((self.size - frequency + 0.5) / (frequency + 0.5)) / math.log(
+            2 * self.size + 2
+        )
+        self._weight = self.idf**IDF_POWER
+
+    def _saturated_of(
+        self, document: NDArray[np.int32], counts: NDArray[np.uint16]
     ) -> NDArray[np.float64]:
-        """For some postings, damped IDF times saturated frequency, in (0, 1)."""
-        weight: NDArray[np.float64] = (self.idf**IDF_POWER)[self.term[postings]]
-        frequency = self.frequency[postings]
-        return weight * frequency / (frequency + k1)
+        """The saturated frequency of postings, from their documents and their counts by field."""
+        frequency = np.zeros(len(document))
+        for number, field in enumerate(FIELDS):
+            norms = _length_norms(self._lengths[:, number], self._means[number], FIELD_B[field])
+            frequency += counts[:, number] * (FIELD_WEIGHT[field] / norms)[document]
+        return frequency / (frequency + K1)
+
+    def number(self, stem: str) -> int | None:
+        """The number of a term; None where no document has it."""
+        number = self._numbers.get(stem)
+        # A later index may have given out more numbers.
+        if (
+            number is None
+            or number >= len(self.idf)
+            or self.start[number] == self.start[number + 1]
+        ):
+            return None
+        return number
 
     def postings(self, terms: Sequence[int]) -> Postings:
-        """The postings of different terms."""
-        return Postings.of(terms, self.start, self.document, self._value, self.size)
+        """The postings of different terms, each with its damped IDF times its saturated
+        frequency, in (0, 1)."""
+        found = Postings.of(terms, self.start, self.document, self.saturated, self.size)
+        return found._replace(values=found.values * self._weight[list(terms)][found.terms])
 
 
-@dataclass(frozen=True, slots=True)
-class _Counts:
-    """The terms of one document, by number, and how often each field has them."""
-
-    document: SkillDocument
-    terms: NDArray[np.int32]
-    table: NDArray[np.float32]
-    lengths: tuple[int, ...]
-
-    @classmethod
-    def of(cls, document: SkillDocument, numbers: dict[str, int]) -> _Counts:
-        """Count a document; terms that have no number are given one."""
-        found = dict.fromkeys(chain.from_iterable(document.fields))
-        place = dict(zip(found, range(len(found)), strict=True))
-        table = np.zeros((len(FIELDS), len(place)), dtype=np.float32)
-        for row, bag in zip(table, document.fields, strict=True):
-            if bag:
-                row[list(map(place.__getitem__, bag))] = list(bag.values())
-        for term in found:
-            if term not in numbers:
-                numbers[term] = len(numbers)
-        terms = np.array(list(map(numbers.__getitem__, found)), dtype=np.int32)
-        return cls(document, terms, table, tuple(sum(bag.values()) for bag in document.fields))
+def _counted(
+    document: SkillDocument, numbers: dict[str, int]
+) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
+    """The terms of one document, by number, and how often each field has them. Terms that have no
+    number are given one."""
+    found = dict.fromkeys(chain.from_iterable(document.fields))
+    place = dict(zip(found, range(len(found)), strict=True))
+    table = np.zeros((len(place), len(FIELDS)), dtype=np.int64)
+    for number, bag in enumerate(document.fields):
+        if bag:
+            table[list(map(place.__getitem__, bag)), number] = list(bag.values())
+    for term in found:
+        if term not in numbers:
+            numbers[term] = len(numbers)
+    terms = np.array(list(map(numbers.__getitem__, found)), dtype=np.int32)
+    return terms, np.minimum(table, MAX_COUNT).astype(np.uint16)
 
 
 _NO_TERMS: Final = np.zeros(0, dtype=np.int32)
-_NOTHING: Final = np.zeros((len(FIELDS), 0), dtype=np.float32)
+_NO_COUNTS: Final = np.zeros((0, len(FIELDS)), dtype=np.uint16)
 """What an empty catalog's arrays are made from."""
 
 
-def _length_norms(lengths: NDArray[np.int64], b: float) -> NDArray[np.float64]:
-    """BM25's length normalisation against the mean of the documents that have the field."""
-    sizes = lengths.astype(np.float64)
-    mean = sizes[sizes > 0].mean() if (sizes > 0).any() else 1.0
-    return np.maximum(1 - b + b * sizes / mean, MIN_LENGTH_NORM)
+def _means(lengths: NDArray[np.int32]) -> NDArray[np.float64]:
+    """For each field the mean length over the documents that have it, see ``MEAN_STEP``."""
+    having = np.count_nonzero(lengths, axis=0)
+    means = np.maximum(lengths.sum(axis=0) / np.maximum(having, 1), 1.0)
+    steps: NDArray[np.float64] = np.rint(np.log(means) / math.log(MEAN_STEP))
+    return np.asarray(MEAN_STEP**steps, dtype=np.float64)
+
+
+def _length_norms(lengths: NDArray[np.int32], mean: float, b: float) -> NDArray[np.float64]:
+    """BM25's length normalisation against the mean length."""
+    norms = 1 - b + b * lengths.astype(np.float64) / mean
+    return np.maximum(norms, MIN_LENGTH_NORM)

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
 from rapidfuzz.distance import OSA
 
 from router.retrieval.documents import SkillDocument
@@ -34,22 +36,27 @@ class SpellingIndex:
     """
 
     def __init__(
-        self, documents: Sequence[SkillDocument], *, previous: SpellingIndex | None = None
+        self,
+        documents: Sequence[SkillDocument],
+        *,
+        previous: SpellingIndex | None = None,
+        kept: NDArray[np.intp] | None = None,
     ) -> None:
-        """Index documents; from ``previous`` on, only words of those that differ are looked at."""
+        """Index documents. Of those that are in ``previous`` too, at the places that ``kept`` gives
+        (see ``kept_places``), nothing is looked at."""
         # A word of one skill alone may be a misspelling itself, unless there are few skills.
         self._least = 2 if len(documents) > SMALL_CATALOG else 1
         self._documents = tuple(documents)
         self._neighbours: dict[str, Neighbours] = {}
-        if previous is None or previous._least != self._least:
+        if previous is None or kept is None or previous._least != self._least:
             self._frequency = Counter(chain.from_iterable(one.words for one in documents))
             return
-        before = {id(document) for document in previous._documents}
-        after = {id(document) for document in documents}
-        change = Counter(chain.from_iterable(d.words for d in documents if id(d) not in before))
-        change.subtract(
-            chain.from_iterable(d.words for d in previous._documents if id(d) not in after)
-        )
+        gone = np.ones(len(previous._documents), dtype=bool)
+        gone[kept[kept >= 0]] = False
+        new = np.flatnonzero(kept < 0).tolist()
+        change = Counter(chain.from_iterable(documents[place].words for place in new))
+        for place in np.flatnonzero(gone).tolist():
+            change.subtract(previous._documents[place].words)
         self._frequency = previous._frequency.copy()
         self._neighbours = previous._neighbours.copy()
         copied: set[str] = set()

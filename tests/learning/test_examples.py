@@ -68,6 +68,15 @@ def test_a_trigger_file_beside_the_skill_is_read(tmp_path: Path, place: str) -> 
     ]
 
 
+def test_beside_a_skill_without_a_file_nothing_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = SkillManifest.in_memory("git", "Commits.", examples=("commit it",))
+    monkeypatch.chdir(tmp_path)
+    triggers(tmp_path / tool.path.parent / "triggers.json", YES)
+    assert [example.text for example in shipped_examples([tool])] == ["commit it"]
+
+
 def test_json_of_another_form_gives_nothing(tmp_path: Path) -> None:
     home = skill(tmp_path)
     triggers(home.path.parent / "evals/evals.json", {"prompt": "x"}, YES)

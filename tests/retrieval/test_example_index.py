@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from router.retrieval import examples as module
-from router.retrieval.documents import SkillDocument
+from router.retrieval.documents import SkillDocument, kept_places
 from router.retrieval.examples import FAIR, WORDING, ExampleIndex
 from router.retrieval.phrases import PhraseIndex, profile_of
 from router.text import tokens
@@ -69,7 +69,7 @@ def test_nearness_is_that_of_the_formula(
     assert near(index, REQUEST, 0.1) == pytest.approx(expected, abs=close)
     some = np.array([4, 2])
     assert near(index, REQUEST, 0.1, some) == pytest.approx([expected[i] for i in some], abs=close)
-    assert (index.total, index.count.tolist()) == (15, list(COUNTS))
+    assert (index.count.tolist(), index.holders.tolist()) == (list(COUNTS), [1, 2, 3, 4])
 
 
 def test_what_was_there_before_is_not_encoded_again() -> None:
@@ -81,7 +81,8 @@ def test_what_was_there_before_is_not_encoded_again() -> None:
         return vectors(texts)
 
     later = [DOCUMENTS[4], document("new", 2), DOCUMENTS[1]]
-    updated = ExampleIndex(later, watched, dimensions=DIMENSIONS, previous=index)
+    kept = kept_places(DOCUMENTS, later)
+    updated = ExampleIndex(later, watched, dimensions=DIMENSIONS, previous=index, kept=kept)
     assert asked == ["new 0", "new 1"]
     anew = ExampleIndex(later, vectors, dimensions=DIMENSIONS)
     found = [near(one, REQUEST, 0.0, np.arange(len(later))).tolist() for one in (updated, anew)]

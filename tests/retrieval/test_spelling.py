@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from router.retrieval.documents import SkillDocument
+from router.retrieval.documents import SkillDocument, kept_places
 from router.retrieval.spelling import SMALL_CATALOG, SpellingIndex
 
 
@@ -102,6 +102,7 @@ def test_an_index_that_follows_others_corrects_like_one_made_from_nothing(
     history: list[list[frozenset[str]]], asked: list[str]
 ) -> None:
     index: SpellingIndex | None = None
+    before: list[SkillDocument] = []
     made: dict[frozenset[str], SkillDocument] = {}
     for catalog in history:
         # One object for equal words: a document that did not change.
@@ -109,7 +110,8 @@ def test_an_index_that_follows_others_corrects_like_one_made_from_nothing(
             made.setdefault(words, SkillDocument("", (), words, (), b"", "", "", ""))
             for words in dict.fromkeys(catalog)
         ]
-        index = SpellingIndex(documents, previous=index)
+        kept = kept_places(before, documents)
+        index, before = SpellingIndex(documents, previous=index, kept=kept), documents
         anew = SpellingIndex(documents)
         for word in (*asked, *(word[:-1] + "b" for word in asked)):
             assert index.correct(word) == anew.correct(word)
