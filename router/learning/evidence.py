@@ -20,6 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -346,11 +347,11 @@ class EvidenceStore:
         Raises:
             StoreError: the file cannot be read.
         """
-        described = {name: self_description(skill) for name, skill in catalog.items()}
+        described = cache(lambda name: self_description(catalog[name]))
         found = []
         for text, wrong, digests, source in self._rows():
-            if described.keys() >= digests.keys():
-                same = all(described[name] == digest for name, digest in digests.items())
+            if catalog.keys() >= digests.keys():
+                same = all(described(name) == digest for name, digest in digests.items())
                 weight = 1.0 if same else AGED_WEIGHT
                 found.append(Example(text, tuple(digests), not wrong, Source(source), weight))
         return found
