@@ -4,6 +4,7 @@ A task asks to be woken every 5 ms and notes how late it is; the greatest latene
 reported, with the 99th percentile; beside it the greatest CPU time that the loop's own thread took
 between two beats, which other programs on the machine do not change. The phases:
 
+nothing     10,000 empty tasks at once: what asyncio alone costs, the baseline of the next two
 crowd       10,000 ``route()`` calls at once, each of another text
 repeats     the same 10,000 again: hits of the caches
 reload      one skill edited, taken in and settled, ten times
@@ -105,6 +106,8 @@ async def measure(data: Path, place: Path, requests: int) -> list[dict[str, obje
     with mock.patch("router.runtime.SETTLE_SECONDS", 0):
         await router.open()
         ready_to_serve()
+        async with heart.phase("nothing"):
+            await asyncio.gather(*(asyncio.sleep(0) for _ in crowd))
         for name in ("crowd", "repeats"):
             async with heart.phase(name):
                 await asyncio.gather(*(answered(router, text) for text in crowd))

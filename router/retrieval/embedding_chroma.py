@@ -151,7 +151,8 @@ class ChromaCache:
                         self._client = self._connect()
                     collection = _collection(self._client, encoder)
                     self._collections[encoder] = collection
-                yield collection
+                with _panics_are_errors():
+                    yield collection
             except (StoreError, ConfigurationError):
                 raise
             except Exception as error:  # Chroma has no error type for a full disk, damaged
@@ -211,11 +212,24 @@ def chroma_client(**settings: Any) -> Client:
     # in the working directory, which may be a stranger's; they name the classes that it loads.
     system = System(Settings(_env_file=None, anonymized_telemetry=False, **settings))
     system.instance(chromadb.api.ServerAPI)  # type: ignore[type-abstract]  # Chroma's own idiom
-    system.start()
-    client = Client.from_system(system)
+    with _panics_are_errors():
+        system.start()
+        client = Client.from_system(system)
     for session in _sessions_of(client):
         session.timeout = SERVER_TIMEOUT_SECONDS  # its own default is to wait for ever
     return client
+
+
+@contextmanager
+def _panics_are_errors() -> Iterator[None]:
+    """Chroma's Rust code panics over damaged files. What Python makes of a panic is no
+    ``Exception``, and would end the process."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__module__ != "pyo3_runtime":
+            raise
+        raise RuntimeError(f"Chroma gave up: {error}") from error
 
 
 def close_client(client: Client) -> None:

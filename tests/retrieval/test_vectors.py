@@ -372,3 +372,17 @@ def test_two_stores_with_one_embedded_chroma_lose_nothing(tmp_path: Path) -> Non
     chroma = ChromaCache(tmp_path)
     assert chroma.get("test", ["a", "b", "c"]).keys() == {"a", "b", "c"}
     chroma.close()
+
+
+def test_a_chroma_that_panics_over_its_file_is_built_again(tmp_path: Path) -> None:
+    first = ChromaCache(tmp_path)
+    first.put("test", {"a": vector("a")})
+    first.close()
+    db = sqlite3.connect(tmp_path / "chroma" / "chroma.sqlite3")
+    db.execute("UPDATE migrations SET filename = CAST(x'ff' AS TEXT)")  # no UTF-8
+    db.commit()
+    db.close()
+    again = ChromaCache(tmp_path)
+    again.put("test", {"b": vector("b")})
+    assert again.get("test", ["a", "b"]).keys() == {"b"}
+    again.close()
