@@ -408,18 +408,14 @@ class SkillIndex:
         order, lead = _ordered(scored.score[0], max(limit, 2))
         if first:
             order = _first(order, first, pool)
+        order = order[:limit]
+        added = scored.contributions[:, order].T
+        terms = [_strongest(asked[0].words, values) for values in added.tolist()]
         size = len(self._positions[allowed])
         return Ranking(
-            tuple(
-                self._match(scored, 0, place, _strongest(asked[0].words, added))
-                for place, added in zip(
-                    order[:limit].tolist(),
-                    scored.contributions.T[order[:limit]].tolist(),
-                    strict=True,
-                )
-            ),
+            self._matches(scored, 0, order, terms),
             size=size,
-            evidence=float(scored.contributions[:, order[0]].sum()),
+            evidence=float(added[0].sum()),
             lead=lead,
             named=named,
             clauses=tuple(
@@ -433,19 +429,29 @@ class SkillIndex:
         place = int(np.argmax(score + IN_CONTEXT * scored.score[0]))
         others = np.delete(score, place)
         lead = float(score[place] - others.max()) if len(others) else float(score[place])
-        best = self._match(scored, row, place, ())
-        return Ranking((best,), size=size, evidence=best.lexical * reach, lead=lead)
+        matches = self._matches(scored, row, np.array([place]), [()])
+        return Ranking(matches, size=size, evidence=matches[0].lexical * reach, lead=lead)
 
-    def _match(self, scored: _Scored, row: int, place: int, terms: tuple[str, ...]) -> Match:
-        position = int(scored.positions[place])
-        return Match(
-            name=self._names[position],
-            score=float(scored.score[row, place]),
-            lexical=float(scored.lexical[row, place]),
-            cosine=float(scored.cosine[row, place]),
-            examples=float(scored.examples[row, place]),
-            has_examples=bool(self._examples.count[position]),
-            terms=terms,
+    def _matches(
+        self,
+        scored: _Scored,
+        row: int,
+        places: NDArray[np.intp],
+        terms: Sequence[tuple[str, ...]],
+    ) -> tuple[Match, ...]:
+        """The skills at some places of one row, each with its terms."""
+        positions = scored.positions[places]
+        return tuple(
+            map(
+                Match,
+                [self._names[position] for position in positions.tolist()],
+                scored.score[row, places].tolist(),
+                scored.lexical[row, places].tolist(),
+                scored.cosine[row, places].tolist(),
+                scored.examples[row, places].tolist(),
+                (self._examples.count[positions] > 0).tolist(),
+                terms,
+            )
         )
 
     def _scored(
@@ -583,5 +589,5 @@ def _same(one: SkillManifest, other: SkillManifest) -> bool:
 
 
 def _strongest(found: Sequence[str], contributions: Sequence[float]) -> tuple[str, ...]:
-    order = sorted(range(len(found)), key=lambda row: -contributions[row])
-    return tuple(found[row] for row in order if contributions[row] > 0)
+    held = sorted((-added, row) for row, added in enumerate(contributions) if added > 0)
+    return tuple(found[row] for _, row in held)

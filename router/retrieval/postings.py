@@ -42,13 +42,11 @@ class Postings(NamedTuple):
             values: of all postings.
             size: number of all skills.
         """
-        chosen = [slice(start[term], start[term + 1]) for term in terms]
-        return cls(
-            np.concatenate([skills[:0], *(skills[postings] for postings in chosen)]),
-            np.repeat(np.arange(len(terms)), [p.stop - p.start for p in chosen]),
-            np.concatenate([values[:0], *(values[postings] for postings in chosen)]),
-            (len(terms), size),
-        )
+        chosen = np.asarray(terms, dtype=np.intp)
+        first, count = start[chosen], start[chosen + 1] - start[chosen]
+        row = np.repeat(np.arange(len(chosen)), count)
+        postings = np.arange(len(row)) + (first - np.cumsum(count) + count)[row]
+        return cls(skills.take(postings), row, values.take(postings), (len(chosen), size))
 
     def scores(self) -> NDArray[np.float64]:
         """The sum of the values of each skill, shape (skills,)."""
