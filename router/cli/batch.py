@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from router.cli import output
 from router.errors import InvalidRequest, RouterError
 from router.request import turn_of
 
@@ -85,10 +86,7 @@ def text_of(line: Line) -> str:
     """
     if line.data is None:
         raise InvalidRequest(f"longer than {MAX_LINE_BYTES:,} bytes")
-    try:
-        return line.data.decode("utf-8-sig").strip()
-    except UnicodeDecodeError as error:
-        raise InvalidRequest(f"not UTF-8: byte {error.start + 1}") from error
+    return output.decoded(line.data, "the line").strip()
 
 
 def id_of(raw: Mapping[str, Any]) -> str | int | None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import typer
 
@@ -56,6 +56,19 @@ Answers: TypeAlias = Annotated[
 ]
 
 
+class Options(NamedTuple):
+    """What the command line says, of skills and of tools alike."""
+
+    names: Sequence[str] | None
+    dry_run: bool
+    price: str | None
+    max_cost: float | None
+    concurrency: int
+    export: Path | None
+    answers: Path | None
+    as_json: bool
+
+
 def enrich_skills(
     names: Names = None,
     folders: SkillFolders = None,
@@ -76,54 +89,33 @@ def enrich_skills(
     enrich_catalog(
         lambda: read_catalog(folders, settings),
         settings,
-        names=names,
-        dry_run=dry_run,
-        price=price,
-        max_cost=max_cost,
-        concurrency=concurrency,
-        export=export,
-        answers=answers,
-        as_json=as_json,
+        Options(names, dry_run, price, max_cost, concurrency, export, answers, as_json),
     )
 
 
-def enrich_catalog(
-    load: Callable[[], Catalog],
-    settings: Settings,
-    *,
-    names: Sequence[str] | None,
-    dry_run: bool,
-    price: str | None,
-    max_cost: float | None,
-    concurrency: int,
-    export: Path | None,
-    answers: Path | None,
-    as_json: bool,
-) -> None:
+def enrich_catalog(load: Callable[[], Catalog], settings: Settings, options: Options) -> None:
     """What both commands do once the options are known: for skills, and for tools.
 
     Args:
         load: reads the skills or tools, once the other options are found to be right.
         settings: their ``enrichment`` is the file to write to.
-        names, dry_run, price, max_cost, concurrency, export, answers, as_json: the options.
+        options: of the command line.
 
     Raises:
         ConfigurationError: the options contradict each other, or there is no LLM to ask.
     """
-    paid = _price(price)
-    if max_cost is not None and paid is None:
+    price, as_json = _price(options.price), options.as_json
+    if options.max_cost is not None and price is None:
         raise ConfigurationError("--max-cost needs --price IN/OUT: dollars for a million tokens")
     catalog = load()
-    if dry_run:
-        _show_plan(catalog, names, paid, as_json=as_json)
-    elif export is not None:
-        _export(catalog, names, export)
-    elif answers is not None:
-        _show_report(_import(catalog, answers, settings), as_json=as_json)
+    if options.dry_run:
+        _show_plan(catalog, options.names, price, as_json=as_json)
+    elif options.export is not None:
+        _export(catalog, options.names, options.export)
+    elif options.answers is not None:
+        _show_report(_import(catalog, options.answers, settings), as_json=as_json)
     else:
-        report = asyncio.run(
-            _ask(catalog, names, settings, price=paid, max_cost=max_cost, concurrency=concurrency)
-        )
+        report = asyncio.run(_ask(catalog, settings, options, price))
         _show_report(report, as_json=as_json)
 
 
@@ -144,19 +136,13 @@ def _price(text: str | None) -> Price | None:
 
 
 async def _ask(
-    catalog: Catalog,
-    names: Sequence[str] | None,
-    settings: Settings,
-    *,
-    price: Price | None,
-    max_cost: float | None,
-    concurrency: int,
+    catalog: Catalog, settings: Settings, options: Options, price: Price | None
 ) -> EnrichmentReport:
     from router.enrichment.asking import Asker, to_ask
     from router.enrichment.files import one_writer
     from router.stages.llm import models_from_settings
 
-    skills = to_ask(catalog, names)
+    skills = to_ask(catalog, options.names)
     models = models_from_settings(settings.llm)
     if not models:
         raise ConfigurationError(
@@ -169,8 +155,8 @@ async def _ask(
             catalog,
             file=settings.enrichment,
             price=price,
-            max_cost=max_cost,
-            concurrency=concurrency,
+            max_cost=options.max_cost,
+            concurrency=options.concurrency,
             progress=show,
         )
         try:

@@ -11,7 +11,6 @@ import typer
 from router.cli import output
 from router.cli.memory_options import Project, Session, User, run
 from router.cli.options import AsJson
-from router.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from router.memory.memory import Memory
@@ -92,10 +91,7 @@ def _read_input() -> str:
 
     most = 4 * MAX_CONTENT_CHARACTERS  # bytes; what is longer cannot be few enough characters
     data = typer.get_binary_stream("stdin").read(most + 1)
-    try:
-        return data.decode("utf-8-sig").removesuffix("\n").removesuffix("\r")
-    except UnicodeDecodeError as error:
-        raise InvalidRequest(f"content: not UTF-8: byte {error.start + 1}") from error
+    return output.decoded(data, "content").removesuffix("\n").removesuffix("\r")
 
 
 def _time(text: str) -> datetime:

@@ -65,11 +65,9 @@ def extract_memories(
     source = "standard-input" if conversation == "-" else Path(conversation).stem
     try:
         data = sys.stdin.buffer.read() if conversation == "-" else Path(conversation).read_bytes()
-        text = data.decode()
     except OSError as error:
         raise InvalidRequest(f"{conversation}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise InvalidRequest(f"{conversation}: not UTF-8: byte {error.start + 1}") from error
+    text = output.decoded(data, conversation)
     found = run(
         lambda memory, scope: memory.extract(text, scope=scope, source=source),
         (user, project, session),

@@ -12,7 +12,6 @@ from router.cli import output
 from router.cli.memory_changes import pair
 from router.cli.memory_options import Project, Session, User, run
 from router.cli.options import AsJson
-from router.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -124,10 +123,7 @@ def import_memories(
     session: Session = None,
 ) -> None:
     """Store exported items, in place of those of the same id. The options say whose they may be."""
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise InvalidRequest(f"{file}: not UTF-8: byte {error.start + 1}") from error
+    lines = output.decoded(file.read_bytes(), str(file)).splitlines()
     owner = {"user": user, "project": project, "session": session}
     count = run(lambda memory, _: memory.import_lines(lines, owner=owner))
     typer.echo(f"imported {count} memories")

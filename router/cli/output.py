@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from router.errors import InvalidRequest
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -91,6 +93,22 @@ def table(*columns: str, right: tuple[str, ...] = (), one_line: str = "") -> Tab
             ratio=1 if column == one_line else None,
         )
     return made
+
+
+def decoded(data: bytes, what: str) -> str:
+    """The text of some input.
+
+    Args:
+        data: its bytes, in UTF-8 with or without a mark at the beginning.
+        what: what an error calls it.
+
+    Raises:
+        InvalidRequest: it is not UTF-8.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"{what}: not UTF-8: byte {error.start + 1}") from error
 
 
 def print_json(value: object) -> None:

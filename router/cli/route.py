@@ -230,10 +230,7 @@ def _read_standard_input() -> str:
     data = typer.get_binary_stream("stdin").read(_MAX_INPUT_BYTES)
     if len(data) == _MAX_INPUT_BYTES:
         raise InvalidRequest(f"standard input: over {MAX_REQUEST_CHARACTERS:,} characters")
-    try:
-        return data.decode("utf-8-sig").strip()
-    except UnicodeDecodeError as error:
-        raise InvalidRequest(f"standard input: not UTF-8 at byte {error.start + 1}") from error
+    return output.decoded(data, "standard input").strip()
 
 
 def _names(listed: str) -> list[str]:

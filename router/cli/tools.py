@@ -18,6 +18,7 @@ from router.cli.enrich import (
     Export,
     MaxCost,
     Names,
+    Options,
     Prices,
     enrich_catalog,
 )
@@ -167,14 +168,7 @@ def enrich_tools(
     enrich_catalog(
         lambda: _catalog(file, openapi, servers, enrichment=to),
         read_settings(enrichment=to.absolute()),
-        names=names,
-        dry_run=dry_run,
-        price=price,
-        max_cost=max_cost,
-        concurrency=concurrency,
-        export=export,
-        answers=answers,
-        as_json=as_json,
+        Options(names, dry_run, price, max_cost, concurrency, export, answers, as_json),
     )
 
 

@@ -37,18 +37,11 @@ class OllamaModel:
     """
 
     def __init__(self, model: str, *, host: str | None = None) -> None:
-        self._model = model
+        self.provider = _PROVIDER
+        self.model = model
         self._host = host
         self._client: AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-
-    @property
-    def provider(self) -> str:
-        return _PROVIDER
-
-    @property
-    def model(self) -> str:
-        return self._model
 
     async def complete(self, prompt: Prompt, *, timeout_seconds: float) -> Completion:
         """Ask once; see ``ChatModel``."""
@@ -57,7 +50,7 @@ class OllamaModel:
         import ollama
 
         arguments: dict[str, Any] = {
-            "model": self._model,
+            "model": self.model,
             "messages": [
                 {"role": "system", "content": prompt.system},
                 {"role": "user", "content": prompt.user},

@@ -61,20 +61,13 @@ class OpenAIModel:
     def __init__(
         self, model: str, *, base_url: str | None = None, api_key: str | None = None
     ) -> None:
-        self._model = model
+        self.provider = _PROVIDER
+        self.model = model
         self._base_url = base_url
         self._api_key = api_key
         self._client: AsyncOpenAI | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._refused: tuple[str, ...] = ()
-
-    @property
-    def provider(self) -> str:
-        return _PROVIDER
-
-    @property
-    def model(self) -> str:
-        return self._model
 
     async def complete(self, prompt: Prompt, *, timeout_seconds: float) -> Completion:
         """Ask once; see ``ChatModel``. A refused feature costs one more round trip, once."""
@@ -87,7 +80,7 @@ class OpenAIModel:
                 while True:
                     try:
                         response = await client.chat.completions.with_raw_response.create(
-                            **_arguments(self._model, prompt, refused)
+                            **_arguments(self.model, prompt, refused)
                         )
                         break
                     except openai.APIStatusError as error:

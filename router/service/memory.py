@@ -122,7 +122,7 @@ class SaveArguments(ScopedArguments):
     )
 
 
-class RecalledMemory(BaseModel):
+class Stored(BaseModel):
     id: str
     layer: str
     content: str
@@ -132,6 +132,9 @@ class RecalledMemory(BaseModel):
     scope: dict[str, str]
     provenance: list[str]
     attributes: dict[str, Any]
+
+
+class RecalledMemory(Stored):
     relevance: float = Field(description="Probability that it bears on the query.")
     confidence: dict[str, Any] | None = Field(
         description="The five factors, their weighted mean `overall`, and its `level`."
@@ -189,18 +192,6 @@ class Context(FromAttributes):
     )
     left_out: list[Dropped]
     notes: list[str]
-
-
-class Stored(BaseModel):
-    id: str
-    layer: str
-    content: str
-    type: str
-    tags: list[str]
-    created: datetime
-    scope: dict[str, str]
-    provenance: list[str]
-    attributes: dict[str, Any]
 
 
 class Saved(BaseModel):

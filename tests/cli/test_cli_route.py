@@ -155,7 +155,7 @@ def test_wrong_input_is_refused_with_its_name(
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"\xff", "error: standard input: not UTF-8 at byte 1\n"),
+        (b"\xff", "error: standard input: not UTF-8: byte 1\n"),
         (b"x" * 100_000, "error: standard input: over 20,000 characters\n"),
         (b"", "error: request: empty\n"),
     ],
