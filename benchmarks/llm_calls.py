@@ -5,7 +5,8 @@ the method allows it; otherwise the LLM is asked, which is simulated by the gold
 says becomes evidence. A request that came before, word for word, is answered by the exact cache.
 ``error`` is the share of all requests that were answered wrongly, ``saved`` the share that
 cost no call (an audited answer costs one), both over the whole stream; ``in bound`` is the share of
-streams whose error stayed within the 1%. Requests that nothing serves are part of the
+streams whose error stayed within the 1%. ``4 processes`` is the router as a cluster: the same
+stream, each request to one of four. Requests that nothing serves are part of the
 CLINC150 stream; the right answer to them is "none".
 
 Beside the router: a semantic cache with a fixed threshold (the answer of the nearest earlier
@@ -116,11 +117,16 @@ class Method(Protocol):
 
 class Router:
     """The product's own parts: the local model, refitted when and as the trainer does it, and the
-    error bound. A fit is there at once, and not after the trainer's delay."""
+    error bound. A fit is there at once, and not after the trainer's delay.
 
-    def __init__(self, stream: Stream, seed: int) -> None:
+    Processes of a cluster take the requests in turns. They share evidence and the model; each has
+    an account of the error bound of its own, and hears of the outcomes of the others."""
+
+    def __init__(self, stream: Stream, seed: int, *, processes: int = 1) -> None:
         self._stream = stream
-        self._bound = ErrorBound(MAX_ERROR, seed=seed)
+        self._bounds = [
+            ErrorBound(MAX_ERROR, seed=seed * processes + number) for number in range(processes)
+        ]
         self._model: LocalModel | None = None
         self._known: list[int] = []
         self._examples: list[Example] = []
@@ -128,18 +134,25 @@ class Router:
         self._decision: BoundDecision | None = None
 
     def answer(self, number: int) -> tuple[str | None, bool]:
+        bound = self._bounds[number % len(self._bounds)]
         if self._model is None:
-            self._decision = self._bound.decide(None)
+            self._decision = bound.decide(None)
             return None, False
         best = self._model.answer(self._stream.texts[number], self._stream.vectors[number])
-        self._decision = self._bound.decide(best.signals.vector(), answer=best.answer)
+        self._decision = bound.decide(best.signals.vector(), answer=best.answer)
         return (best.answer, self._decision.audit) if self._decision.local else (None, False)
 
     def learn(self, number: int, label: str) -> None:
         assert self._decision is not None  # noqa: S101 - answer comes before learn
-        self._bound.observe(self._decision, right=self._decision.answer == label)
-        if self._bound.due:
-            self._bound.refit()
+        right, own = self._decision.answer == label, self._bounds[number % len(self._bounds)]
+        outcome = own.outcome_of(self._decision, right=right)
+        for bound in self._bounds:
+            if bound is own:
+                bound.observe(self._decision, right=right)
+            elif outcome is not None:
+                bound.pool(outcome)
+            if bound.due:
+                bound.refit()
         skills = (label,) if label else ()
         self._examples.append(Example(self._stream.texts[number], skills, True, Source.LLM))
         self._known.append(number)
@@ -274,6 +287,7 @@ METHODS: dict[str, Callable[[Stream, int], Method]] = {
     "verified": Verified,
     "unverified": lambda stream, seed: Verified(stream, seed, sure=False),
     "router": Router,
+    "4 processes": lambda stream, seed: Router(stream, seed, processes=4),
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -31,6 +32,8 @@ MAX_ERROR = 0.05
 LENGTH = 800
 SEEDS = 50
 """Streams of each kind: 200 in all."""
+STREAMS = int(os.environ.get("ROUTER_STREAMS", "5"))
+"""Streams of four processes; each takes a second."""
 
 
 @dataclass(frozen=True)
@@ -89,17 +92,26 @@ def changing_catalog(chance: np.random.Generator) -> Iterator[Event]:
     return stream(chance, shift=shift, change_at=start)
 
 
-def serve(bound: ErrorBound, events: Iterator[Event]) -> list[tuple[Event, BoundDecision]]:
-    """What the router does with every request."""
-    served = []
-    for event in events:
+def serve(
+    bound: ErrorBound, events: Iterator[Event], *others: ErrorBound
+) -> list[tuple[Event, BoundDecision]]:
+    """What the router does with every request; with others, what processes of a cluster do that
+    take the requests in turns."""
+    bounds, served = (bound, *others), []
+    for number, event in enumerate(events):
+        own = bounds[number % len(bounds)]
         if event.changed:
-            bound.catalog_changed(event.changed)
-        decision = bound.decide(event.signals, answer=event.answer)
+            own.catalog_changed(event.changed)
+        decision = own.decide(event.signals, answer=event.answer)
         if not decision.local or decision.audit:
-            bound.observe(decision, right=not event.labelled_wrong)
-            if bound.due:
-                bound.refit()
+            right = not event.labelled_wrong
+            outcome = own.outcome_of(decision, right=right)
+            own.observe(decision, right=right)
+            for another in bounds:
+                if another is not own and outcome is not None:
+                    another.pool(outcome)
+                if another.due:
+                    another.refit()
         served.append((event, decision))
     return served
 
@@ -123,6 +135,20 @@ def test_the_error_over_all_traffic_stays_within_the_bound(
         for seed in range(SEEDS)
     ]
     assert max(wrong) <= MAX_ERROR * LENGTH
+
+
+def test_four_processes_keep_the_bound_together_and_save_nearly_as_much_as_one() -> None:
+    """Each has an account of its own, and hears of the outcomes of the others."""
+    one, four, wrong = [], [], []
+    for seed in range(STREAMS):
+        alone = serve(ErrorBound(MAX_ERROR, seed=seed), stationary(np.random.default_rng(seed)))
+        bounds = [ErrorBound(MAX_ERROR, seed=4 * seed + number) for number in range(4)]
+        served = serve(bounds[0], stationary(np.random.default_rng(seed)), *bounds[1:])
+        one.append(local_share(alone))
+        four.append(local_share(served))
+        wrong.append(errors(served))
+    assert max(wrong) <= MAX_ERROR * LENGTH
+    assert np.mean(four) >= np.mean(one) - 0.05
 
 
 def test_an_easy_stream_is_mostly_answered_locally() -> None:
