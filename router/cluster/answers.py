@@ -17,6 +17,7 @@ import json
 import logging
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -26,12 +27,11 @@ from cachetools import LRUCache
 from router.cluster import scripts
 from router.cluster.follower import Follower, Record
 from router.cluster.keys import Keys, entry_of
-from router.cluster.link import RETRY_SECONDS, Alone, Link, evaluated
+from router.cluster.link import Alone, Link
 from router.cluster.near import SETTLE_SECONDS, TRUST_SECONDS, NearAnswers
-from router.cluster.outbox import Outbox
+from router.cluster.outbox import Delivery
 from router.cluster.reads import Reads
-from router.errors import StoreError
-from router.flight import Background, give_way, in_thread
+from router.flight import give_way
 from router.result import Decision, RoutingResult, Stage
 from router.stages.answers import Found, LocalAnswers
 from router.stages.fuzzy import FuzzyCache, FuzzyMatch
@@ -48,8 +48,6 @@ LATE_SECONDS: Final = 3600
 """A decision that has taken longer than this is kept by nobody."""
 MAX_CANDIDATES: Final = 4
 """Similar requests that one look-up reads answers of, where the nearest ones are gone."""
-LETTERS: Final = "answers"
-"""What the drops in the outbox are filed under."""
 
 NOT_SHARED: Final = "not shared"
 """In place of a token: the decision began while Redis could not be used."""
@@ -97,9 +95,7 @@ class SharedAnswers:
         self._alone = self._new_alone()
         self._marks: LRUCache[str, bytes] = LRUCache(64)
         self._pending: Counter[str] = Counter()  # entries whose drop is not acknowledged
-        self._outbox: Outbox | None = None
-        self._delivery: asyncio.Task[None] | None = None
-        self._background = Background(_log)
+        self._delivery = Delivery("answers", self._send, most=1)
         self.follower = Follower(
             settings.cluster,
             keys.answers,
@@ -125,12 +121,8 @@ class SharedAnswers:
         )
 
     async def open(self) -> None:
-        path = self._settings.state_dir / "cluster.sqlite3"
-        self._outbox = await in_thread(lambda: Outbox(path))
-        for _, letter in await in_thread(self._all_letters):
+        for letter in await self._delivery.open(self._settings.state_dir / "cluster.sqlite3"):
             self._pending[json.loads(letter)["entry"]] += 1
-        if self._pending:
-            self._deliver_soon()
         self.follower.start()
 
     async def find(self, text: str, context: str, *, similar: bool) -> Found:
@@ -233,17 +225,12 @@ class SharedAnswers:
             Alone: Redis cannot be used.
         """
         keys = self._keys
-        fence = (
-            keys.answer(entry), keys.dropped(entry), keys.lease(entry),
-            keys.catalog, keys.token, keys.answers,
-        )  # fmt: skip
+        fence = (keys.answer(entry), keys.dropped(entry), keys.lease(entry), keys.catalog)
         kind = "learn" if similar else "replace"
         values = (catalog, token, value, self._life, LATE_SECONDS * 10**6, self._length, kind)
-
-        async def write(redis: Any) -> Any:
-            return await evaluated(redis, scripts.KEEP, len(fence), *fence, *values, text, context)
-
-        said: bytes = await self._link.run(write)
+        said: bytes = await self._link.script(
+            scripts.KEEP, (*fence, keys.token, keys.answers), *values, text, context
+        )
         return said
 
     async def forget(self, text: str, context: str) -> None:
@@ -272,57 +259,22 @@ class SharedAnswers:
 
     async def _drop(self, entry: str, text: str, context: str) -> None:
         keys = self._keys
-
-        async def drop(redis: Any) -> Any:
-            return await evaluated(redis,
-                scripts.DROP, 4, keys.answer(entry), keys.dropped(entry), keys.token, keys.answers,
-                LATE_SECONDS * 1000, self._length, text, context,
-            )  # fmt: skip
-
-        await self._link.run(drop)
+        await self._link.script(
+            scripts.DROP,
+            (keys.answer(entry), keys.dropped(entry), keys.token, keys.answers),
+            *(LATE_SECONDS * 1000, self._length, text, context),
+        )
 
     # What is to be sent
 
     async def _post(self, entry: str, letter: dict[str, Any]) -> None:
         """Write a letter down, and send it as soon as Redis can be used."""
-        outbox = self._outbox
-        if outbox is None:
-            raise RuntimeError("the answers are not open")
-        line = json.dumps({"entry": entry, **letter})
-        await in_thread(lambda: outbox.put(LETTERS, [line]))
+        await self._delivery.put([json.dumps({"entry": entry, **letter})])
         self._pending[entry] += 1
-        self._deliver_soon()
 
-    def _all_letters(self) -> list[tuple[int, str]]:
-        return [] if self._outbox is None else self._outbox.waiting(LETTERS)
-
-    def _deliver_soon(self) -> None:
-        if self._delivery is None or self._delivery.done():
-            self._background.run(self._keep_delivering())
-
-    async def _keep_delivering(self) -> None:
-        self._delivery = asyncio.current_task()
-        while True:
-            try:
-                if await self._deliver():
-                    return
-            except (Alone, StoreError) as error:
-                _log.debug("not sent yet: %s", error)
-            await asyncio.sleep(RETRY_SECONDS)
-
-    async def _deliver(self) -> bool:
-        """Send what is to be sent, in its order; whether nothing is left.
-
-        Raises:
-            Alone: Redis cannot be used.
-            StoreError: the file cannot be used.
-        """
-        outbox = self._outbox
-        if outbox is None:
-            return True
-        letters = await in_thread(self._all_letters)
-        for number, line in letters:
-            letter = json.loads(line)
+    async def _send(self, letters: Sequence[str]) -> None:
+        """Raises ``Alone``."""
+        for letter in map(json.loads, letters):
             entry, text, context = letter["entry"], letter["text"], letter["context"]
             if "value" in letter:
                 await self._write(
@@ -330,9 +282,7 @@ class SharedAnswers:
                 )
             else:
                 await self._drop(entry, text, context)
-            await in_thread(lambda number=number: outbox.sent([number]))  # type: ignore[misc]
             self._settled(entry)
-        return not letters
 
     def _settled(self, entry: str) -> None:
         """One thing less is to be sent about an entry."""
@@ -342,7 +292,7 @@ class SharedAnswers:
 
     async def _come_back(self) -> None:
         """Redis answers again: what it holds counts, and not what was decided meanwhile."""
-        await self._deliver()
+        await self._delivery.deliver()
         self._alone = self._new_alone()
 
     # The index of similar requests
@@ -399,6 +349,4 @@ class SharedAnswers:
         this ``state_dir``. Closing twice is fine."""
         await self.follower.aclose()
         await self._reads.aclose()
-        await self._background.aclose()
-        if self._outbox is not None:
-            await in_thread(self._outbox.close)
+        await self._delivery.aclose()

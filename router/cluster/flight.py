@@ -16,12 +16,13 @@ import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final
+from typing import Final
 
 from router.cluster import scripts
 from router.cluster.answers import MAX_ANSWER_BYTES, NOT_SHARED, holding
 from router.cluster.keys import Keys, entry_of
-from router.cluster.link import Alone, Link, evaluated
+from router.cluster.link import Alone, Link
+from router.flight import Background
 from router.result import Outcome, RoutingResult, Stage
 
 _log: Final = logging.getLogger(__name__)
@@ -96,15 +97,8 @@ class SharedFlight:
             pause = min(1.5 * pause, LONGEST_PAUSE)
 
     async def _join(self, entry: str, waited_for: str) -> tuple[str, str]:
-        keys = self._keys
-
-        async def join(redis: Any) -> Any:
-            return await evaluated(redis,
-                scripts.JOIN, 3, keys.lease(entry), keys.outcome(entry), keys.token,
-                self._life, waited_for,
-            )  # fmt: skip
-
-        said, what = await self._link.run(join)
+        keys = (self._keys.lease(entry), self._keys.outcome(entry), self._keys.token)
+        said, what = await self._link.script(scripts.JOIN, keys, self._life, waited_for)
         return said.decode(), what.decode("utf-8", "replace")
 
     async def _lead(
@@ -135,24 +129,20 @@ class SharedFlight:
             while True:
                 await asyncio.sleep(self._life / 3000)
                 with suppress(Alone):
-                    await self._link.run(
-                        lambda redis: evaluated(redis, scripts.RENEW, 1, key, token, self._life)
-                    )
+                    await self._link.script(scripts.RENEW, (key,), token, self._life)
 
-        task = asyncio.create_task(renew())
+        renewing = Background(_log)
+        renewing.run(renew())
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.wait([task])
+            await renewing.aclose()
 
     async def _release(self, entry: str, token: str, outcome: str) -> None:
-        keys, life = self._keys, int(OUTCOME_SECONDS * 1000)
-        names = (keys.lease(entry), keys.outcome(entry), keys.dropped(entry))
+        keys = (self._keys.lease(entry), self._keys.outcome(entry), self._keys.dropped(entry))
+        life = int(OUTCOME_SECONDS * 1000)
         with suppress(Alone):  # it runs out by itself
-            await self._link.run(
-                lambda redis: evaluated(redis, scripts.RELEASE, 3, *names, token, outcome, life)
-            )
+            await self._link.script(scripts.RELEASE, keys, token, outcome, life)
 
 
 async def _alone(decide: Callable[[], Awaitable[RoutingResult]]) -> RoutingResult:

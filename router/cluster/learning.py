@@ -20,14 +20,13 @@ import logging
 import random
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from router.cluster import scripts
 from router.cluster.follower import Follower, Record
 from router.cluster.keys import Keys
-from router.cluster.link import RETRY_SECONDS, Alone, Link, evaluated
-from router.cluster.outbox import Outbox
+from router.cluster.link import Alone, Link
+from router.cluster.outbox import Delivery
 from router.errors import StoreError
 from router.flight import Background, in_thread
 
@@ -47,8 +46,6 @@ MODEL_SECONDS: Final = 30 * 24 * 3600
 MAX_MODEL_BYTES: Final = 64 * 2**20
 RESYNC_SECONDS: Final = 30
 """All labels are sent once in this time, however many ask."""
-LETTERS: Final = "labels"
-"""What labels in the outbox are filed under."""
 
 
 class SharedLearning:
@@ -61,9 +58,8 @@ class SharedLearning:
         self._settings = settings
         self._name = name
         self._learner: Learner | None = None
-        self._outbox: Outbox | None = None
         self._leases: dict[str, str] = {}  # tokens by key of the model
-        self._sending: asyncio.Task[None] | None = None
+        self._delivery = Delivery("labels", self._append, most=BATCH)
         self._background = Background(_log)
         self.follower = Follower(
             settings.cluster, keys.evidence, take=self._take, missed=self._ask_for_all
@@ -76,9 +72,7 @@ class SharedLearning:
             StoreError: the file of what is to be sent cannot be opened.
         """
         self._learner = learner
-        path = self._settings.evidence_directory / "cluster.sqlite3"
-        self._outbox = await in_thread(lambda: Outbox(path))
-        self._send_soon()
+        await self._delivery.open(self._settings.evidence_directory / "cluster.sqlite3")
         self.follower.start()
         self._background.run(self._stay_leader())
         await self._ask_for_all()
@@ -89,22 +83,19 @@ class SharedLearning:
         await self.follower.aclose()
         await self._background.aclose()
         for key, token in self._leases.items():
-            names = 3 * (self._keys.fitting(key),)
             with suppress(Alone):
-                await self._link.run(partial(_give_back, names, token))
+                await self._link.script(
+                    scripts.RELEASE, 3 * (self._keys.fitting(key),), token, "", 0
+                )
         self._leases.clear()
-        if self._outbox is not None:
-            await in_thread(self._outbox.close)
+        await self._delivery.aclose()
 
     # Labels and outcomes
 
     async def tell_labels(self, labels: Sequence[Label]) -> None:
         """See ``Peers``."""
-        outbox = self._outbox
-        if outbox is not None:  # else they are told when all are asked for
-            lines = [_record("label", self._name, label) for label in labels]
-            await in_thread(lambda: outbox.put(LETTERS, lines))
-            self._send_soon()
+        if self._learner is not None:  # else they are told when all are asked for
+            await self._delivery.put([_record("label", self._name, label) for label in labels])
 
     def tell_outcome(self, outcome: Sequence[Any]) -> None:
         """See ``Peers``."""
@@ -119,28 +110,7 @@ class SharedLearning:
 
     async def _append(self, records: Sequence[str]) -> None:
         """Raises ``Alone``."""
-        await self._link.run(
-            lambda redis: evaluated(redis, scripts.APPEND, 1, self._keys.evidence, LENGTH, *records)
-        )
-
-    def _send_soon(self) -> None:
-        if self._sending is None or self._sending.done():
-            self._background.run(self._send())
-
-    async def _send(self) -> None:
-        """Send the letters until none is left."""
-        self._sending = asyncio.current_task()
-        outbox = self._outbox
-        while outbox is not None:
-            try:
-                letters = await in_thread(lambda: outbox.waiting(LETTERS, most=BATCH))
-                if not letters:
-                    return
-                await self._append([letter for _, letter in letters])
-                await in_thread(lambda numbers=[n for n, _ in letters]: outbox.sent(numbers))  # type: ignore[misc]
-            except (Alone, StoreError) as error:
-                _log.debug("labels are not sent yet: %s", error)
-                await asyncio.sleep(RETRY_SECONDS)
+        await self._link.script(scripts.APPEND, (self._keys.evidence,), LENGTH, *records)
 
     async def _take(self, records: list[Record]) -> None:
         learner = self._learner
@@ -207,14 +177,9 @@ class SharedLearning:
         """See ``Peers``."""
         if key in self._leases:
             return True
-        keys = self._keys
+        keys = (self._keys.fitting(key), self._keys.outcome(key), self._keys.token)
         try:
-            said, token = await self._link.run(
-                lambda redis: evaluated(redis,
-                    scripts.JOIN, 3, keys.fitting(key), keys.outcome(key), keys.token,
-                    int(LEASE_SECONDS * 1000), "",
-                )
-            )  # fmt: skip
+            said, token = await self._link.script(scripts.JOIN, keys, int(LEASE_SECONDS * 1000), "")
         except Alone:
             return True
         if said == b"lead":
@@ -226,12 +191,9 @@ class SharedLearning:
             await asyncio.sleep(LEASE_SECONDS / 3)
             for key, token in list(self._leases.items()):
                 with suppress(Alone):
-                    if not await self._link.run(
-                        lambda redis, key=key, token=token: evaluated(redis,   # type: ignore[misc]
-                            scripts.RENEW, 1, self._keys.fitting(key), token,
-                            int(LEASE_SECONDS * 1000),
-                        )
-                    ):  # fmt: skip
+                    if not await self._link.script(
+                        scripts.RENEW, (self._keys.fitting(key),), token, int(LEASE_SECONDS * 1000)
+                    ):
                         self._leases.pop(key, None)  # it ran out, and somebody else may have it
 
     async def publish(self, key: str, model: bytes) -> None:
@@ -239,14 +201,12 @@ class SharedLearning:
         token = self._leases.get(key)
         if token is None or len(model) > MAX_MODEL_BYTES:
             return
-        keys, digest = self._keys, hashlib.sha256(model).hexdigest()
+        digest = hashlib.sha256(model).hexdigest()
+        keys = (self._keys.fitting(key), self._keys.newest(key), self._keys.model(digest))
         with suppress(Alone):
-            published = await self._link.run(
-                lambda redis: evaluated(redis,
-                    scripts.PUBLISH, 3, keys.fitting(key), keys.newest(key), keys.model(digest),
-                    token, digest, model, MODEL_SECONDS * 1000,
-                )
-            )  # fmt: skip
+            published = await self._link.script(
+                scripts.PUBLISH, keys, token, digest, model, MODEL_SECONDS * 1000
+            )
             if published:
                 await self._append([_record("model", self._name, key)])
             else:
@@ -277,10 +237,6 @@ def _pool(learner: Learner, outcomes: Sequence[Any], own: str) -> None:
                 learner.bound.pool(outcome)
         except (ValueError, TypeError) as error:
             _log.debug("an outcome of another process is left out: %s", error)
-
-
-async def _give_back(names: tuple[str, ...], token: str, redis: Any) -> None:
-    await evaluated(redis, scripts.RELEASE, 3, *names, token, "", 0)
 
 
 def _record(kind: str, sender: str, said: Any) -> str:

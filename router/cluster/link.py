@@ -8,12 +8,10 @@ waits for an attempt to reach the server again: a task in the background makes t
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from router.breaker import BreakerState, CircuitBreaker, GuardedCall
@@ -71,6 +69,7 @@ class Link:
         self._retry_seconds = retry_seconds
         self._deadline = settings.deadline_seconds
         self._redis = connect(settings, socket_timeout=settings.deadline_seconds)
+        self._scripts: dict[str, Any] = {}
         self._places = asyncio.Semaphore(CONNECTIONS)
         self._breaker = CircuitBreaker(failures=FAILURES, reset_seconds=retry_seconds, clock=clock)
         self._background = Background(_log)
@@ -106,18 +105,40 @@ class Link:
             await self._places.acquire()
         try:
             call = self._breaker.try_call()
-            if call is None or self.trouble:
+            if call is None:
                 raise Alone(self.trouble or "Redis is being tried")
-            try:
-                async with asyncio.timeout(self._deadline):
-                    found = await work(self._redis)
-            except _troubles() as error:
-                self._failed(call, error)
-                raise Alone(said(error)) from error
-            call.succeeded()
-            return found
+            with call:
+                return await self._called(call, work)
         finally:
             self._places.release()
+
+    async def _called(self, call: GuardedCall, work: Callable[[Any], Awaitable[T]]) -> T:
+        if self.trouble:
+            raise Alone(self.trouble)
+        try:
+            async with asyncio.timeout(self._deadline):
+                found = await work(self._redis)
+        except _troubles() as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                # The client may take a cancellation for a lost connection.
+                raise asyncio.CancelledError from error
+            self._failed(call, error)
+            raise Alone(said(error)) from error
+        call.succeeded()
+        return found
+
+    async def script(self, text: str, keys: Sequence[str], *arguments: str | int | bytes) -> Any:
+        """What a script of ``router.cluster.scripts`` gives. Only its digest is sent where the
+        server knows it.
+
+        Raises:
+            Alone: the server cannot be used.
+        """
+        script = self._scripts.get(text)
+        if script is None:
+            script = self._scripts[text] = self._redis.register_script(text)
+        return await self.run(lambda _: script(keys, arguments))
 
     def _failed(self, call: GuardedCall, error: Exception) -> None:
         from redis.exceptions import ResponseError
@@ -207,25 +228,3 @@ def _troubles() -> tuple[type[Exception], ...]:
     from redis.exceptions import RedisError
 
     return (RedisError, OSError, TimeoutError)
-
-
-async def evaluated(redis: Any, script: str, names: int, *values: object) -> Any:
-    """What a Lua script gives. Only its digest is sent where the server knows it.
-
-    Args:
-        redis: the client.
-        script: its text.
-        names: how many of the values are names of keys.
-        values: the names, then the arguments.
-    """
-    from redis.exceptions import NoScriptError
-
-    try:
-        return await redis.evalsha(_digest(script), names, *values)
-    except NoScriptError:
-        return await redis.eval(script, names, *values)
-
-
-@lru_cache(maxsize=64)
-def _digest(script: str) -> str:
-    return hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()  # Redis names them so

@@ -12,11 +12,11 @@ import asyncio
 import logging
 import secrets
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from router.cluster import scripts
 from router.cluster.keys import Keys
-from router.cluster.link import Alone, Link, evaluated
+from router.cluster.link import Alone, Link
 from router.flight import Background
 
 _log: Final = logging.getLogger(__name__)
@@ -81,16 +81,11 @@ class Members:
             await self._beat()
 
     async def _beat(self) -> None:
-        keys, life = self._keys, int(LIFE_SECONDS * 1000)
-
-        async def beat(redis: Any) -> Any:
-            return await evaluated(redis,
-                scripts.BEAT, 3, keys.members, keys.versions, keys.catalog,
-                self.name, self._version, life,
-            )  # fmt: skip
-
+        keys = (self._keys.members, self._keys.versions, self._keys.catalog)
         try:
-            version, sequence, members = await self._link.run(beat)
+            version, sequence, members = await self._link.script(
+                scripts.BEAT, keys, self.name, self._version, int(LIFE_SECONDS * 1000)
+            )
         except Alone:
             return
         self.agreed = Agreed(version.decode(), int(sequence), int(members))

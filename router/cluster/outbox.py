@@ -7,15 +7,18 @@ acknowledged, after a crash of this process too.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sqlite3
 import threading
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from router.cluster.link import RETRY_SECONDS, Alone
 from router.database import Schema, opened
 from router.errors import StoreError
+from router.flight import Background, in_thread
 
 _log: Final = logging.getLogger(__name__)
 
@@ -100,3 +103,83 @@ class Outbox:
         """Close the file. Closing twice is fine."""
         with self._turn:
             self._database.close()
+
+
+class Delivery:
+    """Sends the letters of one kind until the server has them. Belongs to one event loop."""
+
+    def __init__(
+        self, kind: str, send: Callable[[Sequence[str]], Awaitable[None]], *, most: int
+    ) -> None:
+        """Nothing is opened yet.
+
+        Args:
+            kind: what the letters are filed under.
+            send: gives the server letters, oldest first; raises ``Alone`` where it cannot.
+            most: letters that are sent at once.
+        """
+        self._kind = kind
+        self._send = send
+        self._most = most
+        self._outbox: Outbox | None = None
+        self._turn = asyncio.Lock()
+        self._wanted = asyncio.Event()
+        self._background = Background(_log)
+
+    async def open(self, path: Path) -> list[str]:
+        """Open or create the file, and begin to send what lies there; gives those letters.
+
+        Raises:
+            StoreError: it cannot be opened or read.
+        """
+        outbox = self._outbox = await in_thread(lambda: Outbox(path))
+        letters = await in_thread(lambda: outbox.waiting(self._kind))
+        self._wanted.set()
+        self._background.run(self._keep_sending())
+        return [letter for _, letter in letters]
+
+    async def put(self, letters: Iterable[str]) -> None:
+        """Write letters down, durably before this returns, and send them as soon as that can be.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
+        outbox = self._outbox
+        if outbox is None:
+            raise RuntimeError("the outbox is not open")
+        await in_thread(lambda: outbox.put(self._kind, letters))
+        self._wanted.set()
+
+    async def deliver(self) -> None:
+        """Send all that is to be sent.
+
+        Raises:
+            Alone: the server cannot be used.
+            StoreError: the file cannot be used.
+        """
+        outbox = self._outbox
+        while outbox is not None:
+            async with self._turn:
+                found = await in_thread(lambda: outbox.waiting(self._kind, most=self._most))
+                if not found:
+                    return
+                await self._send([letter for _, letter in found])
+                await in_thread(lambda sent=[n for n, _ in found]: outbox.sent(sent))  # type: ignore[misc]
+
+    async def _keep_sending(self) -> None:
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            try:
+                await self.deliver()
+            except (Alone, StoreError) as error:
+                _log.debug("not sent yet: %s", error)
+                await asyncio.sleep(RETRY_SECONDS)
+                self._wanted.set()
+
+    async def aclose(self) -> None:
+        """Stop sending. What is left is sent by the next process that opens the file. Closing twice
+        is fine."""
+        await self._background.aclose()
+        if self._outbox is not None:
+            await in_thread(self._outbox.close)
