@@ -14,7 +14,8 @@ from clusters import few_skills_router, until
 from servers.redis_server import FaultyProxy, RedisServer
 
 from router import ConfigurationError, SemanticRouter, Settings
-from router.events import Degraded, Event, Recovered
+from router.cluster.link import Link
+from router.events import Degraded, Event, Events, Recovered
 from router.result import Stage
 
 SettingsOf = Callable[..., Settings]
@@ -153,6 +154,28 @@ async def test_a_drop_survives_the_process_that_could_not_deliver_it(
         proxy.mend()
         async with opened(settings) as (router, _):
             assert (await router.look_up(SQUASH))[0] is None  # sent or not
+
+
+async def test_a_cancellation_that_the_client_takes_for_a_lost_connection_is_one_still(
+    redis_server: RedisServer, settings_of: SettingsOf
+) -> None:
+    began = asyncio.Event()
+
+    async def taking_it_so(_redis: object) -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise ConnectionError("lost") from None
+
+    link = Link(settings_of(redis_server.url).cluster, Events())
+    task = asyncio.create_task(link.run(taking_it_so))
+    await began.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert link.is_up
+    await link.aclose()
 
 
 def test_an_address_that_is_none_is_named(settings_of: SettingsOf) -> None:
