@@ -40,12 +40,8 @@ def open_store(tmp_path: Path, encoder: WordLlamaEncoder) -> Iterator[Callable[.
     """Opens the store of this test, as often as it is called; all are closed at the end."""
     opened: list[MemoryStore] = []
 
-    def opening(exact_rows: int = 4_096) -> MemoryStore:
-        opened.append(
-            MemoryStore.open(
-                tmp_path / "memory", encoder=encoder, clock=NOW.timestamp, exact_rows=exact_rows
-            )
-        )
+    def opening() -> MemoryStore:
+        opened.append(MemoryStore.open(tmp_path / "memory", encoder=encoder, clock=NOW.timestamp))
         return opened[-1]
 
     yield opening

@@ -70,9 +70,9 @@ def canaries(layer: str, scope: Scope) -> list[MemoryItem]:
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryStore]:
-    """All layers full of canaries; one scope is large enough to lie in Chroma."""
+    """All layers full of canaries."""
     folder = tmp_path_factory.mktemp("canaries")
-    store = MemoryStore.open(folder, encoder=WordLlamaEncoder(), clock=NOW.timestamp, exact_rows=8)
+    store = MemoryStore.open(folder, encoder=WordLlamaEncoder(), clock=NOW.timestamp)
     store.save([one for layer in LAYERS for scope in STORED for one in canaries(layer, scope)])
     yield store
     store.close()

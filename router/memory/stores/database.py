@@ -5,8 +5,8 @@ in the SQL that both understand, with ``?`` for each value. What differs is behi
 transactions, the search for words, and the vectors (``item_vectors``).
 
 Rows never change what they hold: saving an item again removes its row and adds a new one, and row
-numbers are never used twice. So whatever is derived from a row (its words, its vector, its place in
-Chroma) is either right or belongs to a row that is gone; it can never be out of date.
+numbers are never used twice. So whatever is derived from a row (its words, its vector) is either
+right or belongs to a row that is gone; it can never be out of date.
 
 A space is where the items of one layer and one stored scope lie. Everything that is searched is
 kept by space, so a search reads the spaces that its scope sees and touches no other row.

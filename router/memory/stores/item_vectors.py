@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -125,19 +124,8 @@ class ItemVectors(ABC):
         found = best_first(self._nearest(db, spaces, vector, limit, where))
         return dict(list(found.items())[:limit])
 
-    def follow(self, added: Counter[int], removed: Mapping[int, Sequence[int]]) -> None:  # noqa: B027
-        """Bring what is kept beside the database up to a transaction that is on the disk.
-
-        Args:
-            added: space to the number of its new rows.
-            removed: space to its removed rows.
-        """
-
     def discard(self, spaces: Sequence[int]) -> None:  # noqa: B027
-        """Forget what is kept of some spaces beside the database, for good."""
-
-    def close(self) -> None:  # noqa: B027
-        """Close what is kept beside the database."""
+        """Forget what is kept of some spaces beside the database."""
 
     @abstractmethod
     def _stored(self, vector: NDArray[np.float32]) -> Any:

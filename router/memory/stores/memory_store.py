@@ -1,9 +1,8 @@
-"""The memory store: all layers in one database, with vectors beside it.
+"""The memory store: all layers in one database.
 
-``open`` keeps it in a folder of this machine: ``memory.db`` (SQLite) is the truth, and ``vectors/``
-holds Chroma's copy of the vectors of large scopes, which can be deleted at any time (see
-``local_vectors``). ``connect`` keeps it in a PostgreSQL database, which many machines may share.
-Both go by the same statements and pass the same tests; see ``database`` for where they differ.
+``open`` keeps it in a SQLite file of a folder, and ``connect`` in a PostgreSQL database, which many
+machines may share. Both go by the same statements and pass the same tests; see ``database`` for
+where they differ.
 
 A save is on the disk before it returns. Every search names its scope, and reads only the spaces
 that the scope sees; an item of another scope is never even a candidate. Several processes may use
@@ -14,6 +13,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -34,7 +34,6 @@ from router.memory.stores.fusion import at_place, best_first, fuse
 from router.memory.stores.graph import entities_in, walk
 from router.memory.stores.item_vectors import ItemVectors
 from router.memory.stores.lexical import find_by_words, query_terms
-from router.memory.stores.local_vectors import EXACT_ROWS, LocalVectors
 from router.memory.stores.ownership import Place, expired, ids_in, owned_spaces, page_of
 from router.memory.stores.rows import (
     Changes,
@@ -55,6 +54,7 @@ from router.memory.stores.spaces import (
     visible_spaces,
 )
 from router.memory.stores.sqlite_database import SqliteDatabase
+from router.memory.stores.sqlite_vectors import SqliteVectors
 from router.request import check_text
 
 if TYPE_CHECKING:
@@ -81,16 +81,13 @@ class MemoryStore:
         *,
         encoder: Encoder,
         clock: Callable[[], float] = time.time,
-        exact_rows: int = EXACT_ROWS,
     ) -> Self:
-        """Open the store in a folder, or create it, and make its two sides agree.
+        """Open the store in a folder, or create it.
 
         Vectors of another encoder are replaced, which encodes every item again.
 
         Args:
             clock: seconds since the epoch.
-            exact_rows: how many items of a layer and scope are searched exactly before Chroma is
-                used for them.
 
         Raises:
             StoreError: the database cannot be opened or is damaged. It is left as it is.
@@ -104,8 +101,8 @@ class MemoryStore:
                 "(setting memory.directory)",
             ) from error
         db = SqliteDatabase(directory / "memory.db")
-        vectors = LocalVectors(db, directory / "vectors", encoder, exact_rows=exact_rows)
-        return cls._opened(db, vectors, clock)
+        shutil.rmtree(directory / "vectors", ignore_errors=True)  # an earlier version's copies
+        return cls._opened(db, SqliteVectors(db, encoder), clock)
 
     @classmethod
     def connect(cls, url: str, *, encoder: Encoder, clock: Callable[[], float] = time.time) -> Self:
@@ -134,14 +131,12 @@ class MemoryStore:
         try:
             vectors.open()
         except BaseException:
-            vectors.close()
             db.close()
             raise
         return cls(db, vectors, clock)
 
     def close(self) -> None:
         """Close all files; a call that is under way may end in a ``StoreError``."""
-        self._vectors.close()
         self._db.close()
 
     @property
@@ -184,7 +179,6 @@ class MemoryStore:
                 changes.write(db, next_generation(db))
         except UnicodeEncodeError as error:
             raise InvalidRequest(f"an item holds a lone surrogate: {error}") from None
-        self._vectors.follow(changes.added, changes.removed)
         self._vectors.complete()
 
     def delete(self, layer: str, ids: Iterable[str], scope: Scope) -> int:
@@ -202,7 +196,6 @@ class MemoryStore:
                 changes.remove(db, [(space, item_id) for item_id in ids])
             if changes.removed:
                 changes.write(db, next_generation(db))
-        self._vectors.follow(changes.added, changes.removed)
         return sum(len(rows) for rows in changes.removed.values())
 
     def get(self, layer: str, id: str, scope: Scope) -> MemoryItem:  # noqa: A002 - the field's name
@@ -299,7 +292,6 @@ class MemoryStore:
         with self._db.writing() as db:
             changes.remove(db, expired(db, now))
             changes.write(db, next_generation(db))
-        self._vectors.follow(changes.added, changes.removed)
         return sum(len(rows) for rows in changes.removed.values())
 
     def touch(self, items: Iterable[MemoryItem], *, usefulness: float | None = None) -> None:

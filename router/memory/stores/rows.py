@@ -226,7 +226,12 @@ def make_space(db: Connection, layer: str, key: str) -> int:
     found = find_space(db, layer, key)
     if found is not None:
         return found
-    made = db.execute("INSERT INTO spaces (layer, scope) VALUES (?, ?) RETURNING id", (layer, key))
+    # A space may take the number of one that was forgotten: what others read of that is outdated.
+    made = db.execute(
+        "INSERT INTO spaces (layer, scope, removed) "
+        "SELECT ?, ?, generation FROM memory_store RETURNING id",
+        (layer, key),
+    )
     return int(made.fetchone()[0])
 
 

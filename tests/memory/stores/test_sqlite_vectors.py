@@ -1,9 +1,8 @@
-"""The embedded store when things go wrong: kills, damage, two processes, two sides that differ."""
+"""The store in a folder: its matrices, kills, damage, two processes, two encoders."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -19,11 +18,8 @@ from numpy.typing import NDArray
 from router.errors import StoreError
 from router.memory.model import Scope
 from router.memory.stores.memory_store import MemoryStore
-from router.memory.stores.vector_collections import VectorCollections
 from router.retrieval.encoders import WordLlamaEncoder
 
-SMALL = 8
-"""Rows that are searched exactly in these tests, so that Chroma is used for the rest."""
 EVERYBODY = Scope()
 NUMBERS = "zero one two three four five six seven eight nine".split()
 
@@ -41,22 +37,6 @@ def nearest(store: MemoryStore, n: int, k: int = 1) -> list[str]:
     return ids(store.semantic("semantic", text, scope=EVERYBODY, k=k))
 
 
-def held(folder: Path) -> tuple[set[int], set[int]]:
-    """The rows that the database holds up to Chroma's mark, and those that Chroma holds."""
-    with sqlite3.connect(folder / "memory.db") as db:
-        (identity,) = db.execute("SELECT encoder || ' ' || id FROM memory_store").fetchone()
-        rows = [row for (row,) in db.execute("SELECT row FROM vectors")]
-    db.close()
-    collections = VectorCollections.open(folder / "vectors", identity=identity)
-    assert collections is not None
-    (space,) = collections.spaces
-    mark = collections.mark(space)
-    found = collections.nearest(space, np.ones(256, dtype=np.float32), limit=10_000)
-    collections.close()
-    assert found is not None
-    return {row for row in rows if row <= mark}, set(found)
-
-
 CHILD = """
 import sys
 from pathlib import Path
@@ -65,7 +45,7 @@ from router.memory.model import MemoryItem
 from router.memory.stores.memory_store import MemoryStore
 from router.retrieval.encoders import WordLlamaEncoder
 
-store = MemoryStore.open(Path(sys.argv[1]), encoder=WordLlamaEncoder(), exact_rows=8)
+store = MemoryStore.open(Path(sys.argv[1]), encoder=WordLlamaEncoder())
 for n in range(int(sys.argv[2]), 100_000):
     now = datetime.now(UTC)
     item = MemoryItem(id=f"n{n}", layer="semantic", content=f"ticket {n}", created=now)
@@ -102,7 +82,7 @@ def test_kill_minus_nine_while_saving_loses_nothing_that_was_acknowledged(
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         db.execute("INSERT INTO postings (postings, rank) VALUES ('integrity-check', 1)")
     db.close()
-    store = MemoryStore.open(folder, encoder=encoder, exact_rows=SMALL)
+    store = MemoryStore.open(folder, encoder=encoder)
     kept = [n for n in range(last + 1) if n % 3 or n > last - 2]
     found = set(ids(store.newest("semantic", scope=EVERYBODY, k=10_000)))
     assert [n for n in kept if f"n{n}" not in found] == []
@@ -111,120 +91,42 @@ def test_kill_minus_nine_while_saving_loses_nothing_that_was_acknowledged(
     assert set(by_words) == found
     assert set(by_meaning) == found
     store.close()
-    if lines == 111:  # by then rows have moved to Chroma
-        database, chroma = held(folder)
-        assert database == chroma
 
 
-def test_a_large_scope_is_searched_in_chroma_and_in_the_tail_as_one(
+def test_a_matrix_follows_what_is_written_and_removed(
+    open_store: Callable[..., MemoryStore],
+) -> None:
+    searching, writing = open_store(), open_store()
+    fill(writing, range(200))
+    assert [nearest(searching, n) for n in (0, 111, 199)] == [["n0"], ["n111"], ["n199"]]
+    writing.delete("semantic", ["n50", "n51"], EVERYBODY)
+    writing.save([item("n51", "an otter"), item("n120", "the ticket of the harbour")])
+    assert set(nearest(searching, 50, k=300)) == {f"n{n}" for n in range(200)} - {"n50"}
+    assert ids(searching.semantic("semantic", "otter", scope=EVERYBODY, k=1)) == ["n51"]
+    assert nearest(searching, 0) == ["n0"]
+
+
+def test_a_forgotten_space_leaves_nothing_to_the_one_that_takes_its_place(
+    open_store: Callable[..., MemoryStore],
+) -> None:
+    searching, writing = open_store(), open_store()
+    ada, bob = Scope(user="ada"), Scope(user="bob")
+    writing.save([item("a", "a blue otter", scope=ada)])
+    assert ids(searching.semantic("semantic", "otter", scope=ada, k=1)) == ["a"]
+    writing.forget(ada)
+    writing.save([item(f"b{n}", f"a red harbour {n}", scope=bob) for n in range(3)])
+    found = searching.semantic("semantic", "otter", scope=bob, k=5)
+    assert set(ids(found)) == {"b0", "b1", "b2"}
+
+
+def test_copies_of_vectors_of_an_earlier_version_are_removed(
     open_store: Callable[..., MemoryStore], tmp_path: Path
 ) -> None:
-    store = open_store(SMALL)
-    fill(store, range(200))
-    assert [nearest(store, n) for n in (0, 50, 120, 199)] == [["n0"], ["n50"], ["n120"], ["n199"]]
-    assert len(set(nearest(store, 5, k=200))) == 200
-    store.delete("semantic", ["n50"], EVERYBODY)
-    store.save([item("n51", "an otter")])
-    assert nearest(store, 50) != ["n50"]
-    assert ids(store.semantic("semantic", "otter", scope=EVERYBODY, k=1)) == ["n51"]
-    store.close()
-    database, chroma = held(tmp_path / "memory")
-    assert database == chroma
-    assert len(chroma) > 100
-
-
-def test_exact_search_and_chroma_agree(tmp_path: Path, encoder: WordLlamaEncoder) -> None:
-    found = []
-    for exact_rows in (SMALL, 4_096):
-        store = MemoryStore.open(tmp_path / str(exact_rows), encoder=encoder, exact_rows=exact_rows)
-        fill(store, range(300))
-        found.append([nearest(store, n, k=5) for n in range(0, 300, 17)])
-        store.close()
-    agreeing = sum(len(set(a) & set(b)) for a, b in zip(*found, strict=True))
-    assert agreeing >= 0.95 * 5 * len(found[0])  # Chroma's search is approximate
-
-
-def test_orphaned_and_missing_vectors_are_mended_at_the_start(
-    open_store: Callable[..., MemoryStore], tmp_path: Path
-) -> None:
-    store = open_store(SMALL)
-    fill(store, range(100))
-    store.close()
-    folder = tmp_path / "memory"
-    with sqlite3.connect(folder / "memory.db") as db:
-        # As after crashes between the two sides: removed here and not in Chroma, and the reverse.
-        db.execute("DELETE FROM items WHERE id IN ('n1', 'n2', 'n3')")
-        (identity,) = db.execute("SELECT encoder || ' ' || id FROM memory_store").fetchone()
-        (missing,) = db.execute("SELECT row FROM items WHERE id = 'n7'").fetchone()
-        db.execute("UPDATE spaces SET items = items - 3")
-    db.close()
-    collections = VectorCollections.open(folder / "vectors", identity=identity)
-    assert collections is not None
-    collections.remove(collections.spaces[0], [missing])
-    collections.close()
-    store = open_store(SMALL)
-    assert nearest(store, 7) == ["n7"]
-    assert nearest(store, 1) != ["n1"]
-    store.close()
-    database, chroma = held(folder)
-    assert database == chroma
-
-
-def test_a_crash_after_the_commit_and_before_chroma_is_caught_up_with(
-    open_store: Callable[..., MemoryStore], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    store = open_store(SMALL)
-    fill(store, range(80))
-
-    def crash(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(VectorCollections, "add", crash)
-        patched.setattr(VectorCollections, "remove", crash)
-        with pytest.raises(KeyboardInterrupt):
-            fill(store, range(80, 100))
-        with pytest.raises(KeyboardInterrupt):
-            store.delete("semantic", ["n0"], EVERYBODY)
-    store.close()
-    again = open_store(SMALL)
-    assert nearest(again, 95) == ["n95"]
-    assert nearest(again, 0) != ["n0"]
-    again.close()
-    database, chroma = held(tmp_path / "memory")
-    assert database == chroma
-
-
-def test_a_damaged_chroma_folder_is_built_anew(
-    open_store: Callable[..., MemoryStore], tmp_path: Path
-) -> None:
-    store = open_store(SMALL)
-    fill(store, range(100))
-    store.close()
-    (tmp_path / "memory" / "vectors" / "chroma" / "chroma.sqlite3").write_bytes(b"not a database")
-    store = open_store(SMALL)
-    assert [nearest(store, n) for n in (3, 60, 99)] == [["n3"], ["n60"], ["n99"]]
-    fill(store, range(100, 140))
-    store.close()
-    database, chroma = held(tmp_path / "memory")
-    assert database == chroma
-    assert len(chroma) > 50
-
-
-def test_a_chroma_folder_that_is_gone_or_of_another_database_is_not_missed(
-    open_store: Callable[..., MemoryStore], tmp_path: Path, encoder: WordLlamaEncoder
-) -> None:
-    store = open_store(SMALL)
-    fill(store, range(100))
-    store.close()
-    other = MemoryStore.open(tmp_path / "other", encoder=encoder, exact_rows=SMALL)
-    fill(other, range(900, 1000))
-    other.close()
-    vectors = tmp_path / "memory" / "vectors"
-    shutil.rmtree(vectors)
-    shutil.copytree(tmp_path / "other" / "vectors", vectors)
-    store = open_store(SMALL)
-    assert [nearest(store, n) for n in (3, 60, 99)] == [["n3"], ["n60"], ["n99"]]
+    copies = tmp_path / "memory" / "vectors" / "chroma"
+    copies.mkdir(parents=True)
+    (copies / "chroma.sqlite3").write_bytes(b"what somebody has since forgotten")
+    open_store()
+    assert not copies.exists()
 
 
 class Reversed:
@@ -247,13 +149,12 @@ class Reversed:
 def test_vectors_of_another_encoder_are_made_anew(
     open_store: Callable[..., MemoryStore], tmp_path: Path, encoder: WordLlamaEncoder
 ) -> None:
-    store = open_store(SMALL)
+    store = open_store()
     fill(store, range(100))
     store.close()
     other = MemoryStore.open(
         tmp_path / "memory",
         encoder=Reversed(encoder),  # type: ignore[arg-type]  # a list is a sequence
-        exact_rows=SMALL,
     )
     assert [nearest(other, n) for n in (3, 60, 99)] == [["n3"], ["n60"], ["n99"]]
     other.close()
@@ -273,7 +174,7 @@ def test_another_encoder_in_another_process_takes_meaning_away_but_not_words(
 
 
 def test_two_open_stores_see_what_the_other_saves(open_store: Callable[..., MemoryStore]) -> None:
-    first, second = open_store(SMALL), open_store(SMALL)
+    first, second = open_store(), open_store()
     fill(first, range(100))
     assert [nearest(second, n) for n in (3, 60, 99)] == [["n3"], ["n60"], ["n99"]]
     before = first.generation
@@ -289,7 +190,7 @@ def test_another_process_may_save_at_the_same_time(
     tmp_path: Path, encoder: WordLlamaEncoder
 ) -> None:
     folder = tmp_path / "memory"
-    store = MemoryStore.open(folder, encoder=encoder, exact_rows=SMALL)
+    store = MemoryStore.open(folder, encoder=encoder)
     with start_saving(folder, 50_000) as child:
         assert child.stdout is not None
         child.stdout.readline()

@@ -1,0 +1,140 @@
+"""Search by meaning beside SQLite: exact, over one matrix in memory for each space.
+
+The database holds every vector. A space's matrix is read when it is first searched and follows the
+writes of all processes: new rows are added to it, and removed ones are taken out. Comparing a query
+with 100,000 vectors of 256 dimensions takes 17 ms on one core. Chroma's approximate index took 2 ms
+for that alone on a quiet machine, but among other work 55 ms a layer where this took 3 for 5,000
+rows and 18 for 30,000; and it took long to fill.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from cachetools import LRUCache
+from numpy.typing import NDArray
+
+from router.memory.stores.database import Connection, Database, Rows, batched, marks
+from router.memory.stores.item_vectors import ItemVectors
+from router.memory.stores.spaces import Filter, Space, newest_rows
+from router.retrieval.encoders import Encoder
+
+FILTERED_ROWS: Final = 1_000
+"""Items that pass a filter are compared by meaning up to so many, the newest of them."""
+MATRIX_BYTES: Final = 512 * 2**20
+"""Memory for matrices; the least recently searched are read again from the database."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Matrix:
+    """The vectors of a space at one generation: row numbers, and vectors of shape (rows, d)."""
+
+    rows: NDArray[np.int64]
+    vectors: NDArray[np.float32]
+    written: int = 0
+
+    @property
+    def size(self) -> int:
+        return self.vectors.nbytes + 1
+
+    def with_rows(self, further: _Matrix, written: int) -> _Matrix:
+        """This and further rows, as of a generation."""
+        if not len(further.rows) or not len(self.rows):
+            either = further if len(further.rows) else self
+            return _Matrix(either.rows, either.vectors, written)
+        return _Matrix(
+            np.concatenate([self.rows, further.rows]),
+            np.concatenate([self.vectors, further.vectors]),
+            written,
+        )
+
+
+class SqliteVectors(ItemVectors):
+    """The vectors of a ``SqliteDatabase``."""
+
+    def __init__(self, db: Database, encoder: Encoder) -> None:
+        super().__init__(db, encoder)
+        self._matrices: LRUCache[int, _Matrix] = LRUCache(
+            MATRIX_BYTES, getsizeof=lambda matrix: matrix.size
+        )
+        self._lock = threading.Lock()
+
+    def discard(self, spaces: Sequence[int]) -> None:
+        """Forget the matrices of some spaces."""
+        with self._lock:
+            for space in spaces:
+                self._matrices.pop(space, None)
+
+    def _stored(self, vector: NDArray[np.float32]) -> bytes:
+        return vector.tobytes()
+
+    def _nearest(
+        self,
+        db: Connection,
+        spaces: Sequence[Space],
+        vector: NDArray[np.float32],
+        limit: int,
+        where: Filter,
+    ) -> dict[int, float]:
+        """Of a filter that leaves more than ``FILTERED_ROWS`` rows, the newest are compared."""
+        found: dict[int, float] = {}
+        for space in spaces:
+            matrix = self._matrix(db, space)
+            if not len(matrix.rows):
+                continue
+            rows, similarity = matrix.rows, matrix.vectors @ vector
+            if where:
+                chosen = np.isin(rows, newest_rows(db, [space], where, FILTERED_ROWS))
+                rows, similarity = rows[chosen], similarity[chosen]
+            if len(rows) > limit:
+                best = np.argpartition(-similarity, limit - 1)[:limit]
+                rows, similarity = rows[best], similarity[best]
+            found |= zip(rows.tolist(), similarity.tolist(), strict=True)
+        return found
+
+    def _matrix(self, db: Connection, space: Space) -> _Matrix:
+        with self._lock:
+            known = self._matrices.get(space.id)
+        if known is not None and known.written >= space.written:
+            return known
+        matrix = _current(db, space, known or _read(()))
+        with self._lock:
+            if matrix.size <= MATRIX_BYTES:
+                self._matrices[space.id] = matrix
+        return matrix
+
+
+def _current(db: Connection, space: Space, known: _Matrix) -> _Matrix:
+    """The matrix of a space, made out of what an earlier look read."""
+    if known.written >= space.removed or not len(known.rows):  # there can only be new rows
+        last = int(known.rows.max(initial=0))
+        added = db.execute(
+            "SELECT row, vector FROM vectors WHERE space = ? AND row > ? ORDER BY row",
+            (space.id, last),
+        )
+        return known.with_rows(_read(added), space.written)
+    listed = db.execute("SELECT row FROM vectors WHERE space = ?", (space.id,)).fetchall()
+    present = np.array(listed, dtype=np.int64).reshape(-1)
+    kept = np.isin(known.rows, present)
+    matrix = _Matrix(known.rows[kept], known.vectors[kept])
+    lacking: list[int] = np.setdiff1d(present, known.rows).tolist()
+    for rows in batched(lacking):
+        found = db.execute(
+            f"SELECT row, vector FROM vectors WHERE row IN ({marks(len(rows))})",  # noqa: S608
+            rows,
+        )
+        matrix = matrix.with_rows(_read(found), space.written)
+    return _Matrix(matrix.rows, matrix.vectors, space.written)
+
+
+def _read(found: Rows | tuple[()]) -> _Matrix:
+    pairs = list(found)
+    vectors = np.frombuffer(b"".join(vector for _, vector in pairs), dtype=np.float32)
+    return _Matrix(
+        np.array([row for row, _ in pairs], dtype=np.int64),
+        vectors.reshape(len(pairs), -1) if pairs else vectors.reshape(0, 0),
+    )
