@@ -33,6 +33,7 @@ import numpy as np
 
 from benchmarks.inputs import encoder_of, options_of, read, say, show
 from router.learning.metrics import expected_calibration_error, wilson
+from router.request import Request
 from router.result import Decision
 from router.retrieval.encoders import Encoder
 from router.retrieval.index import SkillIndex
@@ -41,6 +42,7 @@ from router.skills.catalog import Catalog, load_catalog
 from router.skills.discovery import shipped_skills_root
 from router.skills.enrichment import Enrichment
 from router.skills.manifest import SkillManifest
+from router.stages import followup
 from router.stages.vector import LocalDecision, decide
 
 INTENT_REQUESTS: Final = 1_000
@@ -72,16 +74,15 @@ class Case:
 
 
 def labelled(path: Path, key: str = "skills") -> list[Asked]:
-    """Follow-ups are left out: they need the turns before them."""
-    rows = [row for row in read(path) if row["kind"] != "followup"]
+    """A follow-up is asked as the router reads it: with what was said before it."""
     return [
         Asked(
-            row["request"],
+            followup.read(Request.parse(row["request"], history=row.get("history", ()))).text,
             frozenset(row[key]),
             frozenset((*row[key], *row.get("also_right", ()))),
             row["kind"],
         )
-        for row in rows
+        for row in read(path)
     ]
 
 
