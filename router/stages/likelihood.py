@@ -12,12 +12,14 @@ Both are logistic functions of few signals of the best match:
 The coefficients were fitted on whole catalogs: 574 real skills, everyday tools, the shipped skills
 and 62 tools of MetaTool, each plain, enriched, and with half of the skills enriched; CLINC150 and
 BANKING77 plain and enriched; MetaTool and BFCL; with random parts of them, over the bundled encoder
-and MiniLM. Signals were chosen by what they did on catalogs that were left out of the fit; the
-square root of the evidence, how much of the request is matched, the lead over the next five, the
-lead of the nearest examples alone, and scores standardised by the request's own background did not
-help there. The weight of ``size`` is a choice inside the range that the fits gave.
-``benchmarks/enrichment.py`` measures what came of it. Until a deployment has labels of its own the
-outcome is an estimate, and results say ``calibrated: false``.
+and MiniLM. Signals were chosen by what they did on catalogs that were left out of the fit. These
+did not help there: the square root of the evidence, how much of the request is matched, the share
+of words that no skill knows, the lead over the next five, the lead of the nearest examples alone,
+the nearest example, near misses, whether own text and examples agree on the best, how alike the two
+best are, and scores standardised by the request's own background. The weight of ``size`` is a
+choice inside the range that the fits gave. ``benchmarks/enrichment.py`` measures what came of it.
+Until a deployment has labels of its own the outcome is an estimate, and results say ``calibrated:
+false``.
 """
 
 from __future__ import annotations
