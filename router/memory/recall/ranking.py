@@ -30,7 +30,7 @@ from router.memory.model import MemoryItem, Period
 from router.memory.texts.bm25 import MEMORIES
 from router.memory.texts.words import content_terms
 
-RELEVANCE_WEIGHT: Final = 0.2
+RELEVANCE_WEIGHT: Final = 0.5
 """Weight of relevance beside that of words, which is 1."""
 TIME_WEIGHT: Final = 0.1
 """Weight of closeness in time."""

@@ -7,17 +7,20 @@ turns to further layers only while the answer is not good enough. Decisions:
   several (1 minus the product of the doubts) would need them to be independent; one model judges
   all of them against one query, so its errors are not, and ten unrelated items of 0.07 each would
   pass for an answer.
-* An item below ``RELEVANCE_FLOOR`` is no answer. A floor of 0.1 means: to miss a memory that bears
-  on the query is taken to be nine times as bad as to show one that does not. It lies below the
+* An item below ``RELEVANCE_FLOOR`` is no answer. A floor of 0.14 means: to miss a memory that bears
+  on the query is taken to be six times as bad as to show one that does not. It lies below the
   default threshold on purpose: a doubtful item is shown, and further layers are tried.
 * A query that names no subject ("Which tasks are overdue?") asks for whatever its layers list, and
   no word of it need be in an answer. What a primary layer lists for it is taken to bear on it with
   probability ``LISTED`` times the layer's weight, if its words do not make it more.
 * The classifier orders the layers and never vetoes: whoever calls recall wants memory read. Where
   it would read nothing, and for bare keywords, all layers are read at once.
-* A layer's weight is evidence too: what it is short of 1, times ``LAYER_WEIGHT``, is taken from
-  the log-odds of the relevance of what the layer found. A layer that the classifier would not read
-  has the weight ``UNLIKELY_WEIGHT``.
+* The layer is evidence too, added to the log-odds of the relevance of what it found: what its
+  weight is short of 1, times ``LAYER_WEIGHT`` (a layer that the classifier would not read has the
+  weight ``UNLIKELY_WEIGHT``); ``OF_ONESELF`` for the layer ``user`` where the query says "I" or
+  "my"; ``PASSING`` for events and tasks, because most questions ask for what holds, unless their
+  layer is what the query asks for first; and ``IN_PERIOD`` for events of the time spoken of. All
+  were fitted together with the coefficients of ``relevance``.
 * One turn reads the next ``LAYERS_A_TURN`` secondary layers. Two, because they are read in
   parallel at the price of one. The last turn allowed reads every layer that is left, so that
   "nothing is remembered" is said only after a look into all of them.
@@ -90,27 +93,32 @@ from router.memory.recall.updates import (
 from router.memory.stores.graph import relations_away
 from router.memory.texts.contents import content_key
 from router.numeric import logistic
+from router.text import tokens, word_set
 
 _log = logging.getLogger(__name__)
 
-RELEVANCE_FLOOR: Final = 0.1
+RELEVANCE_FLOOR: Final = 0.14
 LISTED: Final = 0.7
-LAYER_WEIGHT: Final = 1.0
-IN_PERIOD: Final = 1.5
-"""Added to the log-odds of an event of the time that the query speaks of."""
+LAYER_WEIGHT: Final = 1.9
+OF_ONESELF: Final = 1.3
+PASSING: Final = -0.9
+IN_PERIOD: Final = 1.9
 GRAPH_LAYER: Final = "graph"
 RELATION: Final = 0.7
 ASKS_FOR_RELATIONS: Final = 0.5
 """Weight of the layer ``graph`` from which on a query is taken to ask for relations."""
 COUNT_TYPE: Final = "coverage"
 """The type of items that count what other layers hold."""
+USER_LAYER: Final = "user"
 EVENT_LAYERS: Final = frozenset({"episodic", "session"})
+PASSING_LAYERS: Final = EVENT_LAYERS | {"prospective"}
 LAYERS_A_TURN: Final = 2
 MAX_DEPTH: Final = 10
 SIMILARITY_WEIGHT: Final = 0.75
 RECENCY_WEIGHT: Final = 0.05
 USEFULNESS_WEIGHT: Final = 0.2
 FRESH_DAYS: Final = 90.0
+_ONESELF: Final = word_set("i me my mine i'm i've i'd i'll")
 _ALMOST_NEVER: Final = 1e-9
 _CANDIDATES_AN_ITEM: Final = 3
 """How many candidates a layer is asked for, for each item wanted: layers order by their own sense,
@@ -361,6 +369,10 @@ class _Pool:
     def names_subject(self) -> bool:
         return not names_no_subject(self.query)
 
+    @property
+    def _speaks_of_oneself(self) -> bool:
+        return not _ONESELF.isdisjoint(tokens(self.query.text))
+
     def add(self, reports: Sequence[LayerReport]) -> None:
         self.reports.extend(reports)
         new = [item for report in reports for item in report.items if not _is_gap(item)]
@@ -469,7 +481,10 @@ class _Pool:
         """The relevance of the text, with what the layer and the time say."""
         relevance = self._relevance[item.content]
         period = self.query.period
-        evidence = LAYER_WEIGHT * (self.weights.get(item.layer, UNLIKELY_WEIGHT) - 1)
+        weight = self.weights.get(item.layer, UNLIKELY_WEIGHT)
+        evidence = LAYER_WEIGHT * (weight - 1)
+        evidence += OF_ONESELF * (item.layer == USER_LAYER and self._speaks_of_oneself)
+        evidence += PASSING * (item.layer in PASSING_LAYERS and weight < 1)
         if period is not None and item.layer in EVENT_LAYERS:
             evidence += IN_PERIOD * (period.start <= item.created < period.end)
         if evidence:
