@@ -154,9 +154,8 @@ def _lines(row: dict[str, Any]) -> list[str]:
         if row[what]
     ]
     parts.append(f"{row['skills']:,} skills now")
-    parts += [
-        f"{row[what]:,} {what}" for what in ("encoded", "cached answers dropped") if row[what]
-    ]
+    if row["encoded"]:
+        parts.append(f"{row['encoded']:,} encoded")
     faults = [f"not loaded: {fault}" for fault in row["failed"]]
     faults += [f"warning: {found}" for found in row["warnings"]]
     more = len(faults) - MAX_SHOWN_FAULTS

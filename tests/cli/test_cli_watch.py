@@ -92,7 +92,6 @@ def changed(**lists: list[str]) -> dict[str, Any]:
         **{name: [] for name in names},
         "skills": 2,
         "encoded": 0,
-        "cached answers dropped": 0,
         **lists,
     }
 
