@@ -155,7 +155,8 @@ class _Serving:
     ) -> None:
         from opentelemetry import trace
 
-        from router.http.api import Api, http_app
+        from router.http.api import Api
+        from router.http.app import http_app
         from router.http.caller import Callers
         from router.mcp.http import mcp_app
         from router.tools.folder import ToolFolder

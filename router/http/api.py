@@ -1,71 +1,27 @@
-"""The application: endpoints, health, metrics, and MCP under ``/mcp``, in one process.
-
-Every request goes the same way: who calls, what may they do, what do they ask, is there a place for
-it, and then the service. Whatever is refused is a problem of ``router/http/problems.py``.
-"""
+"""What the endpoints of the HTTP API work on: the use cases, the callers and the bounds."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import (
-    AsyncExitStack,
-    aclosing,
-    asynccontextmanager,
-    contextmanager,
-    nullcontext,
-)
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from opentelemetry import context, propagate
-from pydantic_core import to_json
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Mount, Route
-
-from router.errors import RouterError
 from router.events import Degraded, Event, Recovered
-from router.http.caller import LOCAL, Caller, Callers
-from router.http.decisions import DecisionLog, asking
-from router.http.endpoints import ENDPOINTS, BatchArguments, BatchLine, Endpoint
-from router.http.keys import Right
-from router.http.limits import Places, read_json
-from router.http.metrics import CONTENT_TYPE, Metrics
+from router.http.caller import Callers
+from router.http.decisions import DecisionLog
+from router.http.limits import Places
+from router.http.metrics import Metrics
 from router.http.narrowing import Narrowing
-from router.http.openapi import openapi
-from router.http.playground.playground import playground
-from router.http.problems import Refused, problem_of
-from router.http.stream import PATH as EVENTS_PATH
 from router.http.stream import EventStream
 from router.http.tools import Tools
 from router.service.memory import MemoryService
-from router.service.schemas import adapter_of, input_schema
 from router.service.service import Service
-from router.service.shapes import Arguments, RouteArguments, routed
 from router.tracing import Spans
-from router.web.names import NamesChecked
-from router.web.problems import problem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from opentelemetry.trace import TracerProvider
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from router.http.siblings import Siblings
-    from router.mcp.http import McpApp
     from router.memory.memory import Memory
     from router.router import SemanticRouter
-
-BATCH_WINDOW: Final = 16
-"""Requests of one batch that are under way at the same time."""
-
-_log: Final = logging.getLogger(__name__)
 
 
 class Api:
@@ -131,251 +87,8 @@ class Api:
             "degraded": self._degraded,
         }
 
-    async def batch(self, caller: Caller, asked: BatchArguments) -> AsyncGenerator[bytes, None]:
-        """Route the requests of a batch; each line is sent as soon as it and those before it are
-        there."""
-        gate = asyncio.Semaphore(BATCH_WINDOW)
-
-        async def one(index: int, arguments: RouteArguments) -> BatchLine:
-            async with gate:
-                try:
-                    result = await self.service.route(
-                        await self.narrowing.narrowed(arguments, caller)
-                    )
-                except (RouterError, Refused) as error:
-                    return BatchLine(index=index, error=str(error))
-                return BatchLine(index=index, result=routed(result, trace=arguments.trace))
-
-        tasks = [asyncio.create_task(one(*item)) for item in enumerate(asked.requests)]
-        try:
-            for task in tasks:
-                line = (await task).model_dump(exclude_none=True)
-                yield json.dumps(line, ensure_ascii=False).encode() + b"\n"
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
     def _note(self, event: Event) -> None:
         if isinstance(event, Degraded):
             self._degraded[event.part] = event.reason
         elif isinstance(event, Recovered):
             self._degraded.pop(event.part, None)
-
-
-def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
-    """The ASGI application.
-
-    Args:
-        api: what it works on.
-        names: host names that it is known by, as ``router.web.names.served_names`` gives them.
-        mcp: the MCP server, under ``/mcp``; for callers who may do everything.
-    """
-    described = json.dumps(openapi(), ensure_ascii=False).encode()
-
-    async def health(_request: Request) -> Response:
-        return JSONResponse({"status": "ok"})
-
-    async def ready(_request: Request) -> Response:
-        is_ready, state = api.ready()
-        return JSONResponse(state, 200 if is_ready else 503)
-
-    async def metrics(request: Request) -> Response:
-        caller = api.callers.identify(request.headers)
-        caller.require(Right.MANAGE)
-        caller.require_all_namespaces()
-        return Response(api.metrics.text(), media_type=CONTENT_TYPE)
-
-    async def description(_request: Request) -> Response:
-        return Response(described, media_type="application/json")
-
-    routes: list[Route | Mount] = [  # looked through in this order: /v1/route is the first
-        Route(endpoint.path, guarded(_handler(api, endpoint)), methods=[endpoint.method])
-        for endpoint in ENDPOINTS
-    ]
-    routes += [
-        Route("/healthz", health),
-        Route("/readyz", ready),
-        Route("/metrics", guarded(metrics)),
-        Route("/openapi.json", description),
-    ]
-    secret = None if api.siblings is None else api.siblings.secret.encode()
-    routes += playground(api, secret=secret)
-    if mcp is not None:
-        routes.append(Mount("/", _ForMasters(api, mcp)))
-
-    @asynccontextmanager
-    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        async with AsyncExitStack() as stack:
-            if mcp is not None:
-                await stack.enter_async_context(mcp.inner.router.lifespan_context(mcp.inner))
-            yield
-
-    app = Starlette(
-        routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _http_problem}
-    )
-    return NamesChecked(app, names)
-
-
-def guarded(
-    handler: Callable[[Request], Awaitable[Response]],
-) -> Callable[[Request], Awaitable[Response]]:
-    """A handler whose errors are problems."""
-
-    async def handle(request: Request) -> Response:
-        try:
-            return await handler(request)
-        except ClientDisconnect:  # in the middle of its body: nobody reads the answer
-            return Response(status_code=400)
-        except Exception as error:  # noqa: BLE001 - a bug: its text may hold anything
-            told = problem_of(error)
-            if told is None:
-                _log.exception("%s %s failed", request.method, request.url.path)
-                told = problem(500, "an internal error", "the server's log has the details")
-            return told
-
-    return handle
-
-
-def _handler(api: Api, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
-    answers = adapter_of(endpoint.answer)
-
-    async def handle(request: Request) -> Response:
-        if endpoint.path == EVENTS_PATH and _is_from_sibling(api, request):
-            return await _stream(api, endpoint, api.events.listen(everywhere=False), LOCAL)
-        caller = api.callers.identify(request.headers)
-        caller.require(endpoint.right)
-        if endpoint.reaches_all:
-            caller.require_all_namespaces()
-        given = await _given(request, endpoint)
-        asked = await api.narrowing.narrowed(endpoint.arguments.model_validate(given), caller)
-        asking.set(caller)
-        if endpoint.of_one_worker and asked.id not in api.decisions:
-            told = await _told_by_another(api, endpoint, request, given)
-            if told is not None:
-                return told
-        if endpoint.stream is not None:
-            return await _stream(api, endpoint, endpoint.stream(api, caller, asked), caller)
-        if endpoint.run is None:
-            raise TypeError(f"{endpoint.path}: an endpoint runs or streams")
-        headers = {}
-        if endpoint.etag:
-            headers["ETag"] = tag = f'"{(await api.service.router.open()).catalog.version}"'
-            known = request.headers.get("if-none-match", "").replace("W/", "")
-            if tag in map(str.strip, known.split(",")) or known.strip() == "*":
-                return Response(status_code=304, headers=headers)
-        async with api.places.take(caller.id):
-            with _inside(request) if api.traced else nullcontext():
-                found = await endpoint.run(api, caller, asked)
-        body = to_json(found) if isinstance(found, dict) else answers.dump_json(found)
-        return Response(body, headers=headers, media_type="application/json")
-
-    return handle
-
-
-async def _told_by_another(
-    api: Api, endpoint: Endpoint, request: Request, given: dict[str, Any]
-) -> Response | None:
-    """The answer about a decision that this worker does not know, by the one that does."""
-    if api.siblings is None:
-        return None
-    if _is_from_sibling(api, request):
-        raise Refused(404, "there is no such decision", "this worker does not know it")
-    rest = {name: given[name] for name in given if name not in endpoint.in_path} or None
-    told = await api.siblings.ask(request.method, request.url.path, request.headers, rest)
-    return None if told is None else Response(told.body, told.status, media_type=told.media_type)
-
-
-def _is_from_sibling(api: Api, request: Request) -> bool:
-    return api.siblings is not None and api.siblings.is_one(request.headers)
-
-
-@contextmanager
-def _inside(request: Request) -> Iterator[None]:
-    """The block is a part of the trace that the request's headers name."""
-    token = context.attach(propagate.extract(dict(request.headers)))
-    try:
-        yield
-    finally:
-        context.detach(token)
-
-
-async def _given(request: Request, endpoint: Endpoint) -> Any:
-    """The arguments of a request, from its body or its query, and from its path."""
-    if endpoint.takes == "query":
-        asked, lists = request.query_params, _lists(endpoint.arguments)
-        given: Any = {n: asked.getlist(n) if n in lists else asked[n] for n in asked}
-    else:
-        given = await read_json(request)
-        if not isinstance(given, dict):
-            raise Refused(400, "the body is no object", f"it is {type(given).__name__}")
-        if endpoint.body is not None:
-            given = {endpoint.body: given}
-    for name in endpoint.in_path:
-        if name in given:
-            raise Refused(400, "an argument is given twice", f"{name}: it stands in the path")
-        given[name] = request.path_params[name]
-    return given
-
-
-@cache
-def _lists(arguments: type[Arguments]) -> frozenset[str]:
-    """The arguments that a query gives by repeating their name."""
-    properties = input_schema(arguments)["properties"]
-    return frozenset(
-        name
-        for name, schema in properties.items()
-        if "array" in (schema.get("type"), *(one.get("type") for one in schema.get("anyOf", ())))
-    )
-
-
-async def _stream(
-    api: Api, endpoint: Endpoint, pieces: AsyncGenerator[bytes, None], caller: Caller
-) -> Response:
-    """The first piece is waited for, so that what is refused is a problem and no broken stream."""
-    stack = AsyncExitStack()
-    if endpoint.media_type != "text/event-stream":  # those who listen take places of their own
-        await stack.enter_async_context(api.places.take(caller.id))
-    try:
-        first = await anext(pieces)
-    except BaseException:
-        await stack.aclose()
-        raise
-
-    async def rest() -> AsyncIterator[bytes]:
-        async with stack, aclosing(pieces):
-            yield first
-            async for piece in pieces:
-                yield piece
-
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(rest(), headers=headers, media_type=endpoint.media_type)
-
-
-async def _http_problem(_request: Request, error: Exception) -> Response:
-    if not isinstance(error, HTTPException):  # not registered for anything else
-        raise error
-    return problem(error.status_code, error.detail, error.detail, headers=error.headers)
-
-
-class _ForMasters:
-    """Lets callers through who may do everything: the tools of MCP reach all scopes."""
-
-    def __init__(self, api: Api, app: ASGIApp) -> None:
-        self._api = api
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
-        answer: ASGIApp = self._app
-        try:
-            caller = self._api.callers.identify(request.headers)
-            if not caller.is_unbound:
-                raise Refused(
-                    403,
-                    "this key may not use MCP",
-                    "the tools reach all scopes: it needs a key with all rights and no scopes",
-                )
-        except Refused as error:
-            answer = problem(error.status, error.title, str(error))
-        await answer(scope, receive, send)

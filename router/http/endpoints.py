@@ -5,6 +5,8 @@ The routes and ``/openapi.json`` are both made from this table, so they cannot s
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 from dataclasses import dataclass
@@ -14,7 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, Field
 
+from router.errors import RouterError
 from router.http.keys import Right
+from router.http.problems import Refused
 from router.http.tools import routed_name
 from router.result import RoutingResult
 from router.service.explaining import Explanation
@@ -53,6 +57,8 @@ if TYPE_CHECKING:
 
 MAX_BATCH: Final = 1_000
 """Requests in one batch."""
+BATCH_WINDOW: Final = 16
+"""Requests of one batch that are under way at the same time."""
 
 
 class BatchArguments(Arguments):
@@ -213,6 +219,30 @@ async def _delete_tool(api: Api, caller: Caller, asked: ToolPlace) -> ToolDelete
     return ToolDeleted(skill=routed_name(asked.namespace, asked.name), catalog_version=version)
 
 
+async def _batch(api: Api, caller: Caller, asked: BatchArguments) -> AsyncGenerator[bytes, None]:
+    """Route the requests of a batch; each line is sent as soon as it and those before it are
+    there."""
+    gate = asyncio.Semaphore(BATCH_WINDOW)
+
+    async def one(index: int, arguments: RouteArguments) -> BatchLine:
+        async with gate:
+            try:
+                result = await api.service.route(await api.narrowing.narrowed(arguments, caller))
+            except (RouterError, Refused) as error:
+                return BatchLine(index=index, error=str(error))
+            return BatchLine(index=index, result=routed(result, trace=arguments.trace))
+
+    tasks = [asyncio.create_task(one(*item)) for item in enumerate(asked.requests)]
+    try:
+        for task in tasks:
+            line = (await task).model_dump(exclude_none=True)
+            yield json.dumps(line, ensure_ascii=False).encode() + b"\n"
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
 def _row(
     request: str,
     right: Right,
@@ -243,8 +273,7 @@ ENDPOINTS: Final = (
          "Decide, and say why the best skill is ahead of the next one", _explain),
     _row("POST /v1/route/batch", Right.ROUTE, BatchArguments, BatchLine,
          "Route many requests; the answer is JSON Lines",
-         stream=lambda api, caller, asked: api.batch(caller, asked),
-         media_type="application/jsonl"),
+         stream=_batch, media_type="application/jsonl"),
     _row("POST /v1/rank", Right.ROUTE, RankArguments, Ranked,
          "The best skills, or tools of the request, in any case; never refuses",
          _asked(Service.rank)),

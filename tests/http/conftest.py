@@ -11,7 +11,8 @@ import httpx
 import pytest
 from cascade import some_skills
 
-from router.http.api import Api, http_app
+from router.http.api import Api
+from router.http.app import http_app
 from router.http.caller import Callers
 from router.http.keys import KeyFile
 from router.memory.memory import Memory

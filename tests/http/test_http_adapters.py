@@ -16,7 +16,8 @@ from servers.loopback import LoopbackServer, Recorded, Reply
 from router.adapters.openai import OpenAITools
 from router.errors import InvalidRequest
 from router.events import Degraded, Event
-from router.http.api import Api, http_app
+from router.http.api import Api
+from router.http.app import http_app
 
 KEY = "from-the-environment"
 NAMES = ("localhost", "127.0.0.1")

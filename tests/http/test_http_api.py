@@ -16,7 +16,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from router.http.api import Api, http_app
+from router.http.api import Api
+from router.http.app import http_app
 from router.http.caller import Callers
 from router.http.endpoints import ENDPOINTS
 from router.http.keys import KeyFile, Right
