@@ -60,11 +60,16 @@ def test_the_generation_rises_with_every_change(files: FileStore) -> None:
     seen.append(files.generation)
     files.save("style", "Spaces.")
     seen.append(files.generation)
-    files.names()
-    seen.append(files.generation)
     files.delete("style")
     seen.append(files.generation)
     assert seen == sorted(set(seen))
+
+
+def test_the_generation_stays_while_nothing_changes(files: FileStore) -> None:
+    files.save("style", "Tabs.")
+    before = files.generation
+    files.names()
+    assert files.generation == before
 
 
 def test_a_memory_says_where_and_from_when_it_is(files: FileStore, put: Put) -> None:
