@@ -120,10 +120,13 @@ class Turns:
             return False
         return bool(self._waiting) or perf_counter() - self._began > SLICE_SECONDS
 
-    async def wait(self) -> None:
-        """Wait in line for the next turn."""
+    async def wait(self, *, in_front: bool = False) -> None:
+        """Wait in line for the next turn, or in front of the line."""
         turn = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+        if in_front:
+            self._waiting.appendleft(turn)
+        else:
+            self._waiting.append(turn)
         if self._began is None:
             self._begin_round()
         await turn
@@ -170,6 +173,10 @@ class Admission:
         """
         with self:
             await self._turns.wait()
+
+    async def next_turn(self) -> None:
+        """Wait for another turn, before those that are not inside yet."""
+        await self._turns.wait(in_front=True)
 
     def __enter__(self) -> None:
         """Raises ``Overloaded`` when too many requests are inside already."""

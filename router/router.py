@@ -321,7 +321,10 @@ class SemanticRouter(OpenedInBlock):
         self, question: Question, snapshot: Snapshot, caches: tuple[StageTrace, ...]
     ) -> RoutingResult:
         """Stages 3 and 4, for a request that no cache answers: in one process of a cluster, where
-        there is one and an LLM would be asked."""
+        there is one and an LLM would be asked. All that began in one round of the loop would decide
+        in the next one, so each waits for a turn of its own."""
+        if self._admission.taken:
+            await self._admission.next_turn()
         if self.cluster is None or not self._runtime.parts.llm.has_models:
             return await self._decide_here(question, snapshot, caches)
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 import router.flight
-from router.flight import TURNS_OF_A_ROUTE, SingleFlight, Turns, give_way
+from router.flight import TURNS_OF_A_ROUTE, Admission, SingleFlight, Turns, give_way
 
 
 class Work:
@@ -149,6 +149,39 @@ async def test_work_that_has_used_up_a_round_of_the_loop_waits_in_line(
     await asyncio.gather(work("a"), work("b"), work("c"), work("d"), heartbeat())
     # Two have begun before the first round was used up; then there is one in each round.
     assert "".join(rounds) == "ab--c-d-"
+
+
+async def test_those_who_came_in_together_go_on_one_in_each_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Many come in during one round, because a look into the caches is quick. Were all of them to
+    decide in the next round, nothing else would run for long."""
+    now = 0.0
+    monkeypatch.setattr("router.flight.perf_counter", lambda: now)
+    admission = Admission(most=10)
+    rounds: list[str] = []
+
+    async def request(name: str) -> None:
+        nonlocal now
+        if admission.taken:
+            await admission.turn()
+        with admission:
+            now += router.flight.SLICE_SECONDS / 2  # the caches
+            await asyncio.sleep(0)
+            if admission.taken:
+                await admission.next_turn()
+            rounds.append(name)
+            now += 2 * router.flight.SLICE_SECONDS  # the decision
+
+    async def heartbeat() -> None:
+        for _ in range(8):
+            rounds.append("-")
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*(request(name) for name in "abcd"), heartbeat())
+    decided = "".join(rounds)
+    assert sorted(decided.replace("-", "")) == ["a", "b", "c", "d"]
+    assert all(len(one) <= 1 for one in decided.split("-"))
 
 
 async def test_who_is_cancelled_in_line_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
