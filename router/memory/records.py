@@ -172,7 +172,9 @@ class Records:
             InvalidRequest: the scope names no user.
         """
         if scope.user is None:
-            raise InvalidRequest("profile: name a user, or the setting memory.user")
+            raise InvalidRequest(
+                "profile: name a user; commands and MCP take it from the setting memory.user"
+            )
         items = [
             item
             for item in self.page(scope, layers=["user"], limit=MAX_PAGE, after=None).items

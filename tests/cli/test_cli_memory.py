@@ -527,7 +527,10 @@ def test_who_lacks_a_user_is_told_how_to_give_one(
     monkeypatch.delenv("ROUTER_MEMORY__USER")
     result = run("memory", "save", "x", "--layer", "user")
     assert result.exit_code == 2
-    assert "needs scope.user: name one, or the setting memory.user" in result.stderr
+    assert (
+        "needs scope.user: name one; commands and MCP take it from the setting memory.user"
+        in result.stderr
+    )
 
 
 def test_a_service_that_is_not_set_is_named_by_its_setting(run: Run) -> None:

@@ -65,7 +65,7 @@ class Draft:
         if needed is not None and getattr(item.scope, needed) is None:
             raise InvalidRequest(
                 f"layer {item.layer}: an item needs scope.{needed}: "
-                f"name one, or the setting memory.{needed}"
+                f"name one; commands and MCP take it from the setting memory.{needed}"
             )
         status: str | None = None
         if item.layer == TASKS:
