@@ -225,9 +225,8 @@ class Learner:
         self._skills = offered
 
     def _changed(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-        changed = {
-            name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
-        }
+        changed = {name for name, said in after.items() if before.get(name) != said}
+        changed |= before.keys() - after.keys()
         if not changed:
             return
         self.bound.catalog_changed(changed)
