@@ -49,10 +49,14 @@ def private_file(path: Path) -> None:
     _narrow(path, FILE_MODE)
 
 
-def replace_private_file(path: Path, data: bytes) -> None:
-    """Put a file that only its owner may read in the place of an old one, in one step: readers see
-    the old content or the new one, and after a failure the old one is there still. The folder must
-    exist.
+def replace_file(path: Path, data: bytes, *, mode: int = FILE_MODE) -> None:
+    """Put a file in the place of an old one, in one step: readers see the old content or the new
+    one, and after a failure the old one is there still. The folder must exist.
+
+    Args:
+        path: of the file.
+        data: its new content.
+        mode: its permissions; unless told otherwise, only its owner may read it.
 
     Raises:
         OSError: it cannot be written.
@@ -63,6 +67,7 @@ def replace_private_file(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        Path(name).chmod(mode)
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)

@@ -25,7 +25,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from router.errors import ConfigurationError
-from router.private_files import private_folder, replace_private_file
+from router.private_files import private_folder, replace_file
 
 SettingPath: TypeAlias = tuple[str, ...]
 """Where a setting is, such as ``("llm", "openai", "base_url")``."""
@@ -211,7 +211,7 @@ class TrustedFolders:
                 if digest is not None:
                     held[str(folder)] = digest
                 text = json.dumps({"folders": held}, indent=2) + "\n"
-                replace_private_file(self._file, text.encode())
+                replace_file(self._file, text.encode())
         except OSError as error:  # FileLock's Timeout is one
             raise ConfigurationError(f"{self._file}: cannot be written: {error}") from error
         return was_there

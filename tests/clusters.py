@@ -51,6 +51,10 @@ class OpenedAnswers(SharedAnswers):
         await self.link.aclose()
 
 
+SettingsOf = Callable[..., Settings]
+"""Makes settings over the server of an address, each with a state folder of its own."""
+
+
 @asynccontextmanager
 async def opened_answers(
     settings: Settings, version: str = "v1", *, keys: Keys | None = None
@@ -62,6 +66,15 @@ async def opened_answers(
         yield answers
     finally:
         await answers.aclose()
+
+
+@asynccontextmanager
+async def two_processes(
+    settings_of: SettingsOf, url: str
+) -> AsyncIterator[tuple[OpenedAnswers, OpenedAnswers]]:
+    """The answers of two processes of one cluster."""
+    async with opened_answers(settings_of(url)) as one, opened_answers(settings_of(url)) as other:
+        yield one, other
 
 
 async def skills_of(answers: SharedAnswers, text: str, *, similar: bool = True) -> tuple[str, ...]:

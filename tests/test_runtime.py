@@ -60,6 +60,18 @@ def write_quilting(skills: Path) -> None:
     )
 
 
+async def reload_held_up(
+    router: SemanticRouter, encoder: CountingEncoder, skills: Path
+) -> asyncio.Task[CatalogChange]:
+    """A reload over a new skill that has come to the encoder, which waits to be released."""
+    encoder.release.clear()
+    encoder.encoding.clear()
+    write_quilting(skills)
+    reloading = asyncio.create_task(router.reload())
+    await happened(encoder.encoding)
+    return reloading
+
+
 async def test_an_added_a_changed_and_a_removed_skill_show_in_the_diff_and_the_next_route(
     skills: Path, tmp_path: Path
 ) -> None:
@@ -226,11 +238,7 @@ async def test_reloads_at_the_same_time_run_one_after_the_other(
 ) -> None:
     encoder = CountingEncoder()
     async with router_over(skills, tmp_path / "state", encoder=encoder) as router:
-        encoder.release.clear()
-        encoder.encoding.clear()
-        write_quilting(skills)
-        first = asyncio.create_task(router.reload())
-        await happened(encoder.encoding)
+        first = await reload_held_up(router, encoder, skills)
         shutil.rmtree(skills / "quilting")
         second = asyncio.create_task(router.reload())
         encoder.release.set()
@@ -244,11 +252,7 @@ async def test_a_cancelled_reload_leaves_no_thread_behind_that_writes_to_the_ind
 ) -> None:
     encoder = CountingEncoder()
     async with router_over(skills, tmp_path / "state", encoder=encoder) as router:
-        encoder.release.clear()
-        encoder.encoding.clear()
-        write_quilting(skills)
-        reloading = asyncio.create_task(router.reload())
-        await happened(encoder.encoding)
+        reloading = await reload_held_up(router, encoder, skills)
         reloading.cancel()
         again = asyncio.create_task(router.reload())
         encoder.release.set()

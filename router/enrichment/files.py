@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Final
 from filelock import FileLock, Timeout
 
 from router.errors import ConfigurationError, StoreError
-from router.private_files import private_folder
+from router.private_files import private_folder, replace_file
 from router.skills.enrichment import ENRICHMENT_FILE, Enrichment
 from router.skills.manifest import SkillManifest
 
@@ -88,16 +87,7 @@ def drop_replaced(path: Path) -> None:
         ]
         if len(kept) == len(lines):
             return
-        descriptor, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.writelines(kept)
-                os.fchmod(file.fileno(), path.stat().st_mode & 0o777)
-                os.fsync(file.fileno())
-            os.replace(aside, path)  # noqa: PTH105 - in one step
-        except BaseException:
-            Path(aside).unlink(missing_ok=True)
-            raise
+        replace_file(path, b"".join(kept), mode=path.stat().st_mode & 0o777)
     except OSError as error:
         raise StoreError(path, f"cannot be written: {error.strerror or error}") from error
 

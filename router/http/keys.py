@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from router.errors import ConfigurationError
-from router.private_files import private_folder, replace_private_file
+from router.private_files import private_folder, replace_file
 from router.request import MAX_SCOPE_CHARACTERS, check_text
 from router.tools.folder import check_namespace
 
@@ -146,7 +146,7 @@ class KeyFile:
         text = json.dumps({"keys": [asdict(key) for key in keys]}, indent=2, ensure_ascii=False)
         try:
             private_folder(self.path.parent)
-            replace_private_file(self.path, text.encode())
+            replace_file(self.path, text.encode())
         except OSError as error:
             raise ConfigurationError(f"{self.path}: {error.strerror}") from error
 

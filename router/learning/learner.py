@@ -209,8 +209,7 @@ class Learner:
         answered locally until a model of the new skills is there."""
         before = self._described
         self._take(catalog)
-        if before != self._described:
-            self._changed(before, self._described)
+        if self._changed(before, self._described):
             self.trainer.restart()
 
     def _take(self, catalog: Catalog) -> None:
@@ -224,15 +223,17 @@ class Learner:
         }
         self._skills = offered
 
-    def _changed(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    def _changed(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+        """Whether skills differ; then evidence about these counts less."""
         changed = {name for name, said in after.items() if before.get(name) != said}
         changed |= before.keys() - after.keys()
         if not changed:
-            return
+            return False
         self.bound.catalog_changed(changed)
         if len(changed) > MANY_CHANGED * max(len(before), 1):
             for calibration in self._calibrations.values():
                 calibration.drop()
+        return True
 
     def teaches(self, asked: Request) -> bool:
         """Whether a label for this request is kept."""

@@ -261,14 +261,15 @@ class SkillIndex:
         """
         known = {} if previous is None else previous._documents
         old = {} if previous is None else previous.catalog.skills
-        documents = {
+        found = {
             skill.name: known[skill.name]
             for skill in catalog.routable
             if skill.name in known and _same(old[skill.name], skill)
         }
-        new = [skill for skill in catalog.routable if skill.name not in documents]
-        documents |= {document.name: document for document in store.documents(new)}
-        ordered = [documents[skill.name] for skill in catalog.routable]
+        new = [skill for skill in catalog.routable if skill.name not in found]
+        found |= {document.name: document for document in store.documents(new)}
+        documents = {skill.name: found[skill.name] for skill in catalog.routable}
+        ordered = list(documents.values())
         kept = kept_places(list(known.values()), ordered)
         had = None if previous is None else previous._vectors
         vectors, encoded = _vectors(ordered, encoder, store, progress, had, kept)
@@ -286,7 +287,6 @@ class SkillIndex:
             previous=None if previous is None else previous._examples,
             kept=kept,
         )
-        documents = {document.name: document for document in ordered}
         return cls(catalog, documents, encoder, store, vectors, examples, encoded, previous, kept)
 
     def updated(self, catalog: Catalog) -> Self:

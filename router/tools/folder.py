@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from router.errors import SourceError, StoreError
-from router.private_files import private_folder, replace_private_file
+from router.private_files import private_folder, replace_file
 from router.skills.diagnostics import Diagnostic, Severity
 from router.skills.manifest import SkillManifest
 from router.skills.sources import SourceSnapshot, nothing_to_end
@@ -92,7 +92,7 @@ class ToolFolder:
             if new:
                 self._check_room(namespace)
             private_folder(path.parent)
-            replace_private_file(path, text)
+            replace_file(path, text)
         except OSError as error:
             raise StoreError(path, error.strerror or str(error)) from error
         return new

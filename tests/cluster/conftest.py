@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from clusters import SettingsOf
 from servers.redis_server import RedisServer
 
 from router.settings import Settings
@@ -29,7 +30,7 @@ def own_server(tmp_path: Path) -> Iterator[RedisServer]:
 
 
 @pytest.fixture
-def settings_of(tmp_path: Path) -> Callable[..., Settings]:
+def settings_of(tmp_path: Path) -> SettingsOf:
     """Settings of processes of one cluster, each with a folder of its own."""
     namespace = f"test-{secrets.token_hex(4)}"
     count = iter(range(100))

@@ -7,7 +7,6 @@ import asyncio
 import json
 import ssl
 import time
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,17 +15,16 @@ from typing import Any
 from cascade import SQUASH, WAIT_SECONDS, write_skill
 from certificates import self_signed
 from cluster_process import ProcessEnded, SteeredProcess
-from clusters import few_skills_router, opened_answers, skills_of, until
+from clusters import SettingsOf, few_skills_router, opened_answers, skills_of, until
 from servers.redis_server import FaultyProxy, RedisServer
 
-from router import SemanticRouter, Settings
+from router import SemanticRouter
 from router.cluster.answers import holding
 from router.cluster.keys import Keys, entry_of
 from router.cluster.link import Link, connect
 from router.result import Decision
 from router.stages.conformance import kept_answer
 
-SettingsOf = Callable[..., Settings]
 SIMILAR = f"Please {SQUASH}!"
 HOUR_MICROSECONDS = 3600 * 10**6
 

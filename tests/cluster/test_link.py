@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from cascade import SQUASH, WAIT_SECONDS
-from clusters import few_skills_router, until
+from clusters import SettingsOf, few_skills_router, until
 from servers.redis_server import FaultyProxy, RedisServer
 
 from router import ConfigurationError, SemanticRouter, Settings
@@ -18,7 +18,6 @@ from router.cluster.link import Link
 from router.events import Degraded, Event, Events, Recovered
 from router.result import Stage
 
-SettingsOf = Callable[..., Settings]
 CUT_OFF_MILLISECONDS = 2.0
 
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 import asyncio
 import math
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from cascade import WAIT_SECONDS, write_skill
 from cluster_process import SteeredProcess
-from clusters import OpenedAnswers, opened_answers, skills_of, until
+from clusters import OpenedAnswers, SettingsOf, opened_answers, skills_of, two_processes, until
 from servers.redis_server import FaultyProxy, RedisServer
 
-from router.settings import Settings
 from router.stages.conformance import kept_answer
 from router.stages.validation import DecidedBy
 
-SettingsOf = Callable[..., Settings]
 REQUEST = "squash the last four commits on this branch"
 
 
@@ -76,10 +73,7 @@ async def test_a_process_that_is_cut_off_gives_no_answer_once_its_drop_is_acknow
 async def test_a_correction_that_is_acknowledged_is_what_every_process_gives(
     redis_server: RedisServer, settings_of: SettingsOf
 ) -> None:
-    async with (
-        opened_answers(settings_of(redis_server.url)) as one,
-        opened_answers(settings_of(redis_server.url)) as other,
-    ):
+    async with two_processes(settings_of, redis_server.url) as (one, other):
         await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
         for process in (one, other):
             await remembers(process)

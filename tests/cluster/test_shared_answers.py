@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from clusters import OpenedAnswers, opened_answers, skills_of
+from clusters import OpenedAnswers, SettingsOf, opened_answers, skills_of, two_processes
 from servers.redis_server import RedisServer, server_binaries
 
 from router.cluster.answers import holding
@@ -19,7 +18,6 @@ from router.stages.answers import AnswerCache
 from router.stages.conformance import AnswerCacheConformance, kept_answer
 from router.stages.validation import DecidedBy
 
-SettingsOf = Callable[..., Settings]
 REQUEST = "squash the last four commits on this branch"
 SIMILAR = "Please squash the last four commits on this branch!"
 
@@ -56,10 +54,7 @@ class TestConformance(AnswerCacheConformance):
 async def test_what_one_process_learns_another_finds(
     redis_server: RedisServer, settings_of: SettingsOf
 ) -> None:
-    async with (
-        opened_answers(settings_of(redis_server.url)) as one,
-        opened_answers(settings_of(redis_server.url)) as other,
-    ):
+    async with two_processes(settings_of, redis_server.url) as (one, other):
         await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
         assert await skills_of(other, REQUEST) == ("git",)
         await other.follower.caught_up()
@@ -69,10 +64,7 @@ async def test_what_one_process_learns_another_finds(
 async def test_no_process_gives_an_answer_after_its_drop_was_acknowledged(
     redis_server: RedisServer, settings_of: SettingsOf
 ) -> None:
-    async with (
-        opened_answers(settings_of(redis_server.url)) as one,
-        opened_answers(settings_of(redis_server.url)) as other,
-    ):
+    async with two_processes(settings_of, redis_server.url) as (one, other):
         await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
         await other.follower.caught_up()
         assert await skills_of(other, SIMILAR) == ("git",)
@@ -140,10 +132,7 @@ async def test_a_flushed_server_costs_misses_only(
 async def test_a_replica_that_fell_behind_a_trimmed_stream_starts_anew(
     redis_server: RedisServer, settings_of: SettingsOf
 ) -> None:
-    async with (
-        opened_answers(settings_of(redis_server.url)) as one,
-        opened_answers(settings_of(redis_server.url)) as other,
-    ):
+    async with two_processes(settings_of, redis_server.url) as (one, other):
         await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
         await other.follower.caught_up()
         await other.follower.aclose()

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 from cascade import SQUASH, WAIT_SECONDS, HeldModel, answer, happened
-from clusters import few_skills_router
+from clusters import SettingsOf, few_skills_router
 from servers.redis_server import RedisServer
 
-from router import SemanticRouter, Settings
+from router import SemanticRouter
 from router.cluster.flight import SharedFlight
 from router.cluster.keys import entry_of
-
-SettingsOf = Callable[..., Settings]
 
 
 @asynccontextmanager

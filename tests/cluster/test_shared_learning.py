@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import numpy as np
 import pytest
-from clusters import few_skills_router, until
+from clusters import SettingsOf, few_skills_router, until
 from servers.redis_server import FaultyProxy, RedisServer
 
 from router import SemanticRouter, Settings
@@ -15,7 +15,6 @@ from router.cluster.learning import SharedLearning
 from router.learning.bound import ErrorBound
 from router.learning.evidence import Source
 
-SettingsOf = Callable[..., Settings]
 FIRST = "squash the last four commits on this branch"
 SECOND = "undo the merge that I have just made"
 

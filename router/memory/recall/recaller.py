@@ -364,14 +364,14 @@ class _Pool:
     _relevance: dict[str, float] = field(default_factory=dict)
     _listed: dict[str, float] = field(default_factory=dict)
     _ranked: list[_Judged] = field(default_factory=list)
+    _speaks_of_oneself: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._speaks_of_oneself = not _ONESELF.isdisjoint(tokens(self.query.text))
 
     @property
     def names_subject(self) -> bool:
         return not names_no_subject(self.query)
-
-    @property
-    def _speaks_of_oneself(self) -> bool:
-        return not _ONESELF.isdisjoint(tokens(self.query.text))
 
     def add(self, reports: Sequence[LayerReport]) -> None:
         self.reports.extend(reports)
