@@ -16,7 +16,7 @@ The decision's coefficients (``router/stages/likelihood.py``) are those that shi
 by leaving out whole catalogs, and then fitted on all of these.
 
     python benchmarks/enrichment.py --data FOLDER [--json]
-        [--encoder onnx --model FOLDER]                          (or ROUTER_BENCH_DATA=FOLDER)
+        [--encoder minilm]                                        (or ROUTER_BENCH_DATA=FOLDER)
 """
 
 from __future__ import annotations

@@ -49,7 +49,8 @@ from router.learning.bound import BoundDecision, ErrorBound
 from router.learning.evidence import Example, Source
 from router.learning.local import LocalModel
 from router.learning.trainer import due, refit
-from router.retrieval.encoders import Encoder, build_encoder
+from router.retrieval.encoder_kinds import build_encoder
+from router.retrieval.encoders import Encoder
 from router.settings import Settings
 from router.text import normalise
 

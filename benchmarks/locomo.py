@@ -65,7 +65,8 @@ from router.memory.recall.recaller import Recaller, merge_duplicates
 from router.memory.recall.relevance import Relevance
 from router.memory.stores.memory_store import MemoryStore
 from router.result import LayerChoice
-from router.retrieval.encoders import Encoder, build_encoder
+from router.retrieval.encoder_kinds import build_encoder
+from router.retrieval.encoders import Encoder
 from router.settings import Settings
 from router.text import STOPWORDS, tokens
 

@@ -118,7 +118,7 @@ def measure(table: Table, python: str, data: Path) -> Any:
     """What the script prints. Its progress goes to our standard error as it comes."""
     with tempfile.TemporaryDirectory() as folder:
         rows = Path(folder, "rows.jsonl")
-        command = [python, str(FOLDER / table.script), "--json", *arguments(table, python, data)]
+        command = [python, str(FOLDER / table.script), "--json", *arguments(table, data)]
         command += ["--data", str(data)] if needs_data_option(table) else []
         command += ["--rows", str(rows)] if table.rows else []
         environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": str(ROOT)}
@@ -135,15 +135,9 @@ def needs_data_option(table: Table) -> bool:
     return bool(table.data) and not any("{data}" in argument for argument in table.arguments)
 
 
-def arguments(table: Table, python: str, data: Path) -> list[str]:
-    """The table's arguments with folders filled in."""
-    places = {"{data}": str(data)}
-    if any("{minilm}" in argument for argument in table.arguments):
-        places["{minilm}"] = output_of([python, str(FOLDER / "weights.py")])
-    return [
-        re.sub(r"\{\w+\}", lambda match: places[match.group()], argument)
-        for argument in table.arguments
-    ]
+def arguments(table: Table, data: Path) -> list[str]:
+    """The table's arguments with the data folder filled in."""
+    return [argument.replace("{data}", str(data)) for argument in table.arguments]
 
 
 def shaped(found: Any) -> dict[str, Any]:

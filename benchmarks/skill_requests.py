@@ -32,7 +32,8 @@ from benchmarks.baselines import bm25, cosine, rank_fusion
 from router import SemanticRouter, Settings
 from router.evaluation import Judgement, LabelledRequest, hit_at_1, judge, read_rows, recall_at
 from router.retrieval import fusion
-from router.retrieval.encoders import Encoder, build_encoder
+from router.retrieval.encoder_kinds import build_encoder
+from router.retrieval.encoders import Encoder
 from router.skills.manifest import SkillManifest
 
 DEPTH = 5

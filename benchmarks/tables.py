@@ -22,8 +22,7 @@ class Table:
         title: above it in RESULTS.md.
         script: in this folder; its first paragraph says what the table shows.
         data: parts of the data folder that it reads; empty when it needs none.
-        arguments: for the script. ``{data}`` stands for the data folder, ``{minilm}`` for that of
-            MiniLM's weights.
+        arguments: for the script. ``{data}`` stands for the data folder.
         peers: whether it runs in the peers' environment.
         rows: whether the script takes ``--rows FILE`` for one JSON line a request.
     """
@@ -37,7 +36,7 @@ class Table:
     rows: bool = False
 
 
-MINILM: Final = ("--encoder", "onnx", "--model", "{minilm}")
+MINILM: Final = ("--encoder", "minilm")
 INTENTS: Final = ("clinc150", "banking77")
 SKILLS: Final = ("skill_requests", "skills")
 TOOLS: Final = ("metatool", "bfcl")

@@ -21,7 +21,8 @@ from router.plugins import EMBEDDING_CACHES, is_plugin, load_plugin
 from router.retrieval.discover import ListingIndex
 from router.retrieval.embedding_cache import EmbeddingCache
 from router.retrieval.embedding_chroma import ChromaCache
-from router.retrieval.encoders import Encoder, build_encoder
+from router.retrieval.encoder_kinds import build_encoder
+from router.retrieval.encoders import Encoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.remembering import RememberingEncoder
 from router.retrieval.vectors import VectorStore

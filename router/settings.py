@@ -168,8 +168,8 @@ class EncoderSettings(_Section):
     """The text encoder of the vector index."""
 
     kind: Annotated[EncoderKind, Trust.USER] = "wordllama"
-    """``wordllama`` is bundled and English; ``onnx`` runs any sentence encoder in the ONNX format;
-    ``minilm`` is Chroma's, downloaded once; or a plug-in."""
+    """``wordllama`` is bundled and English; ``minilm`` comes with the extra of its name; ``onnx``
+    runs any sentence encoder in the ONNX format; or a plug-in."""
     model: Annotated[str | None, Trust.USER] = None
     """Name of the model, for the kinds that need one; for ``onnx`` and ``sentence-transformers``
     its folder, or its name on the Hugging Face hub."""

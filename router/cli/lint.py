@@ -81,7 +81,7 @@ def _findings(catalog: Catalog, settings: Settings, *, routing: bool) -> list[Di
 
     findings = lint(catalog)
     if routing and len(catalog.routable) > 1:
-        from router.retrieval.encoders import build_encoder
+        from router.retrieval.encoder_kinds import build_encoder
 
         with output.progress("ranking the examples") as show:
             findings += asyncio.run(lint_together(catalog, build_encoder(settings), show))

@@ -34,7 +34,8 @@ from router.memory.services.merge import SERVICE_WEIGHT
 from router.memory.services.unified import SourceReport, UnifiedMemory
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.texts.token_count import bundled_counter
-from router.retrieval.encoders import Encoder, build_encoder
+from router.retrieval.encoder_kinds import build_encoder
+from router.retrieval.encoders import Encoder
 from router.settings import Settings
 
 SPOKEN: Final = ("session", "episodic")

@@ -1,8 +1,8 @@
 """Text encoders: texts in, unit vectors out.
 
 The bundled encoder (wordllama) is static: it looks tokens up and averages them, some 50 µs a text,
-and its weights lie in its wheel, so nothing is downloaded. It knows English. The others are chosen
-by setting; each imports what it needs when it is built.
+and its weights lie in its wheel, so nothing is downloaded. It knows English. Each of the others
+imports what it needs when it is built.
 """
 
 from __future__ import annotations
@@ -17,16 +17,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from router.errors import ConfigurationError, EncoderError
-from router.plugins import ENCODERS, load_plugin
+from router.errors import EncoderError
 from router.replies import RefusedReply, blocking_reply_bounds, refusal_in
 
 if TYPE_CHECKING:
     import ollama
     import openai
     from sentence_transformers import SentenceTransformer
-
-    from router.settings import Settings
 
 REMOTE_BATCH: Final = 128
 """Texts a call to a remote encoder; both APIs take more, but answers grow to megabytes."""
@@ -93,12 +90,11 @@ class WordLlamaEncoder:
         from safetensors.numpy import load_file
         from tokenizers import Tokenizer
 
-        # The files are read where the package lies. Importing the package costs 0.1 s, for the
-        # libraries with which it would download, and configures the application's logging.
-        package = find_spec("wordllama")
-        if package is None or package.origin is None:
+        # Importing the package would cost 0.1 s, for the libraries with which it downloads, and
+        # configure the application's logging.
+        folder = package_folder("wordllama")
+        if folder is None:
             raise EncoderError("wordllama: its package is not installed")
-        folder = Path(package.origin).parent
         try:
             weights = load_file(folder / "weights" / "l2_supercat_256.safetensors")
             self._table = weights["embedding.weight"]  # float16; what is used is widened
@@ -148,26 +144,6 @@ class HeadEncoder(ABC):
 
     def encode_documents(self, documents: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         return self.encode([head for head, _ in documents])
-
-
-class MiniLMEncoder(HeadEncoder):
-    """all-MiniLM-L6-v2 in Chroma's ONNX packaging, 384 dimensions; downloaded once by Chroma."""
-
-    identity: Final = "chroma-onnx/all-MiniLM-L6-v2"
-    static: Final = False
-
-    def __init__(self) -> None:
-        from chromadb.utils.embedding_functions import ONNXMiniLM_L6_V2
-
-        self._model = ONNXMiniLM_L6_V2()
-
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        import httpx
-
-        try:
-            return unit(np.asarray(self._model(list(texts))))
-        except (OSError, ValueError, httpx.HTTPError) as error:  # no network, or bad files
-            raise EncoderError(f"minilm: {error}") from error
 
 
 class SentenceTransformerEncoder(HeadEncoder):
@@ -272,42 +248,6 @@ def _bounds() -> dict[str, list[Callable[..., Any]]]:
     return blocking_reply_bounds(seconds=MAX_REMOTE_SECONDS, max_bytes=MAX_VECTORS_BYTES)
 
 
-def build_encoder(settings: Settings) -> Encoder:
-    """The encoder that the settings name.
-
-    Raises:
-        ConfigurationError: the chosen kind needs a model and none is named, or it is a plug-in
-            that cannot be used.
-        EncoderError: the encoder cannot be loaded.
-    """
-    from router.settings import ENCODER_KINDS
-
-    chosen = settings.encoder
-    if chosen.kind == "wordllama":
-        return WordLlamaEncoder()
-    if chosen.kind == "minilm":
-        return MiniLMEncoder()
-    if chosen.kind not in ENCODER_KINDS:
-        plugin: Encoder = load_plugin(ENCODERS, chosen.kind, Encoder, "encoder.kind")
-        return plugin
-    if chosen.model is None:
-        raise ConfigurationError(f"setting encoder.model: kind {chosen.kind!r} needs a model")
-    if chosen.kind == "onnx":
-        from router.retrieval.onnx_encoder import OnnxEncoder
-
-        return OnnxEncoder(chosen.model)
-    if chosen.kind == "sentence-transformers":
-        return SentenceTransformerEncoder(chosen.model)
-    if chosen.kind == "openai":
-        key = settings.llm.openai.api_key
-        return OpenAIEncoder(
-            chosen.model,
-            base_url=settings.llm.openai.base_url,
-            api_key=key.get_secret_value() if key else None,
-        )
-    return OllamaEncoder(chosen.model, host=settings.llm.ollama.host)
-
-
 def _checked(rows: Sequence[Sequence[float]], wanted: int, provider: str) -> NDArray[np.float32]:
     """Remote answers are not trusted: one finite row a text, all of one length."""
     if len(rows) != wanted:
@@ -322,6 +262,12 @@ def _checked(rows: Sequence[Sequence[float]], wanted: int, provider: str) -> NDA
     if not np.isfinite(vectors).all():
         raise EncoderError(f"{provider}: a vector holds a value that is not a number")
     return unit(vectors)
+
+
+def package_folder(name: str) -> Path | None:
+    """Where a top-level package lies, found without importing it; None if it is not installed."""
+    package = find_spec(name)
+    return None if package is None or package.origin is None else Path(package.origin).parent
 
 
 def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -278,6 +278,7 @@ class SkillIndex:
             return store.vectors(
                 [_example_key(text) for text in texts],
                 lambda places: encoder.encode([texts[place] for place in places]),
+                progress,
             )[0]
 
         examples = ExampleIndex(

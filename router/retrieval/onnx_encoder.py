@@ -15,7 +15,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,43 +44,27 @@ MAX_THREADS: Final = 4
 """Requests come one by one and are short: more threads would only wait for each other."""
 
 
-class _Model(Protocol):
-    """What makes vectors: the weights here, or fastembed."""
-
-    @property
-    def identity(self) -> str: ...
-
-    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
-
-
 class OnnxEncoder(HeadEncoder):
-    """An ONNX sentence encoder."""
+    """A tokenizer and the weights of a model, on this machine."""
 
     static: Final = False
 
-    def __init__(self, model: str) -> None:
-        """Load the model; the first time, a name is downloaded.
+    def __init__(self, tokenizer: Path, weights: Path, *, digest: str | None = None) -> None:
+        """Load the model.
 
         Args:
-            model: a folder, a name that fastembed knows, or a name of the Hugging Face hub such as
-                ``Xenova/all-MiniLM-L6-v2``. The first that fits is taken.
+            tokenizer: its file in the format of the tokenizers library.
+            weights: its ONNX file.
+            digest: what ``digest_of`` must say of the two files; None takes any. Where it differs
+                neither file is parsed.
 
         Raises:
-            EncoderError: it is none of these, or cannot be loaded.
+            EncoderError: the files have another digest, or are no text encoder.
         """
-        self._model: _Model = _found(model)
-        self.identity = self._model.identity
-
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        if not texts:
-            return np.zeros((0, 0), dtype=np.float32)
-        return unit(self._model.vectors(texts))
-
-
-class _Weights:
-    """A tokenizer and the weights of a model, on this machine."""
-
-    def __init__(self, tokenizer: Path, weights: Path) -> None:
+        found = digest_of(tokenizer, weights)
+        if digest not in (None, found):
+            raise EncoderError(f"onnx: {tokenizer} or {weights} is not the file that it should be")
+        self.identity = f"onnx/{found[:16]}"
         import onnxruntime
         from tokenizers import Tokenizer
 
@@ -105,13 +89,10 @@ class _Weights:
         # The file may ask for padding to a fixed length, which is most of the time for nothing.
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_TOKENS)
-        digest = hashlib.sha256()
-        for path in (tokenizer, weights):
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-        self.identity = f"onnx/{digest.hexdigest()[:16]}"
 
-    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if not texts:
+            return np.zeros((0, 0), dtype=np.float32)
         encodings = self._tokenizer.encode_batch(list(texts))
         order = sorted(range(len(texts)), key=lambda place: len(encodings[place].ids))
         rows: list[NDArray[np.float32] | None] = [None] * len(texts)
@@ -120,7 +101,7 @@ class _Weights:
             pooled = self._pooled([encodings[place].ids for place in places])
             for place, row in zip(places, pooled, strict=True):
                 rows[place] = row
-        return np.stack([row for row in rows if row is not None])
+        return unit(np.stack([row for row in rows if row is not None]))
 
     def _pooled(self, batch: Sequence[Sequence[int]]) -> NDArray[np.float32]:
         ids = np.zeros((len(batch), max(1, *map(len, batch))), dtype=np.int64)
@@ -146,8 +127,10 @@ class _Weights:
         return np.asarray((output * weight).sum(axis=1) / np.maximum(weight.sum(axis=1), 1))
 
 
-class _FastEmbed:
+class FastEmbedEncoder(HeadEncoder):
     """A model that fastembed downloads and pools."""
+
+    static: Final = False
 
     def __init__(self, model: str) -> None:
         from fastembed import TextEmbedding
@@ -158,21 +141,27 @@ class _FastEmbed:
         except (OSError, ValueError) as error:  # no network, or bad files
             raise EncoderError(f"fastembed: cannot load {model!r}: {error}") from error
 
-    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return np.stack(list(self._model.embed(list(texts), batch_size=BATCH))).astype(np.float32)
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if not texts:
+            return np.zeros((0, 0), dtype=np.float32)
+        return unit(np.stack(list(self._model.embed(list(texts), batch_size=BATCH))))
 
 
-def threads() -> int:
-    """How many threads a model may use: half the cores, at least one, at most ``MAX_THREADS``."""
-    return min(MAX_THREADS, max(1, (os.cpu_count() or 1) // 2))
+def named_encoder(model: str) -> OnnxEncoder | FastEmbedEncoder:
+    """The encoder of a name; the first time, it is downloaded.
 
+    Args:
+        model: a folder, a name that fastembed knows, or a name of the Hugging Face hub such as
+            ``Xenova/all-MiniLM-L6-v2``. The first that fits is taken.
 
-def _found(model: str) -> _Model:
+    Raises:
+        EncoderError: it is none of these, or cannot be loaded.
+    """
     folder = Path(model).expanduser()
     if folder.is_dir():
         return _in_folder(folder)
     if _fastembed_knows(model):
-        return _FastEmbed(model)
+        return FastEmbedEncoder(model)
     if model.count("/") != 1 or model.startswith(("/", ".", "~")):
         raise EncoderError(
             f"onnx: {model!r} is no folder, and no name of the form owner/model: let the setting "
@@ -182,13 +171,27 @@ def _found(model: str) -> _Model:
     return _downloaded(model)
 
 
-def _in_folder(folder: Path) -> _Weights:
+def digest_of(tokenizer: Path, weights: Path) -> str:
+    """The SHA-256, in hexadecimal, of the SHA-256 of both files."""
+    digest = hashlib.sha256()
+    for path in (tokenizer, weights):
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+def threads() -> int:
+    """How many threads a model may use: half the cores, at least one, at most ``MAX_THREADS``."""
+    return min(MAX_THREADS, max(1, (os.cpu_count() or 1) // 2))
+
+
+def _in_folder(folder: Path) -> OnnxEncoder:
     tokenizer = folder / TOKENIZER_FILE
     weights = next((folder / name for name in MODEL_FILES if (folder / name).is_file()), None)
     if weights is None or not tokenizer.is_file():
         missing = TOKENIZER_FILE if weights is not None else f"any of {', '.join(MODEL_FILES)}"
         raise EncoderError(f"onnx: the folder {folder} lacks {missing}")
-    return _Weights(tokenizer, weights)
+    return OnnxEncoder(tokenizer, weights)
 
 
 def _fastembed_knows(model: str) -> bool:
@@ -200,7 +203,7 @@ def _fastembed_knows(model: str) -> bool:
     return model.lower() in known
 
 
-def _downloaded(model: str) -> _Weights:
+def _downloaded(model: str) -> OnnxEncoder:
     """A model of the hub: from its cache on this machine, and else from the hub itself."""
     try:
         tokenizer, weights = _files(model, cached=True) or _files(model, cached=False) or ("", "")
@@ -211,7 +214,7 @@ def _downloaded(model: str) -> _Weights:
         raise EncoderError(
             f"onnx: {model!r} lacks {TOKENIZER_FILE}, or any of {', '.join(MODEL_FILES)}"
         )
-    return _Weights(Path(tokenizer), Path(weights))
+    return OnnxEncoder(Path(tokenizer), Path(weights))
 
 
 def _files(model: str, *, cached: bool) -> tuple[str, str] | None:

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from router.retrieval.encoders import build_encoder
+from router.retrieval.encoder_kinds import build_encoder
 from router.service.linting import in_order, lint, lint_together, rules_broken_by
 from router.skills.catalog import Catalog
 from router.skills.discovery import shipped_skills_root

@@ -24,7 +24,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 import router
 from router.mcp.http import http_app
 from router.mcp.server import SkillServer
-from router.retrieval.encoders import Encoder, build_encoder
+from router.retrieval.encoder_kinds import build_encoder
+from router.retrieval.encoders import Encoder
 from router.router import SemanticRouter
 from router.settings import Settings
 from router.web.names import served_names

@@ -21,16 +21,14 @@ from servers.openai_server import OpenAIServer
 from servers.openai_server import embeddings as openai_embeddings
 from servers.openai_server import error as openai_error
 
-from router.errors import ConfigurationError, EncoderError
+from router.errors import EncoderError
 from router.retrieval.encoders import (
     REMOTE_BATCH,
     Encoder,
     OllamaEncoder,
     OpenAIEncoder,
     WordLlamaEncoder,
-    build_encoder,
 )
-from router.settings import Settings
 
 WORDLLAMA = WordLlamaEncoder()
 
@@ -100,6 +98,16 @@ def test_the_bundled_encoder_needs_no_network_and_no_cache(tmp_path: Path) -> No
     )
     assert done.stdout == "(1, 256)\n"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_bundled_encoder_leaves_the_applications_logging_alone() -> None:
+    code = (
+        "import logging; before = logging.getLogger().handlers[:], logging.getLogger().level\n"
+        "from router.retrieval.encoders import WordLlamaEncoder; WordLlamaEncoder()\n"
+        "print((logging.getLogger().handlers, logging.getLogger().level) == before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"
 
 
 # --- remote encoders
@@ -230,41 +238,3 @@ def test_every_encoder_has_the_shape_of_the_protocol(remote: Remote) -> None:
     assert isinstance(remote.encoder, Encoder)
     assert remote.encoder.identity.startswith(f"{remote.name}/http://127.0.0.1:")
     assert remote.encoder.identity.endswith("/test-model")
-
-
-# --- choosing by setting
-
-
-def test_the_default_is_the_bundled_encoder() -> None:
-    assert isinstance(build_encoder(Settings()), WordLlamaEncoder)
-
-
-@pytest.mark.parametrize("kind", ["openai", "ollama", "sentence-transformers"])
-def test_a_kind_that_needs_a_model_says_so(kind: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"setting encoder\.model"):
-        build_encoder(Settings(encoder={"kind": kind}))
-
-
-def test_remote_encoders_use_the_addresses_of_the_llm_settings(
-    openai_server: OpenAIServer, ollama_server: OllamaServer
-) -> None:
-    openai_server.queue(openai_embeddings({0: [1.0]}))
-    ollama_server.queue(ollama_embeddings([[1.0]]))
-    llm = {
-        "openai": {"base_url": openai_server.url, "api_key": "sk-test"},
-        "ollama": {"host": ollama_server.url},
-    }
-    for kind in ("openai", "ollama"):
-        chosen = Settings(llm=llm, encoder={"kind": kind, "model": "test-model"})
-        assert build_encoder(chosen).encode(["a"]).tolist() == [[1.0]]
-    assert openai_server.requests[0].headers["authorization"] == "Bearer sk-test"
-
-
-def test_the_bundled_encoder_leaves_the_applications_logging_alone() -> None:
-    code = (
-        "import logging; before = logging.getLogger().handlers[:], logging.getLogger().level\n"
-        "from router.retrieval.encoders import WordLlamaEncoder; WordLlamaEncoder()\n"
-        "print((logging.getLogger().handlers, logging.getLogger().level) == before)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "True"

@@ -284,6 +284,20 @@ async def test_only_new_examples_are_encoded(encoder: CountingEncoder, store: Ve
 # --- encoding requests
 
 
+def test_progress_is_told_of_skills_and_then_of_their_examples(
+    encoder: CountingEncoder, store: VectorStore
+) -> None:
+    written = Enrichment(skill="git", requests=("undo my commit", "join two branches"))
+    told: list[tuple[int, int]] = []
+    SkillIndex.build(
+        catalog_of(replace(GIT, enrichment=written)),
+        encoder=encoder,
+        store=store,
+        progress=lambda *now: told.append(now),
+    )
+    assert told == [(1, 1), (2, 2)]
+
+
 async def test_requests_are_encoded_in_one_call_and_remembered(
     encoder: CountingEncoder, store: VectorStore
 ) -> None:

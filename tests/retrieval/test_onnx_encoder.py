@@ -16,21 +16,23 @@ import pytest
 from servers.loopback import LoopbackServer, Recorded, Reply
 from tokenizers import Tokenizer
 
-from benchmarks.weights import minilm_folder
-from router.errors import ConfigurationError, EncoderError
-from router.retrieval.encoders import Encoder, build_encoder
-from router.retrieval.onnx_encoder import BATCH, MAX_TOKENS, OnnxEncoder, threads
-from router.settings import Settings
+from router.errors import EncoderError
+from router.retrieval.encoders import Encoder
+from router.retrieval.minilm import minilm, minilm_files
+from router.retrieval.onnx_encoder import BATCH, MAX_TOKENS, OnnxEncoder, named_encoder, threads
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return minilm_folder(tmp_path_factory.mktemp("weights") / "minilm")
+    place = tmp_path_factory.mktemp("minilm")
+    for file in minilm_files():
+        shutil.copy(file, place)
+    return place
 
 
 @pytest.fixture(scope="module")
 def encoder(folder: Path) -> OnnxEncoder:
-    return OnnxEncoder(str(folder))
+    return minilm()
 
 
 def test_rows_are_of_length_one_and_in_the_order_of_the_texts(encoder: OnnxEncoder) -> None:
@@ -80,11 +82,11 @@ def test_the_identity_names_the_files_and_not_their_place(
     encoder: OnnxEncoder, folder: Path, tmp_path: Path
 ) -> None:
     other = shutil.copytree(folder, tmp_path / "elsewhere")
-    assert OnnxEncoder(str(other)).identity == encoder.identity
+    assert named_encoder(str(other)).identity == encoder.identity
     assert encoder.identity.startswith("onnx/")
     tokenizer = other / "tokenizer.json"
     tokenizer.write_text(tokenizer.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-    assert OnnxEncoder(str(other)).identity != encoder.identity
+    assert named_encoder(str(other)).identity != encoder.identity
 
 
 def test_quantised_weights_are_taken_first(folder: Path, tmp_path: Path) -> None:
@@ -92,7 +94,7 @@ def test_quantised_weights_are_taken_first(folder: Path, tmp_path: Path) -> None
     (tmp_path / "model.onnx").write_bytes(b"never read")
     (tmp_path / "onnx").mkdir()
     shutil.copy(folder / "model.onnx", tmp_path / "onnx" / "model_quantized.onnx")
-    assert isinstance(OnnxEncoder(str(tmp_path)), Encoder)
+    assert isinstance(named_encoder(str(tmp_path)), Encoder)
 
 
 @pytest.mark.parametrize("missing", ["tokenizer.json", "model.onnx"])
@@ -100,7 +102,7 @@ def test_a_folder_that_lacks_a_file_is_an_error(folder: Path, tmp_path: Path, mi
     copy = shutil.copytree(folder, tmp_path / "model")
     (copy / missing).unlink()
     with pytest.raises(EncoderError, match=f"the folder .*model lacks .*{missing}"):
-        OnnxEncoder(str(copy))
+        named_encoder(str(copy))
 
 
 @pytest.mark.parametrize("broken", ["tokenizer.json", "model.onnx"])
@@ -108,7 +110,7 @@ def test_a_broken_file_is_an_error(folder: Path, tmp_path: Path, broken: str) ->
     copy = shutil.copytree(folder, tmp_path / "model")
     (copy / broken).write_bytes(b"{}")
     with pytest.raises(EncoderError, match=r"onnx: cannot load .*model"):
-        OnnxEncoder(str(copy))
+        named_encoder(str(copy))
 
 
 @pytest.mark.parametrize("name", ["/gone", "./gone/model", "gone", "a/b/c", ""])
@@ -118,10 +120,10 @@ def test_what_is_neither_a_folder_nor_a_name_is_an_error(
     monkeypatch.chdir(tmp_path)
     if name == "":  # would be the working directory
         with pytest.raises(EncoderError, match="lacks"):
-            OnnxEncoder(name)
+            named_encoder(name)
         return
     with pytest.raises(EncoderError, match="is no folder, and no name of the form owner/model"):
-        OnnxEncoder(name)
+        named_encoder(name)
 
 
 def test_threads_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,13 +132,6 @@ def test_threads_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
         counted.append(threads())
     assert counted == [1, 1, 1, 3, 4]
-
-
-def test_it_is_chosen_by_setting(folder: Path, encoder: OnnxEncoder) -> None:
-    settings = Settings(encoder={"kind": "onnx", "model": str(folder)})
-    assert build_encoder(settings).identity == encoder.identity
-    with pytest.raises(ConfigurationError, match=r"setting encoder\.model"):
-        build_encoder(Settings(encoder={"kind": "onnx"}))
 
 
 class Hub(LoopbackServer):
@@ -166,8 +161,8 @@ def load_from(hub: str, home: Path, **more: str) -> subprocess.CompletedProcess[
     """Load ``owner/model`` in a process of its own: the hub's client reads its address once."""
     script = (
         "from router.errors import EncoderError\n"
-        "from router.retrieval.onnx_encoder import OnnxEncoder\n"
-        "try: print(OnnxEncoder('owner/model').identity)\n"
+        "from router.retrieval.onnx_encoder import named_encoder\n"
+        "try: print(named_encoder('owner/model').identity)\n"
         "except EncoderError as error: print(error)\n"
     )
     environment = {**os.environ, "HF_HOME": str(home), "HF_ENDPOINT": hub, **more}
