@@ -7,10 +7,10 @@ between two beats, which other programs on the machine do not change. The phases
 nothing     10,000 empty tasks at once: what asyncio alone costs, the baseline of the next two
 crowd       10,000 ``route()`` calls at once, each of another text
 repeats     the same 10,000 again: hits of the caches
-reload      one skill edited, taken in and settled, ten times
+reload      one skill edited and taken in, ten times
 training    2,000 labels, and the local model fitted to them
 calibrating 4,000 outcomes of stage 4
-closing     evidence, answers and vectors written
+closing     evidence and answers written
 
     python benchmarks/heartbeat.py --data FOLDER [--requests N] [--json]    (or ROUTER_BENCH_DATA)
 """
@@ -27,7 +27,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from time import perf_counter, thread_time
-from unittest import mock
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command ``router`` does it
 
@@ -103,40 +102,37 @@ async def measure(data: Path, place: Path, requests: int) -> list[dict[str, obje
     settings = Settings(state_dir=place / "state", llm={"enabled": False})
     heart = Heartbeat()
     router = SemanticRouter(settings, roots=[skills])
-    with mock.patch("router.runtime.SETTLE_SECONDS", 0):
-        await router.open()
-        ready_to_serve()
-        async with heart.phase("nothing"):
-            await asyncio.gather(*(asyncio.sleep(0) for _ in crowd))
-        for name in ("crowd", "repeats"):
-            async with heart.phase(name):
-                await asyncio.gather(*(answered(router, text) for text in crowd))
-        names = sorted(router.catalog.skills)
-        async with heart.phase("reload"):
-            for name in names[:EDITS]:
-                path = router.catalog.skills[name].path
-                path.write_text(path.read_text(encoding="utf-8") + "\nIt knits.\n", "utf-8")
-                await router.reload()
-                if router._runtime._settling is not None:
-                    await router._runtime._settling
-        async with heart.phase("training"):
-            labels = [
-                Example(crowd[n % len(crowd)], (names[n % 50],), True, Source.FILE)
-                for n in range(LABELS)
-            ]
-            store, known = router.learner._store, router.catalog.skills
-            await asyncio.to_thread(lambda: store.add_many(labels, catalog=known))
-            await router.learned()
-        async with heart.phase("calibrating"):
-            chance = np.random.default_rng(0)
-            stated = chance.random(OUTCOMES)
-            right = chance.random(OUTCOMES) < stated**2
-            await router.learner.calibrate(
-                (f"row {n}", "vector", float(p), bool(r))
-                for n, (p, r) in enumerate(zip(stated, right, strict=True))
-            )
-        async with heart.phase("closing"):
-            await router.aclose()
+    await router.open()
+    ready_to_serve()
+    async with heart.phase("nothing"):
+        await asyncio.gather(*(asyncio.sleep(0) for _ in crowd))
+    for name in ("crowd", "repeats"):
+        async with heart.phase(name):
+            await asyncio.gather(*(answered(router, text) for text in crowd))
+    names = sorted(router.catalog.skills)
+    async with heart.phase("reload"):
+        for name in names[:EDITS]:
+            path = router.catalog.skills[name].path
+            path.write_text(path.read_text(encoding="utf-8") + "\nIt knits.\n", "utf-8")
+            await router.reload()
+    async with heart.phase("training"):
+        labels = [
+            Example(crowd[n % len(crowd)], (names[n % 50],), True, Source.FILE)
+            for n in range(LABELS)
+        ]
+        store, known = router.learner._store, router.catalog.skills
+        await asyncio.to_thread(lambda: store.add_many(labels, catalog=known))
+        await router.learned()
+    async with heart.phase("calibrating"):
+        chance = np.random.default_rng(0)
+        stated = chance.random(OUTCOMES)
+        right = chance.random(OUTCOMES) < stated**2
+        await router.learner.calibrate(
+            (f"row {n}", "vector", float(p), bool(r))
+            for n, (p, r) in enumerate(zip(stated, right, strict=True))
+        )
+    async with heart.phase("closing"):
+        await router.aclose()
     return list(heart.figures())
 
 

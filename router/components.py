@@ -127,12 +127,12 @@ def assemble(
     store = VectorStore.open(
         embeddings_folder(settings),
         identity=encoder.identity,
-        static=encoder.static,
-        shared=shared_embeddings(settings),
+        # Encoding by a static encoder takes less time than looking into a shared cache.
+        shared=None if encoder.static else shared_embeddings(settings),
     )
     try:
         index = SkillIndex.build(registry.catalog, encoder=encoder, store=store, progress=progress)
-        if not encoder.static and index.encoded:
+        if index.encoded:
             _share(store)  # at once: others need not pay for them
     except BaseException:
         store.close()

@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from router.errors import ForkedProcess
-from router.events import Degraded, Events, Reloaded
+from router.events import Events, Reloaded
 from router.flight import Background, in_thread
 
 if TYPE_CHECKING:
@@ -30,11 +30,6 @@ if TYPE_CHECKING:
     from router.skills.observers import CatalogObserver
     from router.skills.sources import SkillSource
     from router.stages.answers import AnswerCache
-
-SETTLE_SECONDS: Final = 5.0
-"""Without a change, before the vectors of the changes are written. Writing stops every thread for
-some 10 ms, so one write serves all the saves of somebody who edits; a crash costs no more than
-encoding them again."""
 
 T = TypeVar("T")
 
@@ -81,10 +76,7 @@ class Runtime:
         self.background = Background(_log)
         # One thread, because the C library keeps the freed memory of each for that thread alone.
         self._builder = ThreadPoolExecutor(1, thread_name_prefix="skills-builder")
-        self._exchanging = asyncio.Lock()
-        self._unsettled = False
         self._process: int | None = None  # the one that opened the router
-        self._settling: asyncio.Task[None] | None = None
 
     @property
     def current(self) -> Snapshot:
@@ -182,33 +174,14 @@ class Runtime:
 
     async def _apply(self, change: CatalogChange) -> None:
         """Build the next snapshot aside, and put it in place."""
-        async with self._exchanging:
-            began = perf_counter()
-            before = self.current
-            after = await in_thread(lambda: before.updated(change.after), executor=self._builder)
-            self.snapshot = after
-            if self.parts.learner is not None:
-                self.parts.learner.catalog_changed(after.catalog)
-            if self._events.listening:
-                self._events.emit(Reloaded(change, perf_counter() - began))
-        self._unsettled = True
-        if self._settling is None or self._settling.done():
-            self._settling = asyncio.create_task(self._settle(), name="index-settler")
-
-    async def _settle(self) -> None:
-        """Write the vectors of changed skills to the store's files once it is quiet."""
-        while self._unsettled:
-            self._unsettled = False
-            await asyncio.sleep(SETTLE_SECONDS)
-            if self._unsettled:
-                continue
-            try:
-                async with self._exchanging:
-                    await in_thread(self.current.index.save, executor=self._builder)
-            except Exception as error:  # noqa: BLE001 - Chroma has no error type for a full disk.
-                # Routing goes on with what there is; the next change tries again.
-                _log.error("the vectors are not saved: %s: %s", type(error).__name__, error)
-                self._events.emit(Degraded("index", f"{type(error).__name__}: {error}"))
+        began = perf_counter()
+        before = self.current
+        after = await in_thread(lambda: before.updated(change.after), executor=self._builder)
+        self.snapshot = after
+        if self.parts.learner is not None:
+            self.parts.learner.catalog_changed(after.catalog)
+        if self._events.listening:
+            self._events.emit(Reloaded(change, perf_counter() - began))
 
     async def aclose(self, *, after: Callable[[], Awaitable[None]]) -> None:
         """Refuse to open from now on, wait for ``after``, and close everything; again is fine.
@@ -220,9 +193,6 @@ class Runtime:
             await after()
             if self._manager is not None:
                 await self._manager.aclose()
-            if self._settling is not None:
-                self._settling.cancel()
-                await asyncio.wait([self._settling])
             await self.background.aclose()
             parts, self._parts, self._manager = self._parts, None, None
             self._first = self.snapshot = None

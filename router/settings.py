@@ -292,9 +292,9 @@ class Settings(BaseSettings):
     )
     """Where the fuzzy cache and the vectors are kept."""
     vector_store: Annotated[str, Trust.USER] = "chroma"
-    """Where vectors of skills are shared: ``chroma`` is an embedded one in ``state_dir``; the
-    address of a Chroma server, such as ``http://127.0.0.1:8000``, shares them between machines; or
-    a plug-in."""
+    """Where vectors of skills are shared that cost something to make, which those of the bundled
+    encoder do not: ``chroma`` is an embedded one in ``state_dir``; the address of a Chroma server,
+    such as ``http://127.0.0.1:8000``, shares them between machines; or a plug-in."""
     answer_cache: Annotated[AnswerCacheName, Trust.USER] = "local"
     """Where answers are cached: ``local`` is this machine's memory and ``state_dir``; or a plug-in.
     With ``cluster.url``, the cluster's cache is used."""

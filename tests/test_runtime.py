@@ -28,9 +28,8 @@ from cascade import (
 from numpy.typing import NDArray
 from servers.openai_server import completion
 
-from router import Decision, EncoderError, SemanticRouter, Stage, StoreError
+from router import Decision, EncoderError, SemanticRouter, Stage
 from router.retrieval.embedding_chroma import ChromaCache
-from router.retrieval.vectors import VectorStore
 from router.skills.changes import CatalogChange
 from router.skills.enrichment import Enrichment
 
@@ -299,35 +298,38 @@ async def test_default_folders_that_appear_while_it_runs_are_taken_up_by_their_p
                 await arrived.changes.get()
 
 
-async def test_new_vectors_are_shared_after_the_change_has_become_effective(
-    skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+class CostlyEncoder(CountingEncoder):
+    """An encoder whose vectors are worth sharing, as those of a service are."""
+
+    static = False
+
+
+async def test_new_vectors_are_shared_at_opening_and_closing_but_not_while_requests_are_answered(
+    skills: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("router.runtime.SETTLE_SECONDS", 0)
     state = tmp_path / "state"
-    async with router_over(skills, state) as router:
-        write_quilting(skills)
-        with monkeypatch.context() as patch:
-
-            def full(_: object) -> None:
-                raise StoreError(state, "the disk is full")
-
-            patch.setattr(VectorStore, "save", full)
-            await router.reload()
-            assert (await router.route(QUILTS)).selected_skills == ("quilting",)
-            assert router._runtime._settling is not None
-            await router._runtime._settling
-        assert "the disk is full" in caplog.text
-        shutil.rmtree(skills / "debugging")
-        await router.reload()
-        await router._runtime._settling
-        identity = router._runtime.current.encoder
-        shared = [
-            f"document/{document.digest}"
-            for document in router._runtime.current.index._documents.values()
-        ]
     chroma = ChromaCache(state / "embeddings")
-    assert chroma.get(identity, shared).keys() == set(shared)
+
+    def documents(router: SemanticRouter) -> set[str]:
+        index = router._runtime.current.index
+        return {f"document/{document.digest}" for document in index._documents.values()}
+
+    async with router_over(skills, state, encoder=CostlyEncoder()) as router:
+        before = documents(router)
+        write_quilting(skills)
+        await router.reload()
+        after = documents(router)
+        assert len(after - before) == 1
+        store = router._runtime.parts.store
+        assert store._file.unshared(store.identity, chroma.name).keys() & after == after - before
+    assert chroma.get(store.identity, list(after)).keys() == after
     chroma.close()
+
+
+async def test_vectors_of_a_static_encoder_are_never_shared(skills: Path, tmp_path: Path) -> None:
+    async with router_over(skills, tmp_path / "state") as router:
+        await router.route(QUILTS)
+    assert not (tmp_path / "state" / "embeddings" / "chroma").exists()
 
 
 async def test_no_snapshot_is_kept_beside_the_current_one(skills: Path, tmp_path: Path) -> None:

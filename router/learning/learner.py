@@ -450,14 +450,14 @@ class Learner:
         )
 
     async def keep(self, recent: Iterable[AnsweredRequest]) -> None:
-        """Let feedback be given on these answers when the router is closed.
-
-        Raises:
-            StoreError: they cannot be kept.
-        """
+        """Let feedback be given on these answers when the router is closed, as far as they can be
+        written: a full disk must keep no router from closing."""
         answers = dict(recent)
-        if answers:
-            await in_thread(lambda: self._store.keep_answers(answers))
+        try:
+            if answers:
+                await in_thread(lambda: self._store.keep_answers(answers))
+        except StoreError as error:
+            _log.error("feedback on the latest answers can no longer be given: %s", error)
 
     def calibrated(self, stage: str, confidence: float) -> Confidence:
         """A stage's own confidence as a calibrated probability, as far as there are outcomes."""

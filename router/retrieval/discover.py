@@ -203,9 +203,7 @@ class ListingIndex:
                 self._index = self._index.updated(catalog)
             return self._index
         if self._store is None:
-            self._store = VectorStore.open(
-                self._folder, identity=self._encoder.identity, static=self._encoder.static
-            )
+            self._store = VectorStore.open(self._folder, identity=self._encoder.identity)
         self._index = SkillIndex.build(catalog, encoder=self._encoder, store=self._store)
         return self._index
 

@@ -4,7 +4,7 @@ Each encoder has a collection of its own, named by a digest of its identity. A r
 Nothing is opened, and Chroma is not imported (1 s), before the first look-up or write.
 
 Chroma holds Python's interpreter lock while it writes, some 10 ms of waiting for the disk. So
-``VectorStore`` reads it rarely and writes to it when nothing is urgent.
+``VectorStore`` reads it rarely and writes to it only when a router opens or closes.
 """
 
 from __future__ import annotations

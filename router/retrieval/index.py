@@ -299,14 +299,6 @@ class SkillIndex:
         the store."""
         return self.build(catalog, encoder=self._encoder, store=self._store)
 
-    def save(self) -> None:
-        """Share new vectors, where there is a shared cache.
-
-        Raises:
-            StoreError: the shared cache cannot be written.
-        """
-        self._store.save()
-
     def close(self) -> None:
         """Save and close the store, which every index made by ``updated`` shares."""
         self._store.close()

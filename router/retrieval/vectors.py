@@ -2,9 +2,9 @@
 
 Vectors come, quickest first, from memory, from the machine's own file, from a shared cache where
 there is one (Chroma, embedded or on a server), and else from the encoder. What was encoded is in
-the file at once. The shared cache is written later, by ``save``, when nothing is urgent, because
-Chroma stops every thread while it writes. What one process could not share, because another one has
-Chroma's folder or the server is away, is in the file and is shared by the next.
+the file at once. The shared cache is written later, by ``save``, because Chroma stops every thread
+while it writes. What one process could not share, because another one has Chroma's folder or the
+server is away, is in the file and is shared by the next.
 """
 
 from __future__ import annotations
@@ -34,9 +34,6 @@ MEMORY_BYTES: Final = 2**28
 """Of vectors in memory."""
 WORTH_KEEPING: Final = 8
 """From so many skills on, their analyses are kept."""
-WORTH_SHARING: Final = 64
-"""With fewer new vectors of a static encoder, a command that ends does not start a shared cache:
-encoding them again is quicker. They stay in the file until somebody shares them."""
 
 
 class VectorStore:
@@ -51,7 +48,6 @@ class VectorStore:
         file: EmbeddingFile,
         *,
         identity: str,
-        static: bool = True,
         shared: EmbeddingCache | None = None,
     ) -> None:
         """A store over an open file, which it closes.
@@ -59,16 +55,15 @@ class VectorStore:
         Args:
             file: holds what this machine has used.
             identity: the encoder's.
-            static: whether encoding costs microseconds, less than asking the shared cache.
-            shared: where others may have put vectors, and may find ours. The store closes it.
+            shared: where others may have put vectors, and may find ours; worth it where encoding
+                costs more than asking. The store closes it.
         """
         self.identity = identity
         self._file = file
-        self._static = static
         self._shared = shared
         self._turn = threading.Lock()
-        self._saving = threading.Lock()
-        self._new = 0
+        self._has_new = False
+        self._has_warned = False
         self._closed = False
         self._known: LRUCache[str, NDArray[np.float32]] = LRUCache(
             MEMORY_BYTES, getsizeof=lambda vector: vector.nbytes
@@ -80,7 +75,6 @@ class VectorStore:
         directory: Path,
         *,
         identity: str,
-        static: bool = True,
         shared: EmbeddingCache | None = None,
     ) -> Self:
         """Open or create the file in a folder; the arguments are those of ``__init__``.
@@ -89,7 +83,7 @@ class VectorStore:
         kept in memory, with a warning.
         """
         file = EmbeddingFile(directory / FILE)
-        return cls(file, identity=identity, static=static, shared=shared)
+        return cls(file, identity=identity, shared=shared)
 
     def vectors(
         self,
@@ -122,7 +116,7 @@ class VectorStore:
                 rows = np.asarray(encode([places[key] for key in batch]), dtype=np.float32)
                 new = dict(zip(batch, rows, strict=True))
                 self._keep(new)
-                self._new += len(new)
+                self._has_new = True
                 found |= new
                 if progress is not None:
                     progress(start + len(batch), len(missing))
@@ -173,31 +167,23 @@ class VectorStore:
         Raises:
             StoreError: the shared cache cannot be written, or another process has its folder.
         """
-        if self._shared is None:
+        if self._shared is None or not self._has_new:
             return
-        with self._saving:
-            new, self._new = self._new, 0
-            if not new:
-                return
-            try:
-                unshared = self._file.unshared(self.identity, self._shared.name)
-                if unshared:
-                    self._shared.put(self.identity, unshared)
-                    self._file.note_shared(self.identity, unshared, self._shared.name)
-            except BaseException:
-                self._new += new
-                raise
+        unshared = self._file.unshared(self.identity, self._shared.name)
+        if unshared:
+            self._shared.put(self.identity, unshared)
+            self._file.note_shared(self.identity, unshared, self._shared.name)
+        self._has_new = False
 
     def close(self) -> None:
         """Save and close. Closing twice is fine."""
         if self._closed:
             return
         self._closed = True
-        if not self._static or self._new >= WORTH_SHARING:
-            try:
-                self.save()
-            except StoreError as error:
-                _log.warning("vectors are not shared yet: %s", error)
+        try:
+            self.save()
+        except StoreError as error:
+            _log.warning("vectors are not shared yet: %s", error)
         if self._shared is not None:
             self._shared.close()
         self._file.close()
@@ -212,7 +198,7 @@ class VectorStore:
         except StoreError as error:
             _log.warning("encoding again: %s", error)
         missing = [key for key in keys if key not in found]
-        if missing and self._shared is not None and not self._static:
+        if missing and self._shared is not None:
             try:
                 others = _usable(self._shared.get(self.identity, missing))
             except StoreError as error:
@@ -227,7 +213,9 @@ class VectorStore:
             if vectors:
                 self._file.put(self.identity, vectors)
         except StoreError as error:
-            _log.warning("vectors are made anew at the next start: %s", error)
+            if not self._has_warned:  # a full disk refuses every batch
+                _log.warning("vectors are made anew at the next start: %s", error)
+            self._has_warned = True
 
 
 def _usable(vectors: dict[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:

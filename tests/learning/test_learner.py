@@ -53,6 +53,20 @@ async def test_a_scoped_request_is_no_evidence_unless_scopes_share(
         assert router.learner.status()["examples"]["llm"] == 1
 
 
+async def test_a_full_disk_costs_neither_the_answer_nor_the_closing(
+    tmp_path: Path, openai_server: OpenAIServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    openai_server.queue(completion(answer("git")))
+    async with router_over(SHIPPED, tmp_path, openai_server) as router:
+        database = router.learner._store._database
+        database.execute("PRAGMA max_page_count = 1")  # raised to what the file has already
+        asked = "put my work away " * 500  # takes pages of its own
+        assert (await router.route(asked)).selected_skills == ("git",)
+    assert "feedback on the latest answers" in caplog.text
+    with pytest.raises(sqlite3.ProgrammingError):  # it is closed
+        database.execute("SELECT 1")
+
+
 async def test_the_trace_says_why_the_llm_was_asked(
     tmp_path: Path, openai_server: OpenAIServer
 ) -> None:

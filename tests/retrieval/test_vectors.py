@@ -21,7 +21,6 @@ from router.retrieval.vectors import (
     ENCODING_BATCH,
     FILE,
     WORTH_KEEPING,
-    WORTH_SHARING,
     VectorStore,
 )
 from router.skills.manifest import SkillManifest, parse_manifest
@@ -178,6 +177,18 @@ def test_where_no_file_can_be_kept_memory_does_and_a_warning_says_so(
     assert "in memory only" in caplog.text
 
 
+def test_a_full_disk_costs_encoding_again_and_is_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = VectorStore.open(tmp_path, identity="test")
+    store._file._db.execute("PRAGMA max_page_count = 1")  # raised to what the file has already
+    names = [f"{number}" for number in range(5 * ENCODING_BATCH)]
+    assert ask(store, *names) == names
+    assert ask(store, *names) == []  # from memory
+    store.close()
+    assert caplog.text.count("disk is full") == 1
+
+
 CHILD = """
 import sys
 from pathlib import Path
@@ -302,11 +313,11 @@ class Shared:
 
 def test_what_others_have_shared_is_not_encoded(tmp_path: Path) -> None:
     shared = Shared()
-    one = VectorStore.open(tmp_path / "one", identity="test", static=False, shared=shared)
+    one = VectorStore.open(tmp_path / "one", identity="test", shared=shared)
     assert ask(one, "a") == ["a"]
     one.close()
     assert shared.is_closed
-    two = VectorStore.open(tmp_path / "two", identity="test", static=False, shared=shared)
+    two = VectorStore.open(tmp_path / "two", identity="test", shared=shared)
     assert ask(two, "a", "b") == ["b"]
     shared.asked.clear()
     assert ask(two, "a", "b") == []
@@ -315,40 +326,19 @@ def test_what_others_have_shared_is_not_encoded(tmp_path: Path) -> None:
     assert shared.keys == {"a", "b"}
 
 
-def test_a_static_encoder_does_not_ask_and_shares_when_told(tmp_path: Path) -> None:
-    shared = Shared()
-    shared.held["test", "a"] = vector("b")
-    store = VectorStore.open(tmp_path, identity="test", shared=shared)
-    assert ask(store, "a", "c") == ["a", "c"]
-    assert shared.asked == []
-    store.save()
-    assert shared.keys == {"a", "c"}
-    store.close()
-
-
-@pytest.mark.parametrize("number", [WORTH_SHARING - 1, WORTH_SHARING])
-def test_a_command_that_ends_shares_what_is_worth_it(tmp_path: Path, number: int) -> None:
-    shared = Shared()
-    names = [str(n) for n in range(number)]
-    store = VectorStore.open(tmp_path, identity="test", shared=shared)
-    ask(store, *names)
-    store.close()
-    assert len(shared.held) == (number if number >= WORTH_SHARING else 0)
-
-
 def test_what_could_not_be_shared_is_shared_by_the_next_process(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     shared = Shared()
     shared.is_away = True
-    store = VectorStore.open(tmp_path, identity="test", static=False, shared=shared)
+    store = VectorStore.open(tmp_path, identity="test", shared=shared)
     assert ask(store, "a") == ["a"]
     with pytest.raises(StoreError, match="away"):
         store.save()
     store.close()
     assert "not shared yet" in caplog.text
     shared.is_away = False
-    store = VectorStore.open(tmp_path, identity="test", static=False, shared=shared)
+    store = VectorStore.open(tmp_path, identity="test", shared=shared)
     assert ask(store, "a", "b") == ["b"]
     store.save()
     assert shared.keys == {"a", "b"}
@@ -358,7 +348,7 @@ def test_what_could_not_be_shared_is_shared_by_the_next_process(
 def test_two_stores_with_one_embedded_chroma_lose_nothing(tmp_path: Path) -> None:
     def opened() -> VectorStore:
         shared = ChromaCache(tmp_path)
-        return VectorStore.open(tmp_path, identity="test", static=False, shared=shared)
+        return VectorStore.open(tmp_path, identity="test", shared=shared)
 
     first, second = opened(), opened()
     ask(first, "a")

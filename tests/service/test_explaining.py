@@ -10,7 +10,6 @@ from cached import answer
 from cascade import bundled_encoder, some_skills
 
 from router.request import Request
-from router.retrieval.embedding_chroma import ChromaCache
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.service.explaining import explain
@@ -24,10 +23,7 @@ def index(tmp_path: Path) -> SkillIndex:
     """Over two shipped skills."""
     catalog = SkillRegistry([some_skills(tmp_path / "skills", "git", "testing")]).catalog
     encoder = bundled_encoder()
-    folder = tmp_path / "embeddings"
-    store = VectorStore.open(
-        folder, identity=encoder.identity, static=True, shared=ChromaCache(folder)
-    )
+    store = VectorStore.open(tmp_path / "embeddings", identity=encoder.identity)
     return SkillIndex.build(catalog, encoder=encoder, store=store)
 
 

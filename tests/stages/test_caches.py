@@ -10,7 +10,6 @@ from cascade import bundled_encoder, some_skills
 from router.events import CacheLookup, CacheOutcome, Event, Events
 from router.request import Request
 from router.result import Outcome, Stage
-from router.retrieval.embedding_chroma import ChromaCache
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.registry import SkillRegistry
@@ -28,9 +27,7 @@ def index(tmp_path: Path) -> SkillIndex:
     """Over two shipped skills."""
     catalog = SkillRegistry([some_skills(tmp_path / "skills", "git", "testing")]).catalog
     encoder = bundled_encoder()
-    shared = ChromaCache(tmp_path / "embeddings")
-    folder = tmp_path / "embeddings"
-    store = VectorStore.open(folder, identity=encoder.identity, static=True, shared=shared)
+    store = VectorStore.open(tmp_path / "embeddings", identity=encoder.identity)
     return SkillIndex.build(catalog, encoder=encoder, store=store)
 
 
