@@ -137,6 +137,8 @@ class Runtime:
             if self.ready is None:
                 self.snapshot = await self._open()
                 self._first = None  # it would be kept beside the later ones
+                if self._cluster is not None:
+                    await self._cluster.follow_skills(self.manager)
             return self.current
 
     async def _open(self) -> Snapshot:
@@ -191,13 +193,13 @@ class Runtime:
             return
         async with self._turn:
             await after()
+            if self._cluster is not None:  # it gives the manager and the learner what others have
+                await self._cluster.stop_taking()
             if self._manager is not None:
                 await self._manager.aclose()
             await self.background.aclose()
             parts, self._parts, self._manager = self._parts, None, None
             self._first = self.snapshot = None
-            if self._cluster is not None:  # it gives the learner what others learn
-                await self._cluster.learning.aclose()
             if parts is not None:
                 if parts.learner is not None:
                     await parts.learner.aclose()

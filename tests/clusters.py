@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from cascade import WAIT_SECONDS, bundled_encoder, some_skills
 
@@ -15,18 +16,29 @@ from router.cluster.link import Link
 from router.cluster.members import Members
 from router.events import Events
 from router.llm.protocol import ChatModel
+from router.skills.sources import SkillSource
 
 SKILLS = ("git", "debugging", "writer")
 
 
-def few_skills_router(
-    settings: Settings, *, models: Sequence[ChatModel] | None = None
-) -> SemanticRouter:
-    """A router over copies of three shipped skills, beside its ``state_dir``; not open yet."""
+def skills_folder(settings: Settings) -> Path:
+    """The process's own copies of three shipped skills, beside its ``state_dir``."""
     folder = settings.state_dir.with_name(f"{settings.state_dir.name}-skills")
     if not folder.exists():
         some_skills(folder, *SKILLS)
-    return SemanticRouter(settings, roots=[folder], models=models, encoder=bundled_encoder())
+    return folder
+
+
+def few_skills_router(
+    settings: Settings,
+    *sources: SkillSource,
+    models: Sequence[ChatModel] | None = None,
+) -> SemanticRouter:
+    """A router over three skills and more sources; not open yet."""
+    folder = skills_folder(settings)
+    return SemanticRouter(
+        settings, sources=[folder, *sources], models=models, encoder=bundled_encoder()
+    )
 
 
 class OpenedAnswers(SharedAnswers):

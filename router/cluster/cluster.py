@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from router.cluster.answers import SharedAnswers
+from router.cluster.enrichment import SharedEnrichment
 from router.cluster.flight import SharedFlight
 from router.cluster.keys import Keys
 from router.cluster.learning import SharedLearning
 from router.cluster.link import Link
 from router.cluster.members import Members
+from router.cluster.tools import ToolSharing
 
 if TYPE_CHECKING:
     from router.events import Events
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from router.settings import Settings
     from router.skills.catalog import Catalog
     from router.skills.changes import CatalogChange
+    from router.skills.manager import SkillManager
 
 
 class Cluster:
@@ -32,6 +35,8 @@ class Cluster:
         answers: the cache that all share.
         flight: decides each request once.
         learning: the peers of this process's learner.
+        enrichment: what an LLM was asked about the skills, once for all.
+        tools: the sources of tools that all share.
     """
 
     name: Final = "cluster"
@@ -52,6 +57,8 @@ class Cluster:
         self.answers = SharedAnswers(self.link, keys, settings)
         self.flight = SharedFlight(self.link, keys)
         self.learning = SharedLearning(self.link, keys, settings, name=self.members.name)
+        self.enrichment = SharedEnrichment(self.link, keys, settings)
+        self.tools = ToolSharing(self.link, keys, settings)
 
     async def begin(self, catalog: Catalog, learner: Learner | None) -> None:
         """Join the others with the first catalog. A server that cannot be reached is no error.
@@ -63,12 +70,28 @@ class Cluster:
         if learner is not None:
             await self.learning.begin(learner)
 
+    async def follow_skills(self, manager: SkillManager) -> None:
+        """From here on what others know of skills and tools changes the catalog.
+
+        Raises:
+            StoreError: the file of changes that are to be sent cannot be opened.
+        """
+        self.enrichment.begin(manager)
+        await self.tools.begin(manager.registry.sources)
+
     async def on_catalog_change(self, change: CatalogChange) -> None:
         """Tell the others which catalog this process has now."""
         await self.members.changed(change.after.version)
+        self.enrichment.skills_changed()
+
+    async def stop_taking(self) -> None:
+        """Take nothing more from the others. Closing twice is fine."""
+        await self.tools.aclose()
+        await self.enrichment.aclose()
+        await self.learning.aclose()
 
     async def aclose(self) -> None:
         """Leave the others and close the connections, after the answers. Closing twice is fine."""
-        await self.learning.aclose()
+        await self.stop_taking()
         await self.members.aclose()
         await self.link.aclose()

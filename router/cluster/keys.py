@@ -93,6 +93,28 @@ class Keys:
         """The catalog that most processes have, and its number in the sequence."""
         return self._named("catalog")
 
+    def enrichment(self, digest: str) -> str:
+        """The enrichment of the skill whose text has this digest."""
+        return self._named("enrichment", digest)
+
+    @property
+    def enrichments(self) -> str:
+        """The stream of digests that have an enrichment now."""
+        return self._named("enrichments")
+
+    def tools(self, source: str) -> str:
+        """What was put into and dropped from a source, by the tool's name."""
+        return self._named("tools", source)
+
+    def tool(self, digest: str) -> str:
+        """The definition of a tool."""
+        return self._named("tool", digest)
+
+    @property
+    def tool_changes(self) -> str:
+        """The stream of tools that were put and dropped."""
+        return self._named("tool-changes")
+
     @property
     def notices(self) -> str:
         """The channel of notices for MCP clients."""

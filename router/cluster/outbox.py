@@ -122,6 +122,7 @@ class Delivery:
         self._send = send
         self._most = most
         self._outbox: Outbox | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._turn = asyncio.Lock()
         self._wanted = asyncio.Event()
         self._background = Background(_log)
@@ -133,6 +134,7 @@ class Delivery:
             StoreError: it cannot be opened or read.
         """
         outbox = self._outbox = await in_thread(lambda: Outbox(path))
+        self._loop = asyncio.get_running_loop()
         letters = await in_thread(lambda: outbox.waiting(self._kind))
         self._wanted.set()
         self._background.run(self._keep_sending())
@@ -144,11 +146,18 @@ class Delivery:
         Raises:
             StoreError: the file cannot be written.
         """
-        outbox = self._outbox
-        if outbox is None:
+        await in_thread(lambda: self.put_now(letters))
+
+    def put_now(self, letters: Iterable[str]) -> None:
+        """The same for any thread; it waits for the disk.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
+        if self._outbox is None or self._loop is None:
             raise RuntimeError("the outbox is not open")
-        await in_thread(lambda: outbox.put(self._kind, letters))
-        self._wanted.set()
+        self._outbox.put(self._kind, letters)
+        self._loop.call_soon_threadsafe(self._wanted.set)
 
     async def deliver(self) -> None:
         """Send all that is to be sent.

@@ -145,3 +145,46 @@ redis.call('HSET', KEYS[2], 'token', ARGV[1], 'digest', ARGV[2])
 redis.call('PEXPIRE', KEYS[2], ARGV[4])
 return 1
 """
+
+PUT_ENRICHMENTS: Final = (
+    _SHARED
+    + """
+-- Keep enrichments, and announce those that are news. Keys: stream, then each enrichment.
+-- Arguments: length of the stream, life in ms, then digest and line of each enrichment.
+for number = 2, #KEYS do
+  local digest, line = ARGV[2 * number - 1], ARGV[2 * number]
+  local is_news = redis.call('GET', KEYS[number]) ~= line
+  redis.call('SET', KEYS[number], line, 'PX', ARGV[2])
+  if is_news then append(KEYS[1], ARGV[1], 'digest', digest) end
+end
+return #KEYS - 1
+"""
+)
+
+CHANGE_TOOL: Final = (
+    _SHARED
+    + """
+-- Put or drop a tool, unless a later change of it is known. Keys: tools of the source, definition,
+-- token, stream. Arguments: source, name, digest ('' where the tool is dropped), definition, stamp
+-- ('' for a change that is made now), life in ms, length of the stream, most names of a source.
+local stamp = tonumber(ARGV[5]) or new_token(KEYS[3])
+local held = redis.call('HGET', KEYS[1], ARGV[2])
+if not held and redis.call('HLEN', KEYS[1]) >= tonumber(ARGV[8]) then return 'full' end
+if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[6]) end
+redis.call('PEXPIRE', KEYS[1], ARGV[6])
+if held and (tonumber(string.match(held, '^%d+')) or 0) >= stamp then return 'late' end
+redis.call('HSET', KEYS[1], ARGV[2], string.format('%.0f', stamp) .. ' ' .. ARGV[3])
+redis.call('PEXPIRE', KEYS[1], ARGV[6])
+append(KEYS[4], ARGV[7], 'source', ARGV[1], 'name', ARGV[2])
+return 'kept'
+"""
+)
+
+ASK_FOR_TOOLS: Final = (
+    _SHARED
+    + """
+-- Ask every process to compare what it knows of tools with what is kept here. Keys: stream.
+-- Arguments: its length.
+append(KEYS[1], ARGV[1], 'kind', 'asked')
+"""
+)

@@ -10,7 +10,8 @@ Precedence counts through who wins. Skills are in the order of their names, so t
 depends on nothing but content.
 
 The file of enrichments that the user has named speaks for every skill, whatever its source, and
-before what the source itself knows; it is applied here.
+before what the source itself knows; it is applied here. So are enrichments that other processes of
+a cluster have: last, where there is none for the skill as it is now.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ from typing import Final
 from router.errors import UnknownSkill
 from router.skills.diagnostics import Diagnostic, Severity
 from router.skills.discovery import MAX_SKILLS
-from router.skills.enrichment import EnrichmentFile, read_enrichment
+from router.skills.enrichment import Enrichment, EnrichmentFile, read_enrichment
 from router.skills.folders import FolderSource
 from router.skills.manifest import MAX_KEPT_NAME, SkillManifest
 from router.skills.sources import SkillSource, SourceSnapshot
 
 _NO_FILES: Final[Mapping[Path, EnrichmentFile]] = MappingProxyType({})
+_NONE_OF_OTHERS: Final[Mapping[str, Enrichment]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,7 @@ def merge_sources(
     *,
     hidden: frozenset[str] = frozenset(),
     enrichments: Mapping[Path, EnrichmentFile] = _NO_FILES,
+    of_others: Mapping[str, Enrichment] = _NONE_OF_OTHERS,
     previous: Catalog | None = None,
 ) -> Catalog:
     """The catalog of what some sources give.
@@ -150,10 +153,11 @@ def merge_sources(
         snapshots: the sources and what they give, strongest source first.
         hidden: names to leave out, whoever has them.
         enrichments: the user's own file, which speaks for every skill, by its path.
+        of_others: what other processes know, by the digest of the skill's text.
         previous: a catalog whose manifests may be used again where they are the same.
     """
     snapshots = tuple(snapshots)
-    enrich = _Enricher(enrichments, previous) if enrichments else None
+    enrich = _Enricher(enrichments, of_others, previous) if enrichments or of_others else None
     skills: dict[str, SkillManifest] = {}
     shadowed: list[ShadowedSkill] = []
     stale: dict[str, Diagnostic] = {}
@@ -190,9 +194,15 @@ def merge_sources(
 
 
 class _Enricher:
-    """Puts what the user's own files say on manifests."""
+    """Puts what the user's own files and other processes say on manifests."""
 
-    def __init__(self, files: Mapping[Path, EnrichmentFile], previous: Catalog | None) -> None:
+    def __init__(
+        self,
+        files: Mapping[Path, EnrichmentFile],
+        of_others: Mapping[str, Enrichment],
+        previous: Catalog | None,
+    ) -> None:
+        self._of_others = of_others
         self._by_skill = {
             name: enrichment
             for file in files.values()
@@ -201,8 +211,10 @@ class _Enricher:
         self._known = {} if previous is None else previous.skills
 
     def __call__(self, manifest: SkillManifest) -> SkillManifest:
-        enrichment = self._by_skill.get(manifest.name)
-        if enrichment is None or enrichment == manifest.enrichment:
+        enrichment = self._by_skill.get(manifest.name, manifest.enrichment)
+        if enrichment is None or enrichment.digest not in (None, manifest.digest):
+            enrichment = self._of_others.get(manifest.digest, enrichment)
+        if enrichment == manifest.enrichment:
             return manifest
         known = self._known.get(manifest.name)
         enriched = replace(manifest, enrichment=enrichment)

@@ -19,7 +19,7 @@ import functools
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from typing import Final, Self
 
 from router.skills.changes import CatalogChange
 from router.skills.discovery import existing_root
+from router.skills.enrichment import Enrichment
 from router.skills.folders import FolderSource
 from router.skills.observers import CatalogObserver, Observers
 from router.skills.registry import SkillRegistry
@@ -173,6 +174,19 @@ class SkillManager:
             current = self.registry.catalog
             current.get(name)
             return await self._step(hidden=current.hidden | {name})
+
+    async def enrich(self, of_others: Mapping[str, Enrichment]) -> CatalogChange:
+        """Use enrichments of other processes, and no longer those that were given before.
+
+        Args:
+            of_others: by the digest of the skill's text.
+
+        Raises:
+            Exception: what ``install`` raises; the next step tries again.
+        """
+        async with self._stepping:
+            self.registry.of_others = of_others
+            return await self._step(only=frozenset())
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[Self]:

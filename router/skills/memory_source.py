@@ -17,7 +17,7 @@ from pathlib import Path
 
 from router.errors import SourceError, UnknownSkill
 from router.skills.manifest import MAX_KEPT_NAME, SkillManifest
-from router.skills.sources import SourceSnapshot
+from router.skills.sources import SourceSnapshot, Subscribers
 
 
 class MemorySource:
@@ -39,7 +39,7 @@ class MemorySource:
         self._changing = threading.Lock()
         self._skills: dict[str, SkillManifest] = {}
         self._snapshot: SourceSnapshot | None = None
-        self._subscribers: dict[object, Callable[[], None]] = {}
+        self._subscribers = Subscribers()
         self.add(*skills)
 
     def __len__(self) -> int:
@@ -62,7 +62,7 @@ class MemorySource:
                     raise SourceError(self.name, skill.name, "there is one of that name already")
                 added[skill.name] = skill
             self._put({**self._skills, **added})
-        self._tell()
+        self._subscribers.tell()
 
     def remove(self, *names: str) -> None:
         """Remove the skills of these names.
@@ -76,7 +76,7 @@ class MemorySource:
                 self._find(name)
                 del left[name]
             self._put(left)
-        self._tell()
+        self._subscribers.tell()
 
     def replace(self, *skills: SkillManifest) -> None:
         """Put skills in the places of those that have their names.
@@ -90,7 +90,7 @@ class MemorySource:
                 self._check(skill)
                 self._find(skill.name)
             self._put({**self._skills, **{skill.name: skill for skill in skills}})
-        self._tell()
+        self._subscribers.tell()
 
     def read(
         self,
@@ -106,13 +106,7 @@ class MemorySource:
 
     def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call ``changed`` after each change, on the thread that makes it."""
-        key = object()
-        self._subscribers[key] = changed
-
-        def end() -> None:
-            self._subscribers.pop(key, None)
-
-        return end
+        return self._subscribers.add(changed)
 
     def _check(self, skill: object) -> None:
         if not isinstance(skill, SkillManifest):
@@ -127,7 +121,3 @@ class MemorySource:
     def _put(self, skills: dict[str, SkillManifest]) -> None:
         self._skills = skills
         self._snapshot = None
-
-    def _tell(self) -> None:
-        for changed in tuple(self._subscribers.values()):
-            changed()

@@ -16,7 +16,7 @@ The default folders nobody has named; those may come whenever they like.
 from __future__ import annotations
 
 import threading
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Self
 from router.skills.catalog import Catalog, merge_sources, read_own_enrichments
 from router.skills.changes import CatalogChange
 from router.skills.discovery import MAX_SKILLS, configured_roots, default_roots, existing_root
+from router.skills.enrichment import Enrichment
 from router.skills.folders import FolderSource, absolute
 from router.skills.manifest import SkillManifest
 from router.skills.sources import SkillSource
@@ -37,6 +38,8 @@ class SkillRegistry:
 
     Attributes:
         enrichment: the absolute path of the file of enrichments that speaks for every source.
+        of_others: enrichments of other processes, by the digest of the skill's text; those of this
+            machine's files come first. ``prepare`` uses them from then on.
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class SkillRegistry:
                 )
             )
         self.enrichment = None if enrichment is None else absolute(enrichment)
+        self.of_others: Mapping[str, Enrichment] = {}
         self._catalog = merge_sources(
             [(source, source.read()) for source in found],
             enrichments=read_own_enrichments(self.enrichment),
@@ -151,6 +155,7 @@ class SkillRegistry:
             snapshots,
             hidden=before.hidden if hidden is None else hidden,
             enrichments=read_own_enrichments(self.enrichment, before) if only is None else own,
+            of_others=self.of_others,
             previous=before,
         )
         return CatalogChange.between(before, after)

@@ -80,5 +80,28 @@ class SkillSource(Protocol):
         ...
 
 
+class Subscribers:
+    """Those who asked a source to be told of its changes. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        """Nobody yet."""
+        self._calls: dict[object, Callable[[], None]] = {}
+
+    def add(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Tell one more; gives what ``SkillSource.subscribe`` does."""
+        key = object()
+        self._calls[key] = changed
+
+        def end() -> None:
+            self._calls.pop(key, None)
+
+        return end
+
+    def tell(self) -> None:
+        """Call each of them, on this thread."""
+        for changed in tuple(self._calls.values()):
+            changed()
+
+
 def nothing_to_end() -> None:
     """What ends the subscription to a source that tells nobody of its changes."""

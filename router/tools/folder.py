@@ -5,6 +5,9 @@
 Every tool is routed to by its namespace and its own name, ``shop__refund``, so that namespaces may
 use the same names. A tool is written in one step by a file of its own: several processes may write
 at the same time, and each of them sees what the others wrote, because the folder is watched.
+
+In a cluster, what is put and dropped reaches the other machines too. They have it in memory: what
+another process says changes no file.
 """
 
 from __future__ import annotations
@@ -23,11 +26,11 @@ from router.errors import SourceError, StoreError
 from router.private_files import private_folder, replace_file
 from router.skills.diagnostics import Diagnostic, Severity
 from router.skills.manifest import SkillManifest
-from router.skills.sources import SourceSnapshot, nothing_to_end
+from router.skills.sources import SourceSnapshot, Subscribers
+from router.tools.sharing import MAX_DEFINITION_BYTES, Share, as_json
 from router.tools.tool import manifest_of, read_tool
 
 SEPARATOR: Final = "__"
-MAX_DEFINITION_BYTES: Final = 256 * 1024
 MAX_NAMESPACES: Final = 500
 MAX_TOOLS: Final = 10_000
 """Tools of all namespaces together."""
@@ -42,10 +45,12 @@ _State = tuple[int, int, int, int]
 @dataclass(frozen=True, slots=True, eq=False)
 class ToolFolderSnapshot(SourceSnapshot):
     """Attributes:
-    states: what vouches for the file of a tool, by its path.
+    files: the tool of each file by its path, with what vouches for the file.
     """
 
-    states: Mapping[Path, _State] = field(default_factory=lambda: MappingProxyType({}))
+    files: Mapping[Path, tuple[_State, SkillManifest]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
 
 
 def namespace_of(skill: SkillManifest) -> str | None:
@@ -63,14 +68,20 @@ def check_namespace(namespace: str) -> None:
 
 
 class ToolFolder:
-    """Tools in the namespaces of one folder. Safe to use from several threads and processes."""
+    """Tools in the namespaces of one folder. Safe to use from several threads and processes.
+    ``SharedTools`` says what ``shared``, ``share`` and ``take`` are."""
 
     name = "tools"
+    shared = True
 
     def __init__(self, folder: Path) -> None:
         """Nothing is read yet; the folder may be missing until a tool is put into it."""
         self._folder = Path(os.path.abspath(folder))  # noqa: PTH100 - links stay as they are
         self.roots = (self._folder,)
+        self.share: Share | None = None
+        self._subscribers = Subscribers()
+        # What other processes have put, by the name that is routed to; None where they dropped it.
+        self._taken: dict[str, SkillManifest | None] = {}
 
     def put(self, namespace: str, name: str, definition: Mapping[str, Any]) -> bool:
         """Keep a tool, in the place of one that has its name; says whether the name is new.
@@ -81,20 +92,20 @@ class ToolFolder:
             StoreError: the file cannot be written.
         """
         check_namespace(namespace)
-        text = json.dumps(definition, ensure_ascii=False).encode()
-        if len(text) > MAX_DEFINITION_BYTES:
-            reason = f"the definition has more than {MAX_DEFINITION_BYTES:,} bytes"
-            raise SourceError(self.name, name[:100], reason)
+        text = as_json(definition, source=self.name, name=name)
         _manifest(namespace, name, definition)
-        path = self._path(namespace, name)
+        path, routed = self._path(namespace, name), f"{namespace}{SEPARATOR}{name}"
         try:
-            new = not path.exists()
+            new = not self._has(routed, path)
             if new:
                 self._check_room(namespace)
             private_folder(path.parent)
-            replace_file(path, text)
+            replace_file(path, text.encode())
         except OSError as error:
             raise StoreError(path, error.strerror or str(error)) from error
+        self._taken.pop(routed, None)
+        if self.share is not None:
+            self.share(routed, definition)
         return new
 
     def delete(self, namespace: str, name: str) -> bool:
@@ -105,14 +116,16 @@ class ToolFolder:
             StoreError: the file cannot be removed.
         """
         check_namespace(namespace)
-        path = self._path(namespace, name)
+        path, routed = self._path(namespace, name), f"{namespace}{SEPARATOR}{name}"
         try:
-            path.unlink()
-        except FileNotFoundError:
-            return False
+            found = self._has(routed, path)
+            path.unlink(missing_ok=True)
         except OSError as error:
             raise StoreError(path, error.strerror or str(error)) from error
-        return True
+        self._taken.pop(routed, None)
+        if found and self.share is not None:
+            self.share(routed, None)
+        return found
 
     def read(
         self,
@@ -122,32 +135,39 @@ class ToolFolder:
     ) -> ToolFolderSnapshot:
         """The tools as they are now, by namespace and name. A file that cannot be read or used is
         a failure; with ``quick`` only files that look changed are read."""
-        known: dict[Path, SkillManifest] = {}
-        states: dict[Path, _State] = {}
-        if quick and isinstance(previous, ToolFolderSnapshot):
-            known = {self._path_of(skill): skill for skill in previous.skills}
-            states = dict(previous.states)
-        skills: list[SkillManifest] = []
+        known = previous.files if quick and isinstance(previous, ToolFolderSnapshot) else {}
         failures: list[Diagnostic] = []
-        seen: dict[Path, _State] = {}
+        files: dict[Path, tuple[_State, SkillManifest]] = {}
         for path in self._files():
             try:
-                state = _state(path)
-                skill = known.get(path) if states.get(path) == state else None
-                if skill is None:
-                    skill = _load(path)
+                state, found = _state(path), known.get(path)
+                files[path] = found if found and found[0] == state else (state, _load(path))
             except FileNotFoundError:  # dropped since the folder was listed
                 continue
             except (OSError, ValueError, RecursionError) as error:
                 failures.append(Diagnostic(path, 0, Severity.ERROR, "not-loaded", str(error)))
-                continue
-            skills.append(skill)
-            seen[path] = state
-        return ToolFolderSnapshot(tuple(skills), tuple(failures), states=MappingProxyType(seen))
+        taken = dict(self._taken)
+        skills = [skill for _, skill in files.values() if skill.name not in taken]
+        skills += [skill for skill in taken.values() if skill is not None]
+        return ToolFolderSnapshot(tuple(skills), tuple(failures), files=MappingProxyType(files))
 
-    def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002
-        """Changes are seen by watching ``roots``, so there is nothing to tell."""
-        return nothing_to_end
+    def take(self, name: str, definition: object) -> None:
+        """See ``SharedTools``. No file is touched."""
+        namespace, _, own_name = name.partition(SEPARATOR)
+        check_namespace(namespace)
+        self._path(namespace, own_name)
+        skill = None if definition is None else _manifest(namespace, own_name, definition)
+        self._taken[name] = skill
+        self._subscribers.tell()
+
+    def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Call ``changed`` after each change in another process of the cluster. Changes of files
+        are seen by watching ``roots``."""
+        return self._subscribers.add(changed)
+
+    def _has(self, routed: str, path: Path) -> bool:
+        """Whether there is a tool, which may be another process's."""
+        return self._taken[routed] is not None if routed in self._taken else path.exists()
 
     def _files(self) -> list[Path]:
         try:
@@ -174,10 +194,6 @@ class ToolFolder:
             reason = "a name has 1 to 80 letters of ASCII, digits, dots, hyphens and underscores"
             raise SourceError(self.name, name[:100], reason)
         return self._folder / namespace / f"{name}.json"
-
-    def _path_of(self, skill: SkillManifest) -> Path:
-        namespace = namespace_of(skill) or ""
-        return self._path(namespace, skill.name.removeprefix(namespace + SEPARATOR))
 
 
 def _manifest(namespace: str, name: str, definition: object) -> SkillManifest:

@@ -32,7 +32,7 @@ from router.errors import SourceError
 from router.loop_thread import ClosedByBlock, LoopThread
 from router.skills.diagnostics import Diagnostic, Severity
 from router.skills.manifest import SkillManifest
-from router.skills.sources import SourceSnapshot
+from router.skills.sources import SourceSnapshot, Subscribers
 from router.tools.connections import all_tools, connected, in_words, parsed
 from router.tools.files import snapshot_of
 from router.tools.tool import Tool
@@ -126,7 +126,7 @@ class McpServers(ClosedByBlock):
         self._changing = threading.Lock()
         self._snapshot: SourceSnapshot | None = None
         self._named: dict[str, RemoteTool] = {}
-        self._subscribers: dict[object, Callable[[], None]] = {}
+        self._subscribers = Subscribers()
 
     def __enter__(self) -> Self:
         self._start()
@@ -152,13 +152,7 @@ class McpServers(ClosedByBlock):
 
     def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call ``changed``, on the thread of the connections, after each change."""
-        key = object()
-        self._subscribers[key] = changed
-
-        def end() -> None:
-            self._subscribers.pop(key, None)
-
-        return end
+        return self._subscribers.add(changed)
 
     def find(self, name: str) -> RemoteTool | None:
         """The tool of that name, also one that is offered under the name of a twin."""
@@ -250,8 +244,7 @@ class McpServers(ClosedByBlock):
                 self._snapshot = None
         server.answered.set()
         if news:
-            for changed in tuple(self._subscribers.values()):
-                changed()
+            self._subscribers.tell()
 
     def _merged(self) -> SourceSnapshot:
         """The tools of all servers, twins taken together, those of servers that are down marked."""

@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from router.errors import SourceError
 from router.skills.manifest import SkillManifest
 from router.skills.memory_source import MemorySource
 from router.skills.sources import SourceSnapshot
+from router.tools.sharing import Share, as_json
 from router.tools.tool import manifest_of, read_tool
 
 
@@ -22,13 +24,23 @@ class ToolSource:
 
     roots: tuple[Path, ...] = ()
 
-    def __init__(self, tools: Iterable[object] = (), *, name: str = "tools") -> None:
+    def __init__(
+        self, tools: Iterable[object] = (), *, name: str = "tools", shared: bool = False
+    ) -> None:
         """A source with these tools, in any of the forms that ``router.tools.tool`` names.
+
+        Args:
+            tools: what this process begins with.
+            name: for reports; processes of a cluster know a shared source by it.
+            shared: changes from here on reach the sources of this name in every process of the
+                cluster (``SharedTools``), so each tool must be given as JSON.
 
         Raises:
             SourceError: one of them cannot be used, or two have one name.
         """
         self.name = name
+        self.shared = shared
+        self.share: Share | None = None
         self._memory = MemorySource(name=name)
         self.add(*tools)
 
@@ -44,7 +56,9 @@ class ToolSource:
         Raises:
             SourceError: one of them cannot be used, or its name is taken; none is added then.
         """
-        self._memory.add(*self._read(tools))
+        skills = self._read(tools)
+        self._memory.add(*skills)
+        self._tell(skills)
 
     def remove(self, *names: str) -> None:
         """Remove the tools of these names.
@@ -53,6 +67,9 @@ class ToolSource:
             UnknownSkill: there is none of one of the names; none is removed then.
         """
         self._memory.remove(*names)
+        if self.share is not None:
+            for name in dict.fromkeys(names):
+                self.share(name, None)
 
     def replace(self, *tools: object) -> None:
         """Put tools in the places of those that have their names.
@@ -61,7 +78,21 @@ class ToolSource:
             SourceError: one of them cannot be used; none is replaced then.
             UnknownSkill: there is none of one of the names.
         """
-        self._memory.replace(*self._read(tools))
+        skills = self._read(tools)
+        self._memory.replace(*skills)
+        self._tell(skills)
+
+    def take(self, name: str, definition: object) -> None:
+        """See ``SharedTools``."""
+        if definition is None:
+            if name in self._memory:
+                self._memory.remove(name)
+            return
+        [skill] = self._read([definition])
+        if skill.name != name:
+            raise SourceError(self.name, name, f"the definition is of another tool, {skill.name!r}")
+        put = self._memory.replace if name in self._memory else self._memory.add
+        put(skill)
 
     def read(
         self, previous: SourceSnapshot | None = None, *, quick: bool = False
@@ -74,7 +105,16 @@ class ToolSource:
         return self._memory.subscribe(changed)
 
     def _read(self, tools: Iterable[object]) -> list[SkillManifest]:
-        return [
+        skills = [
             manifest_of(read_tool(given, source=self.name, position=position), origin=self.name)
             for position, given in enumerate(tools, start=1)
         ]
+        if self.shared:
+            for skill in skills:
+                as_json(skill.payload, source=self.name, name=skill.name)
+        return skills
+
+    def _tell(self, skills: Iterable[SkillManifest]) -> None:
+        if self.share is not None:
+            for skill in skills:
+                self.share(skill.name, skill.payload)

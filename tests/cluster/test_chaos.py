@@ -1,7 +1,7 @@
 """Six processes, and everything that can go wrong, checked by an oracle over the whole history.
 
 Processes are killed, stopped and cut off, skills are changed, people correct and drop answers, all
-at random, while requests go on. ``ROUTER_CHAOS_SECONDS`` says for how long (20),
+at random, while requests go on. ``ROUTER_CHAOS_SECONDS`` says for how long (8),
 ``ROUTER_CHAOS_SEED`` which run (1).
 """
 
@@ -25,7 +25,7 @@ from cascade import write_skill
 from cluster_process import ProcessEnded, SteeredProcess
 from servers.redis_server import FaultyProxy, RedisServer
 
-SECONDS = float(os.environ.get("ROUTER_CHAOS_SECONDS", "20"))
+SECONDS = float(os.environ.get("ROUTER_CHAOS_SECONDS", "8"))
 SEED = int(os.environ.get("ROUTER_CHAOS_SEED", "1"))
 PROCESSES = 6
 TEXTS = [f"request number {word}" for word in "one two three four five six seven eight".split()]

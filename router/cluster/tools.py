@@ -1,0 +1,207 @@
+"""Tools that are put and dropped in one process reach the sources of the others.
+
+Redis holds, for each shared source, the latest change of each tool by its name: a stamp that only
+grows, and the digest of the definition, or none where the tool was dropped. Definitions lie under
+their digests. Each change is announced on a stream. It is written down before it is sent, so one
+that is made while Redis cannot be used arrives later.
+
+Each process keeps the changes that it knows, in memory. One that begins, or may have missed some,
+asks all to compare theirs with what Redis holds; so what was evicted or flushed comes back as long
+as one process lives. What comes from Redis is parsed as a client's definition is, and changes no
+file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from router.cluster import scripts
+from router.cluster.follower import Follower, Record
+from router.cluster.keys import Keys
+from router.cluster.link import Alone, Link
+from router.cluster.outbox import Delivery
+from router.errors import SourceError
+from router.flight import Background, in_thread
+from router.tools.folder import MAX_TOOLS, ToolFolder
+from router.tools.sharing import MAX_DEFINITION_BYTES, SharedTools
+from router.tools.source import ToolSource
+
+if TYPE_CHECKING:
+    from router.settings import Settings
+    from router.skills.sources import SkillSource
+
+_log: Final = logging.getLogger(__name__)
+
+LIFE_SECONDS: Final = 30 * 24 * 3600
+"""Of what Redis holds of a source after the last change of it."""
+LENGTH: Final = 10_000
+"""Records that the stream holds."""
+BATCH: Final = 100
+"""Changes that are sent before they are taken out of the file."""
+
+
+class ToolSharing:
+    """The shared sources of one process. Belongs to one event loop."""
+
+    def __init__(self, link: Link, keys: Keys, settings: Settings) -> None:
+        """Nothing is read yet."""
+        self._link = link
+        self._keys = keys
+        self._settings = settings
+        self._sources: dict[str, SharedTools] = {}
+        # The stamp of each change that is known, and the definition as JSON; empty where dropped.
+        self._known: dict[tuple[str, str], tuple[int, str]] = {}
+        self._turn = asyncio.Lock()
+        self._asked = asyncio.Event()
+        self._delivery = Delivery("tools", self._send, most=BATCH)
+        self._background = Background(_log)
+        self.follower = Follower(
+            settings.cluster, keys.tool_changes, take=self._take, missed=self._ask
+        )
+
+    async def begin(self, sources: Iterable[SkillSource]) -> None:
+        """Share those of the sources that are to be shared.
+
+        Raises:
+            StoreError: the file of what is to be sent cannot be opened.
+        """
+        for source in sources:
+            if isinstance(source, ToolFolder | ToolSource) and source.shared:
+                self._sources[source.name] = source
+        if not self._sources:
+            return
+        await self._delivery.open(self._settings.state_dir / "cluster.sqlite3")
+        for name, source in self._sources.items():
+            source.share = partial(self._share, name)
+        self._link.when_back(self._ask)
+        self._background.run(self._stay_in_step())
+        self.follower.start()
+        await self._ask()
+
+    async def aclose(self) -> None:
+        """Stop; what is not sent is sent by the next process that has this ``state_dir``. Closing
+        twice is fine."""
+        for source in self._sources.values():
+            source.share = None
+        await self.follower.aclose()
+        await self._background.aclose()
+        await self._delivery.aclose()
+
+    # From here to the others
+
+    def _share(self, source: str, name: str, definition: object) -> None:
+        text = "" if definition is None else json.dumps(definition)
+        self._delivery.put_now([json.dumps([source, name, text])])
+
+    async def _send(self, letters: Sequence[str]) -> None:
+        """Raises ``Alone``."""
+        for source, name, text in map(json.loads, letters):
+            await self._change(source, name, text)
+
+    async def _change(self, source: str, name: str, text: str, *, stamp: int | str = "") -> None:
+        """Raises ``Alone``."""
+        keys = self._keys
+        digest = _digest(text.encode()) if text else ""
+        said = await self._link.script(
+            scripts.CHANGE_TOOL,
+            (keys.tools(source), keys.tool(digest), keys.token, keys.tool_changes),
+            *(source, name, digest, text, stamp, LIFE_SECONDS * 1000, LENGTH, MAX_TOOLS),
+        )
+        if said == b"full":
+            _log.error("the tool %r of %r is not shared: there are too many", name, source)
+
+    # From the others
+
+    async def _ask(self) -> None:
+        """Have every process, this one too, compare what it knows with what Redis holds."""
+        with suppress(Alone):
+            await self._link.script(scripts.ASK_FOR_TOOLS, (self._keys.tool_changes,), LENGTH)
+
+    async def _take(self, records: list[Record]) -> None:
+        changed: dict[str, list[str]] = {}
+        for record in records:
+            if record.get("kind") == "asked":
+                self._asked.set()
+            elif record.get("source") in self._sources and "name" in record:
+                changed.setdefault(record["source"], []).append(record["name"])
+        try:
+            for source, names in changed.items():
+                key = self._keys.tools(source)
+                found = await self._link.run(lambda redis: redis.hmget(key, names))  # noqa: B023 - awaited
+                await self._apply(source, dict(zip(names, found, strict=True)))
+        except Alone:  # all is compared when Redis is back
+            _log.debug("tools of others are not read yet")
+
+    async def _stay_in_step(self) -> None:
+        while True:
+            await self._asked.wait()
+            self._asked.clear()
+            with suppress(Alone):
+                for source in self._sources:
+                    await self._compare(source)
+
+    async def _compare(self, source: str) -> None:
+        """Take from Redis what is newer, and send what it lacks. Raises ``Alone``."""
+        key = self._keys.tools(source)
+        found = await self._link.run(lambda redis: redis.hgetall(key))
+        held = {name.decode("utf-8", "replace"): change for name, change in found.items()}
+        await self._apply(source, held)
+        for (of, name), (stamp, text) in list(self._known.items()):
+            if of == source and _stamp(held.get(name)) < stamp:
+                await self._change(source, name, text, stamp=stamp)
+
+    async def _apply(self, source: str, changes: Mapping[str, bytes | None]) -> None:
+        """Make the changes that are newer than what is known. Raises ``Alone``."""
+        async with self._turn:
+            for name, change in changes.items():
+                stamp = _stamp(change)
+                if change is None or stamp <= self._known.get((source, name), (0, ""))[0]:
+                    continue
+                digest = change.partition(b" ")[2].decode("utf-8", "replace")
+                try:
+                    text = await self._definition(digest) if digest else ""
+                    if text is None:
+                        await self._forget(source, name)
+                        continue
+                    definition = json.loads(text) if text else None
+                    await in_thread(partial(self._sources[source].take, name, definition))
+                except (SourceError, ValueError, RecursionError) as error:
+                    _log.warning("the tool %r of %r in Redis is refused: %s", name, source, error)
+                else:
+                    self._known[source, name] = stamp, text
+
+    async def _definition(self, digest: str) -> str | None:
+        """What lies under a digest; None where it was evicted. Raises ``Alone``, and ValueError
+        where it is something else."""
+        key = self._keys.tool(digest)
+        data: bytes = await self._link.run(
+            lambda redis: redis.getrange(key, 0, MAX_DEFINITION_BYTES)
+        )
+        if not data:
+            return None
+        if _digest(data) != digest:
+            raise ValueError("the definition has another digest than its name says")
+        return data.decode()
+
+    async def _forget(self, source: str, name: str) -> None:
+        """The definition of a change was evicted: who has it sends the change again."""
+        key = self._keys.tools(source)
+        await self._link.run(lambda redis: redis.hdel(key, name))
+        await self._ask()
+
+
+def _stamp(change: bytes | None) -> int:
+    """When a change was made; 0 where there is none, or it cannot be read."""
+    stamp = b"" if change is None else change.partition(b" ")[0]
+    return int(stamp) if stamp.isdigit() and len(stamp) <= 16 else 0
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
