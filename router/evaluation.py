@@ -24,7 +24,7 @@ import hashlib
 import json
 import math
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -37,6 +37,7 @@ from router.learning.metrics import (
     risk_coverage,
     wilson,
 )
+from router.plain_json import PlainJson
 from router.request import Request
 from router.result import Decision, RoutingResult
 
@@ -156,7 +157,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Report(PlainJson):
     """The figures over a set of rows. None means that no row can answer the question.
 
     Attributes:
@@ -192,10 +193,6 @@ class Report:
     reliability: tuple[ReliabilityBin, ...]
     risk_coverage: tuple[tuple[float, float], ...]
     latency_ms: Mapping[str, float]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report as plain JSON types."""
-        return asdict(self)
 
 
 def read_rows(lines: Iterable[bytes], *, source: str) -> list[LabelledRequest]:

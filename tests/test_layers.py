@@ -31,6 +31,7 @@ FLOORS = (
         "private_files",
         "version",
         "numeric",
+        "plain_json",
         "plugins",
         "breaker",
         "replies",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
 
 import typer
 
 from router.cli import output
 from router.cli.options import AsJson, SkillFolders, read_catalog, read_settings
 from router.errors import ConfigurationError
+from router.plain_json import plain_json
 
 if TYPE_CHECKING:
     from router.enrichment.asking import EnrichmentPlan, EnrichmentReport, Price
@@ -192,7 +192,7 @@ def _show_plan(
 
     plan: EnrichmentPlan = plan_of(catalog, names, price=price)
     if as_json:
-        output.print_json(asdict(plan))
+        output.print_json(plain_json(plan))
         return
     cost = "" if plan.cost is None else f", about {plan.cost:.2f} dollars"
     typer.echo(
@@ -205,8 +205,7 @@ def _show_plan(
 
 def _show_report(report: EnrichmentReport, *, as_json: bool) -> None:
     if as_json:
-        values: dict[str, Any] = asdict(report)
-        output.print_json({**values, "files": [str(path) for path in report.files]})
+        output.print_json(plain_json(report))
     else:
         cost = "" if report.cost is None else f", {report.cost:.2f} dollars"
         typer.echo(

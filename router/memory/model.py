@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol, Self, TypeAlias, runtime_checkable
 
 from router.errors import InvalidRequest
+from router.plain_json import PlainJson
 from router.request import check_text
 from router.result import LayerChoice
 
@@ -28,7 +29,7 @@ AttributeValue: TypeAlias = str | int | float | bool | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(PlainJson):
     """Whose memories: a user, a project, a session; each may be left open.
 
     Of an item, a dimension that is None means that it belongs to all. Of a query, it means that
@@ -84,8 +85,7 @@ class Scope:
 
     def to_dict(self) -> dict[str, str]:
         """The dimensions that are set."""
-        given = {"user": self.user, "project": self.project, "session": self.session}
-        return {name: value for name, value in given.items() if value is not None}
+        return {k: v for k, v in PlainJson.to_dict(self).items() if v is not None}
 
 
 NOBODY: Final = Scope()
@@ -108,7 +108,7 @@ class ScoreKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryItem:
+class MemoryItem(PlainJson):
     """One thing remembered.
 
     Attributes:
@@ -177,27 +177,6 @@ class MemoryItem:
         object.__setattr__(made, "score", score)
         object.__setattr__(made, "score_kind", kind)
         return made
-
-    def to_dict(self) -> dict[str, Any]:
-        """The item as plain JSON types, times in ISO 8601."""
-        return {
-            "id": self.id,
-            "layer": self.layer,
-            "content": self.content,
-            "type": self.type,
-            "tags": list(self.tags),
-            "created": self.created.isoformat(),
-            "accessed": None if self.accessed is None else self.accessed.isoformat(),
-            "usefulness": self.usefulness,
-            "scope": self.scope.to_dict(),
-            "provenance": list(self.provenance),
-            "attributes": {
-                key: list(value) if isinstance(value, tuple) else value
-                for key, value in self.attributes.items()
-            },
-            "score": self.score,
-            "score_kind": None if self.score_kind is None else self.score_kind.value,
-        }
 
 
 def _check_score(score: float) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from router.errors import InvalidRequest
 from router.memory.contexts.usage_patterns import QueryPatternTracker
@@ -25,6 +25,7 @@ from router.memory.recall.updates import (
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.ownership import Place, owns
 from router.memory.stores.spaces import PROPOSALS
+from router.plain_json import PlainJson
 
 MAX_PAGE: Final = 1_000
 _NEAR: Final = 20
@@ -33,7 +34,7 @@ _IMPORT_BATCH: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class Page(PlainJson):
     """Some memories, newest first.
 
     Attributes:
@@ -44,13 +45,9 @@ class Page:
     items: tuple[MemoryItem, ...]
     next: str | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """The page as plain JSON types."""
-        return {"items": [item.to_dict() for item in self.items], "next": self.next}
-
 
 @dataclass(frozen=True, slots=True)
-class ForgetReport:
+class ForgetReport(PlainJson):
     """What was forgotten.
 
     Attributes:
@@ -70,10 +67,6 @@ class ForgetReport:
     vectors: int
     waiting: int
     vacuumed: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report as plain JSON types."""
-        return asdict(self)
 
 
 class Records:

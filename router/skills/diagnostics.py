@@ -6,12 +6,13 @@ A diagnostic never stops anything. What could not be loaded is reported by a dia
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from router.errors import ManifestError
+from router.plain_json import PlainJson
 
 MAX_DIAGNOSTICS: Final = 100
 """Oddities reported for one file; the last one says that there are more."""
@@ -29,7 +30,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(PlainJson):
     """One oddity of one file or folder.
 
     Attributes:
@@ -50,10 +51,6 @@ class Diagnostic:
     def of_failure(cls, error: ManifestError) -> Diagnostic:
         """The report of a skill that could not be loaded."""
         return cls(error.path, error.line, Severity.ERROR, "not-loaded", error.reason)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The diagnostic as plain JSON types."""
-        return {**asdict(self), "path": str(self.path), "severity": self.severity.value}
 
     def __str__(self) -> str:
         place = f"{self.path}:{self.line}" if self.line else str(self.path)

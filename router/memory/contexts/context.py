@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from router.errors import InvalidRequest
 from router.memory.model import MemoryItem
+from router.plain_json import PlainJson
 
 
 class Strategy(StrEnum):
@@ -91,7 +92,7 @@ PRESETS: Final[Mapping[str, RetrievalWeights]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(PlainJson):
     """One piece of the context.
 
     Attributes:
@@ -120,19 +121,6 @@ class Chunk:
         """The chunk as the model reads it: source and date, then the content."""
         return rendered(self.source, self.created, self.content)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The chunk as plain JSON types."""
-        return {
-            "content": self.content,
-            "source": self.source,
-            "created": self.created.isoformat(),
-            "score": self.score,
-            "tokens": self.tokens,
-            "item_id": self.item_id,
-            "provenance": list(self.provenance),
-            "cut": self.cut,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
@@ -144,7 +132,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class AssembledContext:
+class AssembledContext(PlainJson):
     """What ``assemble`` found fit to say.
 
     Attributes:
@@ -174,20 +162,7 @@ class AssembledContext:
 
     def to_dict(self) -> dict[str, Any]:
         """The context as plain JSON types."""
-        return {
-            "query": self.query,
-            "requested": self.requested.value,
-            "strategy": self.strategy.value,
-            "chunks": [chunk.to_dict() for chunk in self.chunks],
-            "tokens": self.tokens,
-            "budget": self.budget,
-            "left_out": [
-                {"item_id": out.item_id, "source": out.source, "reason": out.reason}
-                for out in self.left_out
-            ],
-            "notes": list(self.notes),
-            "text": self.text,
-        }
+        return PlainJson.to_dict(self) | {"text": self.text}
 
 
 def rendered(source: str, created: datetime, content: str) -> str:

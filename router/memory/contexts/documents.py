@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from router.errors import InvalidRequest
 from router.flight import in_thread
@@ -26,6 +26,7 @@ from router.memory.model import LayerQuery, MemoryItem, Scope
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.texts.chunking import sections
 from router.memory.texts.contents import readable
+from router.plain_json import PlainJson
 
 LAYER: Final = "documents"
 SUFFIXES: Final = frozenset((".md", ".markdown", ".txt", ".text", ".rst"))
@@ -36,7 +37,7 @@ SAVING_BATCH: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class IngestReport:
+class IngestReport(PlainJson):
     """What ``ingest`` did.
 
     Attributes:
@@ -52,16 +53,6 @@ class IngestReport:
     kept: int
     removed: int
     problems: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report as plain JSON types."""
-        return {
-            "files": self.files,
-            "added": self.added,
-            "kept": self.kept,
-            "removed": self.removed,
-            "problems": list(self.problems),
-        }
 
 
 class DocumentIndex:

@@ -19,6 +19,7 @@ from router.memory.records import MAX_PAGE, Records
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.spaces import PROPOSALS
 from router.memory.texts.contents import content_key
+from router.plain_json import PlainJson
 
 
 class Kind(StrEnum):
@@ -37,7 +38,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(PlainJson):
     """One change that may be made.
 
     Attributes:
@@ -72,19 +73,7 @@ class Proposal:
 
     def to_dict(self) -> dict[str, Any]:
         """The proposal as plain JSON types."""
-        return {
-            "id": self.id,
-            "kind": self.kind.value,
-            "layer": self.layer,
-            "scope": self.scope.to_dict(),
-            "content": self.content,
-            "replaces": list(self.replaces),
-            "by": self.by,
-            "evidence": list(self.evidence),
-            "reason": self.reason,
-            "source": self.source,
-            "type": self.type,
-        }
+        return {"id": self.id, **PlainJson.to_dict(self)}
 
     def to_item(self, created: datetime) -> MemoryItem:
         """The form in which it is stored."""

@@ -10,11 +10,12 @@ from router.breaker import BreakerState
 from router.errors import LayerError
 from router.memory.model import Classification, LayerStatus, MemoryItem
 from router.memory.recall.confidence import ItemConfidence
+from router.plain_json import PlainJson, plain_json
 from router.result import LayerChoice
 
 
 @dataclass(frozen=True, slots=True)
-class LayerReport:
+class LayerReport(PlainJson):
     """One layer's part of an answer.
 
     Attributes:
@@ -38,17 +39,6 @@ class LayerReport:
         """Whether the layer looked, and this is all that it has to say."""
         return self.status in (LayerStatus.OK, LayerStatus.EMPTY)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The report as plain JSON types."""
-        return {
-            "layer": self.layer,
-            "weight": self.weight,
-            "status": self.status.value,
-            "milliseconds": self.milliseconds,
-            "reason": self.reason,
-            "items": [item.to_dict() for item in self.items],
-        }
-
 
 def require_complete(reports: Iterable[LayerReport]) -> None:
     """Whether every layer had its say.
@@ -62,7 +52,7 @@ def require_complete(reports: Iterable[LayerReport]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class LayerState:
+class LayerState(PlainJson):
     """A layer as ``status`` shows it.
 
     Attributes:
@@ -80,19 +70,9 @@ class LayerState:
     running: int
     late: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """The state as plain JSON types."""
-        return {
-            "name": self.name,
-            "description": self.description,
-            "breaker": self.breaker.value,
-            "running": self.running,
-            "late": self.late,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class RouteStats:
+class RouteStats(PlainJson):
     """What a route cost.
 
     Attributes:
@@ -105,17 +85,9 @@ class RouteStats:
     layers_queried: int
     cache_hit: bool
 
-    def to_dict(self) -> dict[str, Any]:
-        """The figures as plain JSON types."""
-        return {
-            "total_milliseconds": self.total_milliseconds,
-            "layers_queried": self.layers_queried,
-            "cache_hit": self.cache_hit,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class MemoryRoute:
+class MemoryRoute(PlainJson):
     """What the layers chosen for a query hold on it.
 
     Attributes:
@@ -139,20 +111,9 @@ class MemoryRoute:
         """Whether every layer had its say."""
         return all(report.is_complete for report in self.results)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The route as plain JSON types."""
-        return {
-            "id": self.id,
-            "query": self.query,
-            "classification": _classification(self.classification),
-            "results": [report.to_dict() for report in self.results],
-            "secondary": _choices(self.secondary),
-            "stats": self.stats.to_dict(),
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class MemoryStatus:
+class MemoryStatus(PlainJson):
     """How a memory router is doing.
 
     Attributes:
@@ -172,8 +133,8 @@ class MemoryStatus:
     def to_dict(self) -> dict[str, Any]:
         """The status as plain JSON types."""
         return {
-            "layers": [layer.to_dict() for layer in self.layers],
-            "weight_factors": {kind: dict(layers) for kind, layers in self.factors.items()},
+            "layers": plain_json(self.layers),
+            "weight_factors": plain_json(self.factors),
             "cache": {
                 "entries": self.cached,
                 "hits": self.cache_hits,
@@ -183,7 +144,7 @@ class MemoryStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class RecalledItem:
+class RecalledItem(PlainJson):
     """One item of a recall's answer.
 
     Attributes:
@@ -199,12 +160,12 @@ class RecalledItem:
 
     def to_dict(self) -> dict[str, Any]:
         """The item as plain JSON types."""
-        confidence = None if self.confidence is None else self.confidence.to_dict()
-        return self.item.to_dict() | {"relevance": self.relevance, "confidence": confidence}
+        judged = {"relevance": self.relevance, "confidence": plain_json(self.confidence)}
+        return self.item.to_dict() | judged
 
 
 @dataclass(frozen=True, slots=True)
-class CascadeStep:
+class CascadeStep(PlainJson):
     """One turn to further layers.
 
     Attributes:
@@ -219,18 +180,9 @@ class CascadeStep:
     before: float
     after: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """The step as plain JSON types."""
-        return {
-            "depth": self.depth,
-            "layers": list(self.layers),
-            "before": self.before,
-            "after": self.after,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class RecallResult:
+class RecallResult(PlainJson):
     """What memory has to say on a query.
 
     Attributes:
@@ -262,32 +214,3 @@ class RecallResult:
     def is_complete(self) -> bool:
         """Whether every layer that was turned to had its say."""
         return all(report.is_complete for report in self.layers)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The answer as plain JSON types."""
-        return {
-            "id": self.id,
-            "query": self.query,
-            "items": [item.to_dict() for item in self.items],
-            "confidence": self.confidence,
-            "classification": _classification(self.classification),
-            "layers": [report.to_dict() for report in self.layers],
-            "cascade_path": [step.to_dict() for step in self.cascade_path],
-            "conflicts": [list(pair) for pair in self.conflicts],
-            "reasoning": list(self.reasoning),
-            "milliseconds": self.milliseconds,
-        }
-
-
-def _classification(classification: Classification) -> dict[str, Any]:
-    return {
-        "types": [kind.value for kind in classification.types],
-        "layers": _choices(classification.layers),
-        "secondary": _choices(classification.secondary),
-        "confidence": classification.confidence,
-        "reasons": list(classification.reasons),
-    }
-
-
-def _choices(choices: Iterable[LayerChoice]) -> list[dict[str, Any]]:
-    return [{"name": choice.name, "weight": choice.weight} for choice in choices]

@@ -27,6 +27,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from router.memory.model import MemoryItem
+from router.plain_json import PlainJson
 from router.text import STOPWORDS, stem, tokens, word_set
 
 FACTOR_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(
@@ -78,7 +79,7 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ItemConfidence:
+class ItemConfidence(PlainJson):
     """The five factors of one item, each in [0, 1]; see the module's text."""
 
     relevance: float
@@ -100,8 +101,7 @@ class ItemConfidence:
 
     def to_dict(self) -> dict[str, Any]:
         """The factors, the overall figure and the level."""
-        factors = {name: getattr(self, name) for name in FACTOR_WEIGHTS}
-        return factors | {"overall": self.overall, "level": self.level.value}
+        return PlainJson.to_dict(self) | {"overall": self.overall, "level": self.level.value}
 
 
 def age_days(item: MemoryItem, now: datetime) -> float:

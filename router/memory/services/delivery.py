@@ -10,9 +10,9 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from router.errors import MemoryServiceError, UnknownMemory
 from router.flight import in_thread
@@ -21,13 +21,14 @@ from router.memory.model import MemoryItem
 from router.memory.services.forgetful.client import Forgetful, new_memories
 from router.memory.services.outbox import Delivered, Entry, Intent, Outbox
 from router.memory.texts.contents import memory_digest
+from router.plain_json import PlainJson
 
 CALL_SECONDS: Final = 10.0
 """What one call that writes may take: the service computes embeddings before it answers."""
 
 
 @dataclass(frozen=True, slots=True)
-class SyncReport:
+class SyncReport(PlainJson):
     """What a delivery did, or in a dry run what it would do.
 
     Attributes:
@@ -48,10 +49,6 @@ class SyncReport:
     failed: int = 0
     waiting: int = 0
     fault: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report as plain JSON types."""
-        return asdict(self)
 
 
 class Delivery:

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from router.errors import InvalidRequest, MemoryServiceError, StoreError, UnknownMemory
 from router.flight import in_thread
@@ -41,6 +41,7 @@ from router.memory.services.merge import (
 )
 from router.memory.services.outbox import Intent, Outbox
 from router.memory.texts.contents import content_key, name_from
+from router.plain_json import PlainJson
 from router.request import check_text
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ _STATUS: Final = {ServiceLate: LayerStatus.TIMEOUT, ServiceResting: LayerStatus.
 
 
 @dataclass(frozen=True, slots=True)
-class SourceReport:
+class SourceReport(PlainJson):
     """One source's part of an answer; it has a reason unless it just found something or nothing."""
 
     status: LayerStatus
@@ -71,17 +72,9 @@ class SourceReport:
     milliseconds: float
     reason: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "status": self.status.value,
-            "found": self.found,
-            "milliseconds": self.milliseconds,
-            "reason": self.reason,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class UnifiedAnswer:
+class UnifiedAnswer(PlainJson):
     """What a search found.
 
     Attributes:
@@ -96,15 +89,6 @@ class UnifiedAnswer:
     files: SourceReport
     service: SourceReport
     layers: SourceReport
-
-    def to_dict(self) -> dict[str, Any]:
-        """The answer as plain JSON types."""
-        return {
-            "items": [item.to_dict() for item in self.items],
-            "layers": self.layers.to_dict(),
-            "files": self.files.to_dict(),
-            "service": self.service.to_dict(),
-        }
 
 
 class ServiceFate(StrEnum):
@@ -121,7 +105,7 @@ class ServiceFate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SaveReport:
+class SaveReport(PlainJson):
     """What became of a save or a deletion: what belongs here is done, or an error was raised.
 
     Attributes:
@@ -141,20 +125,9 @@ class SaveReport:
     item: MemoryItem | None = None
     supersedes: tuple[MemoryItem, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """The report as plain JSON types."""
-        return {
-            "name": self.name,
-            "layer": self.layer,
-            "service": self.service.value,
-            "reason": self.reason,
-            "item": None if self.item is None else self.item.to_dict(),
-            "supersedes": [item.to_dict() for item in self.supersedes],
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class UnifiedStatus:
+class UnifiedStatus(PlainJson):
     """How both sides are.
 
     Attributes:
@@ -170,16 +143,6 @@ class UnifiedStatus:
     service: str
     reason: str
     waiting: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """The status as plain JSON types."""
-        return {
-            "files": self.files,
-            "problems": list(self.problems),
-            "service": self.service,
-            "reason": self.reason,
-            "waiting": self.waiting,
-        }
 
 
 @dataclass(frozen=True, slots=True)

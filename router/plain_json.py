@@ -1,0 +1,46 @@
+"""Values as plain JSON types, so that each dataclass need not spell out its own keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+
+class PlainJson:
+    """Gives a dataclass ``to_dict``. A class whose JSON has other keys than its fields defines its
+    own, which is then used wherever the object is part of another one, too."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object as plain JSON types, keys in the order of its fields."""
+        return _fields_of(self)
+
+
+def plain_json(value: Any) -> Any:
+    """The value as JSON can carry it: times in ISO 8601, enumerations by value, paths as text."""
+    if isinstance(value, Enum):
+        return value.value
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, PlainJson):
+        return value.to_dict()
+    if is_dataclass(value):
+        return _fields_of(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {plain_json(key): plain_json(each) for key, each in value.items()}
+    if isinstance(value, tuple | list | Set):
+        return [plain_json(each) for each in value]
+    return value
+
+
+def _fields_of(value: Any) -> dict[str, Any]:
+    return {field.name: plain_json(getattr(value, field.name)) for field in fields(value)}
