@@ -7,22 +7,13 @@ task that outlives them. It costs a few round trips, and a restarted server need
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import TYPE_CHECKING, Any, Final
 
 from router.errors import ConfigurationError, MemoryServiceError
 from router.memory.services.forgetful.wire import (
-    NewMemory,
-    RemoteMemory,
+    MemoryService,
     RequestRefused,
-    ServiceLate,
-    check_endpoint,
-    headers_with,
-    parse_created,
-    parse_memory,
-    parse_query,
-    query_arguments,
     unreachable,
 )
 from router.replies import MAX_REPLY_BYTES, refusal_in, reply_bounds
@@ -35,25 +26,17 @@ _ENDPOINT: Final = "/mcp"
 _TOOL: Final = "execute_forgetful_tool"
 
 
-class McpMemoryService:
-    """A ``MemoryService`` over MCP.
+class McpMemoryService(MemoryService):
+    """A ``MemoryService`` over MCP. The time of a call includes the session's beginning.
 
-    Args:
-        url: where the server is, such as ``http://127.0.0.1:8020``, or its endpoint ``…/mcp``.
-        token, timeout_seconds, project_ids: as for ``HttpMemoryService``; the time includes the
-            session's beginning.
+    Its ``url`` may also be the endpoint itself, ``…/mcp``.
 
     Raises:
         ConfigurationError: as ``check_endpoint``, or the extra ``mcp`` is not installed.
     """
 
     def __init__(
-        self,
-        url: str,
-        *,
-        token: str | None = None,
-        timeout_seconds: float = 10.0,
-        project_ids: tuple[int, ...] = (),
+        self, url: str, *, token: str | None = None, timeout_seconds: float = 10.0
     ) -> None:
         try:
             import mcp  # noqa: F401 - it takes longer to import than a search may take
@@ -61,47 +44,20 @@ class McpMemoryService:
             raise ConfigurationError(
                 "memory.service.protocol mcp is an extra: pip install 'cascade-router[mcp]'"
             ) from error
-        self._is_local = check_endpoint(url, token)
+        super().__init__(url, token=token, timeout_seconds=timeout_seconds)
         base = url.rstrip("/")
         self._url = base if base.endswith(_ENDPOINT) else base + _ENDPOINT
-        self._headers = headers_with(token)
         self._http: httpx2.AsyncClient | None = None
-        self._timeout = timeout_seconds
-        self._project_ids = project_ids
-
-    async def search(self, query: str, *, k: int) -> list[RemoteMemory]:
-        arguments = query_arguments(query, k, self._project_ids)
-        return parse_query(await self._call("query_memory", arguments))[:k]
-
-    async def create(self, memory: NewMemory) -> int:
-        arguments = memory.to_arguments(self._project_ids)
-        return parse_created(await self._call("create_memory", arguments))
-
-    async def get(self, memory_id: int) -> RemoteMemory:
-        return parse_memory(await self._call("get_memory", {"memory_id": memory_id}))
-
-    async def obsolete(self, memory_id: int, *, reason: str, superseded_by: int | None) -> None:
-        arguments: dict[str, Any] = {"memory_id": memory_id, "reason": reason}
-        if superseded_by is not None:
-            arguments["superseded_by"] = superseded_by
-        await self._call("mark_memory_obsolete", arguments)
-
-    async def probe(self) -> None:
-        await self.search("probe", k=1)
 
     async def aclose(self) -> None:
         if self._http is not None:
             await self._http.aclose()
 
-    async def _call(self, tool: str, arguments: dict[str, Any]) -> bytes:
-        """The JSON of a tool's answer."""
+    async def _send(self, tool: str, arguments: dict[str, Any]) -> bytes:
         try:
-            async with asyncio.timeout(self._timeout):
-                result = await self._session_call(tool, arguments)
+            result = await self._session_call(tool, arguments)
         except TimeoutError:
-            raise ServiceLate(
-                f"the memory service gave no answer within {self._timeout:g} s"
-            ) from None
+            raise
         except Exception as error:
             # The SDK lets through what its tasks raise, in groups: HTTP, protocol, validation and
             # stream errors. Whatever it is, there is no answer.

@@ -8,11 +8,13 @@ malformed is no answer at all.
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, Protocol, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -91,9 +93,9 @@ class NewMemory:
     tags: tuple[str, ...]
     origin: Origin
 
-    def to_arguments(self, project_ids: Sequence[int]) -> dict[str, Any]:
+    def to_arguments(self) -> dict[str, Any]:
         """The JSON of a create request."""
-        arguments: dict[str, Any] = {
+        return {
             "title": self.title,
             "content": self.content,
             "context": self.context,
@@ -103,7 +105,6 @@ class NewMemory:
             "source_url": self.origin.to_url(),
             "encoding_agent": AGENT,
         }
-        return arguments | ({"project_ids": list(project_ids)} if project_ids else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,40 +127,71 @@ class RemoteMemory:
     similarity: float | None = None
 
 
-class MemoryService(Protocol):
-    """Forgetful over one of its transports. Every call ends in bounded time and leaves nothing
-    running; each raises MemoryServiceError when the service cannot be reached or answers what
-    cannot be used, and RequestRefused when it will not take the request."""
+class MemoryService(ABC):
+    """Forgetful over one of its transports.
+
+    Every call ends in bounded time and leaves nothing running. Each raises MemoryServiceError when
+    the service cannot be reached or answers what cannot be used, ServiceLate when it is late, and
+    RequestRefused when it will not take the request.
+    """
+
+    def __init__(
+        self, url: str, *, token: str | None = None, timeout_seconds: float = 10.0
+    ) -> None:
+        """Nothing is sent yet.
+
+        Args:
+            url: where the server is, such as ``http://127.0.0.1:8020``.
+            token: what it wants to be shown; never shown anywhere else.
+            timeout_seconds: of each call, from connecting to the reply's last byte.
+
+        Raises:
+            ConfigurationError: as ``check_endpoint``.
+        """
+        self._is_local = check_endpoint(url, token)
+        self._headers = headers_with(token)
+        self._timeout = timeout_seconds
 
     async def search(self, query: str, *, k: int) -> list[RemoteMemory]:
         """At most ``k`` (1 to 20) memories that are not obsolete, in the service's order."""
-        ...
+        arguments = {"query": query, "query_context": QUERY_CONTEXT, "k": k, "include_links": 0}
+        return parse_query(await self._call("query_memory", arguments))[:k]
 
     async def create(self, memory: NewMemory) -> int:
         """Store a memory; its id."""
-        ...
+        return parse_created(await self._call("create_memory", memory.to_arguments()))
 
     async def get(self, memory_id: int) -> RemoteMemory:
         """One memory by its id."""
-        ...
+        return parse_memory(await self._call("get_memory", {"memory_id": memory_id}))
 
     async def obsolete(self, memory_id: int, *, reason: str, superseded_by: int | None) -> None:
         """Mark a memory obsolete, the service's way of deleting."""
-        ...
+        arguments: dict[str, Any] = {"memory_id": memory_id, "reason": reason}
+        if superseded_by is not None:
+            arguments["superseded_by"] = superseded_by
+        await self._call("mark_memory_obsolete", arguments)
 
     async def probe(self) -> None:
         """Return if the service can answer a real query now, and raise if not."""
-        ...
+        await self.search("probe", k=1)
 
+    async def _call(self, tool: str, arguments: dict[str, Any]) -> bytes:
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._send(tool, arguments)
+        except TimeoutError:
+            raise ServiceLate(
+                f"the memory service gave no answer within {self._timeout:g} s"
+            ) from None
+
+    @abstractmethod
+    async def _send(self, tool: str, arguments: dict[str, Any]) -> bytes:
+        """The JSON that one of the service's tools answers."""
+
+    @abstractmethod
     async def aclose(self) -> None:
         """Close what is open."""
-        ...
-
-
-def query_arguments(query: str, k: int, project_ids: Sequence[int]) -> dict[str, Any]:
-    """The JSON of a search request."""
-    arguments = {"query": query, "query_context": QUERY_CONTEXT, "k": k, "include_links": 0}
-    return arguments | ({"project_ids": list(project_ids)} if project_ids else {})
 
 
 def check_endpoint(url: str, token: str | None) -> bool:
