@@ -28,9 +28,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.classifier_training import read_examples
 from router.learning.metrics import wilson
 from router.memory.query.classifier import QueryClassifier
-from router.memory.query.classifier_training import read_examples
 from router.retrieval.encoders import WordLlamaEncoder
 
 KINDS = ("plain", "hard", "none")

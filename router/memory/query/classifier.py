@@ -1,7 +1,7 @@
 """What does a query ask for, and which layers of memory can answer it?
 
-Three things decide. A model learned from written examples (``classify_model``) says how likely the
-query asks for each type of answer from each built-in layer. Layers that somebody plugged in are
+Three things decide. A model learned from written examples (``classifier_model``) says how likely
+the query asks for each type of answer from each built-in layer. Layers that somebody plugged in are
 compared with the query by their own examples. And the routing table says from which layers each
 type is answered. No LLM is needed; where one is configured, ``aclassify`` asks it, and falls back
 to the same answer without it.

@@ -1,8 +1,8 @@
 """The learned part of the classifier: how likely a query asks for each kind of thing.
 
 A multinomial logistic regression over a query's cues and its vector. The weights lie beside this
-file; ``classify_train`` makes them. They belong to the bundled encoder, whatever encoder the rest
-of the router is told to use.
+file; ``benchmarks/classifier_training.py`` makes them. They belong to the bundled encoder, whatever
+encoder the rest of the router is told to use.
 """
 
 from __future__ import annotations

@@ -99,41 +99,16 @@ def _checked(
     return period if period is not None and period.start < period.end else None
 
 
-_MONTHS: Final = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-]
+_MONTHS: Final = (
+    "january february march april may june july august september october november december".split()
+)
 _WEEKDAYS: Final = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 _SEASONS: Final = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 """Their first months, in the northern hemisphere."""
 _NUMBERS: Final = {
     word: number
     for number, word in enumerate(
-        [
-            "one",
-            "two",
-            "three",
-            "four",
-            "five",
-            "six",
-            "seven",
-            "eight",
-            "nine",
-            "ten",
-            "eleven",
-            "twelve",
-        ],
-        start=1,
+        "one two three four five six seven eight nine ten eleven twelve".split(), start=1
     )
 } | {"a": 1, "an": 1}
 _ORDINALS: Final = {"first": 1, "second": 2, "third": 3, "fourth": 4}
@@ -375,15 +350,8 @@ def _number(words: str | None) -> int:
 
 
 def _length(unit: str) -> timedelta:
-    days = {
-        "minute": 1 / 1440,
-        "hour": 1 / 24,
-        "day": 1,
-        "week": 7,
-        "fortnight": 14,
-        "month": 30,
-        "year": 365,
-    }
+    days = {"minute": 1 / 1440, "hour": 1 / 24, "day": 1, "week": 7}
+    days |= {"fortnight": 14, "month": 30, "year": 365}
     return timedelta(days=days[unit.casefold()])
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from router.memory.query.classifier_model import NOTHING, Model
-from router.memory.query.classifier_training import (
+from benchmarks.classifier_training import (
     Example,
+    Matrix,
     folds_of,
     judged_unseen,
     read_examples,
     train,
 )
-from router.memory.query.cues import cues, second_question
+from router.memory.query.classifier_model import NOTHING, Model
 from router.memory.query.routing_table import ROUTING_TABLE
 from router.result import MEMORY_LAYERS
 from router.retrieval.encoders import WordLlamaEncoder
@@ -22,6 +22,11 @@ from router.retrieval.encoders import WordLlamaEncoder
 @pytest.fixture(scope="module")
 def examples() -> list[Example]:
     return read_examples()
+
+
+@pytest.fixture(scope="module")
+def vectors(examples: list[Example]) -> Matrix:
+    return WordLlamaEncoder().encode([example.query for example in examples])
 
 
 def test_there_are_many_examples_of_every_layer_and_of_none(examples: list[Example]) -> None:
@@ -43,9 +48,9 @@ def test_every_kind_of_example_has_a_route_in_the_table(examples: list[Example])
 
 
 def test_the_stored_weights_are_what_the_examples_teach(
-    examples: list[Example], encoder: WordLlamaEncoder
+    examples: list[Example], vectors: Matrix
 ) -> None:
-    trained = train(examples, encoder.encode([example.query for example in examples]))
+    trained = train(examples, vectors)
     stored = Model.load()
     assert stored.kinds == trained.kinds
     assert stored.vocabulary == trained.vocabulary
@@ -56,10 +61,10 @@ def test_the_stored_weights_are_what_the_examples_teach(
 
 
 def test_confidence_is_how_often_unseen_examples_are_judged_rightly(
-    examples: list[Example], encoder: WordLlamaEncoder
+    examples: list[Example], vectors: Matrix
 ) -> None:
     model = Model.load()
-    shares = judged_unseen(examples, encoder.encode([example.query for example in examples]))
+    shares = judged_unseen(examples, vectors)
     best = [model.likeliest_layer(share) for share in shares]
     right = np.array(
         [layer == its.kinds[0].primary for (layer, _), its in zip(best, examples, strict=True)]
@@ -78,50 +83,3 @@ def test_examples_that_begin_alike_are_never_on_both_sides(examples: list[Exampl
         openings.setdefault(" ".join(example.query.lower().split()[:2]), set()).add(fold)
     assert len(openings["how do"]) == 1
     assert len(set(folds.tolist())) == 5
-
-
-@pytest.mark.parametrize(
-    ("text", "cue"),
-    [
-        ("It depends on you", "depend"),
-        ("It depends on you", "<relation>"),
-        ("What depends on it?", "what <relation>"),
-        ("Who approved it?", "who+approv"),
-        ("Did you see it?", "(you) (do)"),
-        ("We shipped it", "(past)"),
-        ("Open file 7", "_ #"),
-    ],
-)
-def test_a_query_shows_its_words_their_classes_and_its_grammar(text: str, cue: str) -> None:
-    assert cue in cues(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "cue"),
-    [
-        ("elastic search", "last"),
-        ("what causes it", "use"),
-        ("update it", "date"),
-        ("the plane left", "<plan>"),
-        ("replant the tree", "<plan>"),
-    ],
-)
-def test_a_part_of_a_word_is_no_cue(text: str, cue: str) -> None:
-    assert cue not in cues(text)
-
-
-def test_a_cue_knows_the_words_that_it_stands_for() -> None:
-    assert cues("What depends on it?")["what+depend"] == "what depends"
-
-
-@pytest.mark.parametrize(
-    ("text", "second"),
-    [
-        ("Who signed it, and what does it cover?", "what does it cover?"),
-        ("Who owns it and when is it due", "when is it due"),
-        ("salt and pepper", None),
-        ("Who owns it?", None),
-    ],
-)
-def test_the_second_question_of_a_query_is_found(text: str, second: str | None) -> None:
-    assert second_question(text) == second

@@ -1,16 +1,16 @@
-"""Learns the classifier's weights from its examples.
+"""Learns the weights of memory's classifier from its examples (``data/classifier_examples.txt``).
 
-Run it with ``python -m router.memory.query.classifier_training``.
+Run it with ``python -m benchmarks.classifier_training``; it writes the weights into the package.
 
 A multinomial logistic regression with an L2 penalty over two views of a query: its cues
-(``classify_cues``) and its vector from the bundled encoder. A query that asks for two things counts
-for both of their kinds, mostly for the first.
+(``router/memory/query/cues.py``) and its vector from the bundled encoder. A query that asks for two
+things counts for both of their kinds, mostly for the first.
 
 How sure the model may be is measured, not assumed: every example is judged once by a model that
 has not seen it, nor any other that begins with the same two words, and how often those judgements
 were right is stored with the weights.
 
-Nothing here runs when the router does. A test checks that the stored weights are what this makes.
+A test checks that the stored weights are what this makes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.learning.head import softmax
+from router.memory.query import classifier_model
 from router.memory.query.classifier_model import (
     NOTHING,
     WEIGHTS_FILE,
@@ -41,7 +41,7 @@ from router.memory.query.cues import cues
 from router.retrieval.encoders import WordLlamaEncoder
 from router.text import tokens
 
-EXAMPLES_FILE: Final = "classifier_examples.txt"
+EXAMPLES_FILE: Final = Path(__file__).parent / "data" / "classifier_examples.txt"
 FOLDS: Final = 5
 STEPS: Final = 100
 PENALTY: Final = 0.05
@@ -63,8 +63,8 @@ class Example:
 
 
 def read_examples() -> list[Example]:
-    """The examples that the package carries."""
-    text = files("router.memory.query").joinpath(EXAMPLES_FILE).read_text(encoding="utf-8")
+    """The examples of ``EXAMPLES_FILE``."""
+    text = EXAMPLES_FILE.read_text(encoding="utf-8")
     found: list[Example] = []
     kinds: tuple[Kind, ...] = ()
     for line in text.splitlines():
@@ -209,11 +209,11 @@ def folds_of(examples: Sequence[Example]) -> NDArray[np.int64]:
 
 
 def main() -> None:
-    """Train on the examples that the package carries and store the weights beside them."""
+    """Train on the examples and store the weights in the package."""
     examples = read_examples()
     vectors = WordLlamaEncoder().encode([example.query for example in examples])
     model = calibrated(train(examples, vectors), examples, vectors)
-    model.save(Path(__file__).with_name(WEIGHTS_FILE))
+    model.save(Path(classifier_model.__file__).with_name(WEIGHTS_FILE))
 
 
 if __name__ == "__main__":
