@@ -19,7 +19,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from router.errors import ConfigurationError, InvalidRequest, UnknownMemory
 from router.flight import in_thread
@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from router.memory.services.unified import UnifiedAnswer
     from router.retrieval.encoders import Encoder
     from router.settings import Settings
+
+T = TypeVar("T")
 
 
 class Memory(OpenedInBlock):
@@ -121,14 +123,10 @@ class Memory(OpenedInBlock):
             if self._closed:
                 raise RuntimeError("this memory is closed")
             if self._parts is None:
-                await in_thread(self._build)
-                await self._resume()
+                parts = await in_thread(self._build)
+                await parts.unified.resume()
 
-    async def _resume(self) -> None:
-        if self._parts is not None:
-            await self._parts.unified.resume()
-
-    def _build(self) -> None:
+    def _build(self) -> MemoryParts:
         """Put the parts together. Kept here, by the thread, because the caller may be cancelled."""
         from router.memory.parts import assemble_parts
 
@@ -141,6 +139,7 @@ class Memory(OpenedInBlock):
             count_tokens=self._count_tokens,
             clock=self._clock,
         )
+        return self._parts
 
     async def aclose(self) -> None:
         """Finish what is under way and close all stores. Closing twice is fine."""
@@ -165,6 +164,11 @@ class Memory(OpenedInBlock):
             self._calls -= 1
             if not self._calls:
                 self._idle.set()
+
+    async def _in_thread(self, work: Callable[[MemoryParts], T]) -> T:
+        """Work over the parts that blocks, done in a thread."""
+        async with self._in_use() as parts:
+            return await in_thread(partial(work, parts))
 
     @asynccontextmanager
     async def _reading(self) -> AsyncIterator[MemoryParts]:
@@ -430,12 +434,11 @@ class Memory(OpenedInBlock):
     ) -> MemoryItem:
         """Change an item that is stored in exactly this scope; see ``Records.edit``."""
         whose = Scope.parse(scope)
-        async with self._in_use() as parts:
-            return await in_thread(
-                lambda: parts.records.edit(
-                    layer, name, whose, content=content, tags=tags, attributes=attributes
-                )
+        return await self._in_thread(
+            lambda parts: parts.records.edit(
+                layer, name, whose, content=content, tags=tags, attributes=attributes
             )
+        )
 
     async def profile(
         self, *, scope: Scope | Mapping[str, object], limit: int = 100
@@ -452,16 +455,14 @@ class Memory(OpenedInBlock):
         saved with that user in any project and session.
         """
         whose = Scope.parse(owner)
-        async with self._in_use() as parts:
-            return await in_thread(lambda: tuple(parts.records.export(whose)))
+        return await self._in_thread(lambda parts: tuple(parts.records.export(whose)))
 
     async def import_lines(
         self, lines: Iterable[str], *, owner: Scope | Mapping[str, object] | None = None
     ) -> int:
         """Store what ``export`` gave; how many items; see ``Records.import_lines``."""
         whose = Scope.parse(owner)
-        async with self._in_use() as parts:
-            return await in_thread(lambda: parts.records.import_lines(lines, whose))
+        return await self._in_thread(lambda parts: parts.records.import_lines(lines, whose))
 
     async def forget(self, owner: Scope | Mapping[str, object]) -> ForgetReport:
         """Remove for good all that an owner has in the layers, and the memory files if the owner
@@ -553,8 +554,7 @@ class Memory(OpenedInBlock):
     async def proposals(self, *, scope: Scope | Mapping[str, object]) -> tuple[Proposal, ...]:
         """The proposals that wait and that a scope sees, newest first."""
         whose = Scope.parse(scope)
-        async with self._in_use() as parts:
-            return await in_thread(partial(parts.proposals.waiting, whose))
+        return await self._in_thread(lambda parts: parts.proposals.waiting(whose))
 
     async def accept(self, proposal: str, *, scope: Scope | Mapping[str, object]) -> Proposal:
         """Make the change that a proposal names, by its id or the beginning of it. What is replaced
@@ -565,14 +565,12 @@ class Memory(OpenedInBlock):
             InvalidRequest: several begin so.
         """
         whose, now = Scope.parse(scope), self._now()
-        async with self._in_use() as parts:
-            return await in_thread(partial(parts.proposals.accept, proposal, whose, now))
+        return await self._in_thread(lambda parts: parts.proposals.accept(proposal, whose, now))
 
     async def reject(self, proposal: str, *, scope: Scope | Mapping[str, object]) -> Proposal:
         """Leave everything as it is, and do not propose this again. Raises as ``accept``."""
         whose = Scope.parse(scope)
-        async with self._in_use() as parts:
-            return await in_thread(partial(parts.proposals.reject, proposal, whose))
+        return await self._in_thread(lambda parts: parts.proposals.reject(proposal, whose))
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), UTC)
@@ -655,11 +653,10 @@ class Memory(OpenedInBlock):
         self, min_retrievals: int, *, scope: Scope | Mapping[str, object] | None = None
     ) -> tuple[ConsolidationCandidate, ...]:
         """Memories that contexts use often; see ``QueryPatternTracker``."""
-        async with self._in_use() as parts:
-            whose = Scope.parse(scope)
-            return await in_thread(
-                lambda: parts.tracker.get_consolidation_candidates(min_retrievals, scope=whose)
-            )
+        whose = Scope.parse(scope)
+        return await self._in_thread(
+            lambda parts: parts.tracker.get_consolidation_candidates(min_retrievals, scope=whose)
+        )
 
     async def status(self) -> dict[str, Any]:
         """How everything is: layers with their weights and breakers, caches, files, service."""
