@@ -30,9 +30,9 @@ from router.memory.query import classifier_model
 from router.memory.query.classifier_model import (
     NOTHING,
     WEIGHTS_FILE,
+    ClassifierModel,
     Curve,
-    Kind,
-    Model,
+    QueryKind,
     kind_name,
     kind_named,
     log_odds,
@@ -59,14 +59,14 @@ class Example:
     """A query and what it asks for; of several kinds the first is the most important."""
 
     query: str
-    kinds: tuple[Kind, ...]
+    kinds: tuple[QueryKind, ...]
 
 
 def read_examples() -> list[Example]:
     """The examples of ``EXAMPLES_FILE``."""
     text = EXAMPLES_FILE.read_text(encoding="utf-8")
     found: list[Example] = []
-    kinds: tuple[Kind, ...] = ()
+    kinds: tuple[QueryKind, ...] = ()
     for line in text.splitlines():
         if line.startswith("["):
             kinds = tuple(map(kind_named, line.strip("[]").split(" + ")))
@@ -133,7 +133,7 @@ def fit(rows: _Cues, width: int, vectors: Matrix, targets: Matrix, importance: M
     return weights
 
 
-def train(examples: Sequence[Example], vectors: Matrix) -> Model:
+def train(examples: Sequence[Example], vectors: Matrix) -> ClassifierModel:
     """A model of these examples; ``vectors`` are theirs. Its confidence is not calibrated."""
     found = [cues(example.query) for example in examples]
     counts = Counter(name for names in found for name in names)
@@ -153,7 +153,7 @@ def train(examples: Sequence[Example], vectors: Matrix) -> Model:
 
     width = len(vocabulary)
     weights = fit(_Cues(rows, width), width, vectors, targets, importance)
-    return Model(
+    return ClassifierModel(
         tuple(kinds),
         vocabulary,
         weights[:width],
@@ -163,7 +163,7 @@ def train(examples: Sequence[Example], vectors: Matrix) -> Model:
     )
 
 
-def _order(kind: Kind) -> tuple[bool, str]:
+def _order(kind: QueryKind) -> tuple[bool, str]:
     return kind == NOTHING, kind_name(kind)
 
 
@@ -180,7 +180,9 @@ def judged_unseen(examples: Sequence[Example], vectors: Matrix) -> list[NDArray[
     return judged
 
 
-def calibrated(model: Model, examples: Sequence[Example], vectors: Matrix) -> Model:
+def calibrated(
+    model: ClassifierModel, examples: Sequence[Example], vectors: Matrix
+) -> ClassifierModel:
     """The model with the confidence that its judgements of unseen examples have earned."""
     signals, right = [], []
     for example, shares in zip(examples, judged_unseen(examples, vectors), strict=True):

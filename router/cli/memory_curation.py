@@ -31,11 +31,11 @@ def consolidate_memories(
     as_json: AsJson = False,
 ) -> None:
     """Propose merges, updates, contradictions and stale tasks, with the evidence."""
-    from router.memory.curation.proposals import Kind
+    from router.memory.curation.proposals import ChangeKind
 
     kinds = frozenset(accept or ())
-    if unknown := sorted(kinds - set(Kind)):
-        raise typer.BadParameter(f"--accept {unknown[0]}: none of {', '.join(Kind)}")
+    if unknown := sorted(kinds - set(ChangeKind)):
+        raise typer.BadParameter(f"--accept {unknown[0]}: none of {', '.join(ChangeKind)}")
     new = run(
         lambda memory, scope: memory.consolidate(
             scope=scope,

@@ -27,8 +27,8 @@ from router.service.memory import (
     Context,
     MemoryNow,
     MemoryService,
+    RecallAnswer,
     RecallArguments,
-    Recalled,
     SaveArguments,
     Saved,
 )
@@ -303,7 +303,7 @@ ENDPOINTS: Final = (
          "What happens from now on, as server-sent events",
          stream=lambda api, _caller, _asked: api.events.listen(),
          media_type="text/event-stream"),
-    _row("POST /v1/memory/recall", Right.MEMORY, RecallArguments, Recalled,
+    _row("POST /v1/memory/recall", Right.MEMORY, RecallArguments, RecallAnswer,
          "Answer a query from the memory layers that fit it", _remembered(MemoryService.recall)),
     _row("POST /v1/memory/context", Right.MEMORY, AssembleArguments, Context,
          "Gather what memories and documents say into a text within a budget of tokens",

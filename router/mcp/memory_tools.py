@@ -12,8 +12,8 @@ from router.service.memory import (
     ListArguments,
     MemoryNow,
     NamedArguments,
+    RecallAnswer,
     RecallArguments,
-    Recalled,
     SaveArguments,
     Saved,
     SearchArguments,
@@ -37,7 +37,7 @@ def memory_tools(service: MemoryService) -> tuple[Tool, ...]:
             "nothing relevant is stored. Call it when earlier conversations, decisions, tasks or "
             "the user's preferences may bear on what is asked now.",
             RecallArguments,
-            Recalled,
+            RecallAnswer,
             service.recall,
             _recalled_text,
         ),
@@ -117,7 +117,7 @@ def memory_tools(service: MemoryService) -> tuple[Tool, ...]:
     )
 
 
-def _recalled_text(found: Recalled) -> str:
+def _recalled_text(found: RecallAnswer) -> str:
     memories = [
         f"[{one.layer}, {one.created.date()}, relevance {one.relevance:.2f}]\n{one.content}"
         for one in found.items

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, Field, WithJsonSchema
 
-from router.events import Events
-from router.events import Recalled as MemoryRecalled
+from router.events import Events, Recalled
 from router.memory.contexts.assembler import MAX_BUDGET_TOKENS
 from router.memory.layers import WRITABLE
 from router.memory.model import (
@@ -155,7 +154,7 @@ class CascadeTurn(BaseModel):
     after: float
 
 
-class Recalled(BaseModel):
+class RecallAnswer(BaseModel):
     id: str
     items: list[RecalledMemory] = Field(description="Best first; empty when nothing fits.")
     confidence: float = Field(description="Probability that the answer bears on the query.")
@@ -269,7 +268,7 @@ class MemoryService:
     def _scope(self, asked: ScopedArguments) -> Scope:
         return scope_of(self._memory.settings, asked.user, asked.project, asked.session)
 
-    async def recall(self, asked: RecallArguments) -> Recalled:
+    async def recall(self, asked: RecallArguments) -> RecallAnswer:
         """Answer a query from the memory layers that fit it."""
         found = await self._memory.recall(
             asked.query,
@@ -282,7 +281,7 @@ class MemoryService:
         )
         if self._events.listening:
             self._events.emit(
-                MemoryRecalled(
+                Recalled(
                     found.query,
                     tuple(report.layer for report in found.layers),
                     len(found.items),
@@ -292,7 +291,7 @@ class MemoryService:
                     statuses=tuple(report.status.value for report in found.layers),
                 )
             )
-        return Recalled(
+        return RecallAnswer(
             id=found.id,
             items=[RecalledMemory(**one.to_dict()) for one in found.items],
             confidence=found.confidence,

@@ -30,9 +30,9 @@ from router.service.shapes import (
     FoundSkill,
     FoundSkills,
     History,
+    LLMModel,
     LoadArguments,
     LoadedSkill,
-    Model,
     NoArguments,
     Noted,
     RankArguments,
@@ -235,7 +235,9 @@ class Service:
             if isinstance(router.cache, LocalAnswers)  # others count for all who share them
             else {},
             encoder=_encoder_name(installed.encoder),
-            models=[Model(provider=model.provider, model=model.model) for model in router.models],
+            models=[
+                LLMModel(provider=model.provider, model=model.model) for model in router.models
+            ],
         )
 
     async def learning(self, _asked: NoArguments) -> dict[str, Any]:

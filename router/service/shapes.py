@@ -291,7 +291,7 @@ class CacheStatus(BaseModel):
     expirations: int
 
 
-class Model(BaseModel):
+class LLMModel(BaseModel):
     provider: str
     model: str
 
@@ -304,7 +304,7 @@ class RouterStatus(BaseModel):
     failures: list[Failure] = Field(description=f"The first {MAX_FAILURES}.")
     caches: dict[str, CacheStatus]
     encoder: str
-    models: list[Model] = Field(description="LLMs in the order in which they are asked.")
+    models: list[LLMModel] = Field(description="LLMs in the order in which they are asked.")
 
 
 def routed(result: RoutingResult, *, trace: bool) -> dict[str, Any]:

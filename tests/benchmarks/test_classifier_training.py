@@ -13,7 +13,7 @@ from benchmarks.classifier_training import (
     read_examples,
     train,
 )
-from router.memory.query.classifier_model import NOTHING, Model
+from router.memory.query.classifier_model import NOTHING, ClassifierModel
 from router.memory.query.routing_table import ROUTING_TABLE
 from router.result import MEMORY_LAYERS
 from router.retrieval.encoders import WordLlamaEncoder
@@ -51,7 +51,7 @@ def test_the_stored_weights_are_what_the_examples_teach(
     examples: list[Example], vectors: Matrix
 ) -> None:
     trained = train(examples, vectors)
-    stored = Model.load()
+    stored = ClassifierModel.load()
     assert stored.kinds == trained.kinds
     assert stored.vocabulary == trained.vocabulary
     # Half precision keeps three digits; another machine adds in another order.
@@ -63,7 +63,7 @@ def test_the_stored_weights_are_what_the_examples_teach(
 def test_confidence_is_how_often_unseen_examples_are_judged_rightly(
     examples: list[Example], vectors: Matrix
 ) -> None:
-    model = Model.load()
+    model = ClassifierModel.load()
     shares = judged_unseen(examples, vectors)
     best = [model.likeliest_layer(share) for share in shares]
     right = np.array(

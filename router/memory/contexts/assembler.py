@@ -23,10 +23,10 @@ from router.memory.contexts.context import (
     PRESETS,
     AssembledContext,
     Chunk,
+    ContextSide,
     LeftOut,
     RetrievalWeights,
     Retrieved,
-    Side,
     Strategy,
     joined,
     rendered,
@@ -82,14 +82,14 @@ class _Piece:
     """An item of one side on its way into the context."""
 
     item: MemoryItem
-    side: Side
+    side: ContextSide
     score: float
     content: str
 
     @property
     def source(self) -> str:
         named = self.item.attributes.get("source")
-        if self.side is Side.DOCUMENTS:
+        if self.side is ContextSide.DOCUMENTS:
             return named if isinstance(named, str) and named else "rag"
         session = self.item.scope.session or self.item.attributes.get("session")
         return f"memory:{session or self.item.layer}"
@@ -179,7 +179,7 @@ class ContextAssembler:
         if self._tracker is not None:
             used = {chunk.item_id for chunk in chunks}
             await self._tracker.record(
-                [p.item for p in pieces if p.side is Side.MEMORY and p.item.id in used]
+                [p.item for p in pieces if p.side is ContextSide.MEMORY and p.item.id in used]
             )
         if pieces and not chunks:
             smallest = min(self._chunk(piece).tokens for piece in pieces)
@@ -208,18 +208,18 @@ class ContextAssembler:
         weights: RetrievalWeights,
         budget: int,
         notes: list[str],
-    ) -> dict[Side, Sequence[MemoryItem]]:
+    ) -> dict[ContextSide, Sequence[MemoryItem]]:
         """What each side finds. A side that fails leaves a note, and the answer to the other."""
-        sources: dict[Side, ContextSource] = {Side.MEMORY: self._memory}
+        sources: dict[ContextSide, ContextSource] = {ContextSide.MEMORY: self._memory}
         if strategy is Strategy.RAG:
-            sources[Side.DOCUMENTS] = self._documents.retrieve
+            sources[ContextSide.DOCUMENTS] = self._documents.retrieve
         calls = []
         for side, source in sources.items():
             share = math.ceil(budget * weights.of(side) / TOKENS_A_PIECE)
             k = min(max(share, MIN_PIECES), MAX_PIECES)
             calls.append(source(asked, strategy=strategy, scope=scope, k=k))
         answers = await asyncio.gather(*calls, return_exceptions=True)
-        found: dict[Side, Sequence[MemoryItem]] = {}
+        found: dict[ContextSide, Sequence[MemoryItem]] = {}
         for side, answer in zip(sources, answers, strict=True):
             if isinstance(answer, Exception):
                 notes.append(f"{side.value} could not be searched: {answer}")
@@ -233,7 +233,7 @@ class ContextAssembler:
     def _judged(
         self,
         asked: LayerQuery,
-        found: Mapping[Side, Sequence[MemoryItem]],
+        found: Mapping[ContextSide, Sequence[MemoryItem]],
         weights: RetrievalWeights,
     ) -> tuple[list[_Piece], list[LeftOut]]:
         """All pieces on one footing, best first, each content once."""
@@ -285,7 +285,7 @@ class ContextAssembler:
         sizes = {piece: self._chunk(piece) for piece in pieces}
         taken: dict[_Piece, Chunk] = {}
         rest = budget
-        for side in Side:
+        for side in ContextSide:
             share = min(int(budget * weights.of(side)), rest)
             for piece in pieces:
                 chunk = sizes[piece]

@@ -27,7 +27,7 @@ class Strategy(StrEnum):
     """Documents, and memory as in ``HYBRID``."""
 
 
-class Side(StrEnum):
+class ContextSide(StrEnum):
     """Where a piece comes from; each side has a weight."""
 
     DOCUMENTS = "documents"
@@ -79,9 +79,9 @@ class RetrievalWeights:
         """60% memory; the default, because the conversation mostly matters more."""
         return cls(0.4, 0.6)
 
-    def of(self, side: Side) -> float:
+    def of(self, side: ContextSide) -> float:
         """The weight of a side."""
-        return self.documents if side is Side.DOCUMENTS else self.memory
+        return self.documents if side is ContextSide.DOCUMENTS else self.memory
 
 
 PRESETS: Final[Mapping[str, RetrievalWeights]] = {

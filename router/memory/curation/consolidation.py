@@ -17,7 +17,7 @@ from typing import Final
 from router.errors import LLMError
 from router.llm.protocol import ChatModel, Prompt
 from router.memory.curation.answers import CALL_SECONDS, answered, numbers_in
-from router.memory.curation.proposals import Kind, Proposal
+from router.memory.curation.proposals import ChangeKind, Proposal
 from router.memory.model import MemoryItem, Scope, TaskStatus
 from router.memory.recall.confidence import conflicts_among
 from router.memory.recall.updates import (
@@ -72,7 +72,10 @@ def _among(items: Sequence[MemoryItem]) -> Iterator[Proposal]:
     for update in updates_among(items):
         decided.add(frozenset((update.older.id, update.newer.id)))
         yield _replacing(
-            Kind.UPDATE, update.older, update.newer, "The later one says what holds in its place."
+            ChangeKind.UPDATE,
+            update.older,
+            update.newer,
+            "The later one says what holds in its place.",
         )
     for one, other in conflicts_among(items):
         pair = frozenset((one.id, other.id))
@@ -80,13 +83,16 @@ def _among(items: Sequence[MemoryItem]) -> Iterator[Proposal]:
             decided.add(pair)
             older, newer = sorted((one, other), key=lambda item: item.created)
             yield _replacing(
-                Kind.CONTRADICTION, older, newer, "They contradict each other; the later is kept."
+                ChangeKind.CONTRADICTION,
+                older,
+                newer,
+                "They contradict each other; the later is kept.",
             )
     for one, other in combinations(items, 2):
         if frozenset((one.id, other.id)) not in decided and _same(one, other):
             longer = max((one, other), key=lambda item: len(item.content))
             yield Proposal(
-                Kind.MERGE,
+                ChangeKind.MERGE,
                 one.layer,
                 one.scope,
                 longer.content,
@@ -104,7 +110,7 @@ def _same(one: MemoryItem, other: MemoryItem) -> bool:
     return len(ours & theirs) >= SAME_WORDS * len(ours | theirs)
 
 
-def _replacing(kind: Kind, older: MemoryItem, newer: MemoryItem, reason: str) -> Proposal:
+def _replacing(kind: ChangeKind, older: MemoryItem, newer: MemoryItem, reason: str) -> Proposal:
     return Proposal(
         kind,
         older.layer,
@@ -128,7 +134,7 @@ def _stale(tasks: Sequence[MemoryItem], now: datetime) -> Iterator[Proposal]:
             days=STALE_DAYS
         ):
             yield Proposal(
-                Kind.STALE,
+                ChangeKind.STALE,
                 task.layer,
                 task.scope,
                 task.content,
@@ -141,7 +147,7 @@ def _stale(tasks: Sequence[MemoryItem], now: datetime) -> Iterator[Proposal]:
 async def drafted(proposal: Proposal, model: ChatModel) -> Proposal:
     """A merge with the text that a model has drafted; as it was if the draft adds anything or
     leaves a number out, or if there is none."""
-    if proposal.kind is not Kind.MERGE:
+    if proposal.kind is not ChangeKind.MERGE:
         return proposal
     notes = json.dumps({"notes": list(proposal.evidence)}, ensure_ascii=False)
     try:

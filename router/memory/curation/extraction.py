@@ -19,13 +19,13 @@ from router.errors import InvalidRequest, LLMAnswerError
 from router.flight import in_thread
 from router.llm.protocol import ChatModel, Prompt
 from router.memory.curation.answers import CALL_SECONDS, answered, numbers_in
-from router.memory.curation.proposals import Kind, Proposal
+from router.memory.curation.proposals import ChangeKind, Proposal
 from router.memory.model import MemoryItem, Scope
 from router.memory.recall.updates import replaces
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.rows import REQUIRED_SCOPE
 from router.memory.texts.words import words_of
-from router.request import check_text
+from router.request import Turn, check_text
 
 LAYERS: Final = ("user", "project", "semantic", "procedural", "prospective", "episodic")
 """Layers that memories are extracted to."""
@@ -56,14 +56,6 @@ Answer with one JSON object and nothing else. Its only field is "memories", an a
 - "layer": one of {", ".join(LAYERS)},
 - "content": one sentence that can be understood without the conversation.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One turn of a conversation."""
-
-    role: str
-    content: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +117,7 @@ async def extract(
     refused: list[str] = []
     for batch in _batches(turns):
         document = [
-            {"number": number, "role": turn.role, "content": turn.content} for number, turn in batch
+            {"number": number, "role": turn.role, "content": turn.text} for number, turn in batch
         ]
         prompt = Prompt(_SYSTEM, json.dumps({"turns": document}, ensure_ascii=False), _schema())
         completion = await model.complete(prompt, timeout_seconds=CALL_SECONDS)
@@ -154,12 +146,12 @@ def _batches(turns: Sequence[Turn]) -> Iterator[list[tuple[int, Turn]]]:
     batch: list[tuple[int, Turn]] = []
     size = 0
     for number, turn in enumerate(turns, 1):
-        short = Turn(turn.role, turn.content[:BATCH_CHARACTERS])
-        if batch and size + len(short.content) > BATCH_CHARACTERS:
+        short = Turn(turn.role, turn.text[:BATCH_CHARACTERS])
+        if batch and size + len(short.text) > BATCH_CHARACTERS:
             yield batch
             batch, size = [], 0
         batch.append((number, short))
-        size += len(short.content)
+        size += len(short.text)
     if batch:
         yield batch
 
@@ -178,7 +170,7 @@ def _checked(row: object, turns: dict[int, Turn], scope: Scope, source: str) -> 
     needed = REQUIRED_SCOPE.get(layer)
     if needed is not None and getattr(scope, needed) is None:
         raise ValueError(f"layer {layer} needs scope.{needed}: {content}")
-    if turn is None or not isinstance(quote, str) or not _stands_in(quote, turn.content):
+    if turn is None or not isinstance(quote, str) or not _stands_in(quote, turn.text):
         raise ValueError(f"its quote is not in the conversation: {content}")
     if not numbers_in(content) <= numbers_in(quote):
         raise ValueError(f"it says a number that its quote does not say: {content}")
@@ -188,7 +180,7 @@ def _checked(row: object, turns: dict[int, Turn], scope: Scope, source: str) -> 
     # A memory of a layer belongs to whom its layer is about.
     owner = {"user": Scope(user=scope.user), "project": Scope(project=scope.project)}
     return Proposal(
-        Kind.ADD,
+        ChangeKind.ADD,
         layer,
         owner.get(layer, Scope(scope.user, scope.project)),
         content,

@@ -22,7 +22,7 @@ from router.memory.texts.contents import content_key
 from router.plain_json import PlainJson
 
 
-class Kind(StrEnum):
+class ChangeKind(StrEnum):
     """What a proposal would do."""
 
     ADD = "add"
@@ -54,7 +54,7 @@ class Proposal(PlainJson):
         type: of the new memory.
     """
 
-    kind: Kind
+    kind: ChangeKind
     layer: str
     scope: Scope
     content: str
@@ -101,7 +101,7 @@ class Proposal(PlainJson):
         """The inverse of ``to_item``."""
         given: Mapping[str, Any] = item.attributes
         return cls(
-            Kind(item.type),
+            ChangeKind(item.type),
             given["layer"],
             item.scope,
             item.content,
@@ -148,7 +148,7 @@ class Proposals:
             UnknownMemory: no such proposal waits, or what it is about is gone.
         """
         proposal = self._find(proposal_id, scope)
-        if proposal.kind in (Kind.ADD, Kind.MERGE):
+        if proposal.kind in (ChangeKind.ADD, ChangeKind.MERGE):
             item = MemoryItem(
                 content_key(proposal.content)[:32],
                 proposal.layer,
@@ -157,10 +157,12 @@ class Proposals:
                 type=proposal.type,
                 scope=proposal.scope,
                 provenance=(proposal.source,) if proposal.source else (),
-                attributes={"evidence": proposal.evidence} if proposal.kind is Kind.ADD else {},
+                attributes={"evidence": proposal.evidence}
+                if proposal.kind is ChangeKind.ADD
+                else {},
             )
             self._records.save(item, supersede=[one for one in proposal.replaces if one != item.id])
-        elif proposal.kind is Kind.STALE:
+        elif proposal.kind is ChangeKind.STALE:
             for name in proposal.replaces:
                 self._records.edit(
                     proposal.layer,

@@ -35,7 +35,7 @@ from router.memory.files.names import (
 )
 from router.memory.files.serena import Serena, SerenaRules
 from router.memory.files.text import (
-    Found,
+    FoundFile,
     Unreadable,
     is_inside,
     read_text,
@@ -60,13 +60,13 @@ MAX_DEPTH: Final = 8
 class _Known:
     """What is remembered of a file that has been read."""
 
-    found: Found
+    found: FoundFile
     digest: str
     references: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class FilesSnapshot:
     """All memories of a store at one moment.
 
     Attributes:
@@ -112,7 +112,7 @@ class FileStore:
         self._index = TextIndex()
         self._known: dict[str, _Known] = {}
         self._problems: dict[Path, tuple[tuple[int, ...] | None, str]] = {}
-        self._unread: dict[str, Found] = {}
+        self._unread: dict[str, FoundFile] = {}
         self._whole: set[Path] = set()
         self._lock = threading.Lock()
         self._generation = 0
@@ -199,7 +199,7 @@ class FileStore:
             try:
                 write_whole(path, self._allowed[self.root_of(name)], text)
                 self._generation += 1
-                return to_item(name, Found(path, stamp_of(path.stat())), text)
+                return to_item(name, FoundFile(path, stamp_of(path.stat())), text)
             except OSError as error:
                 raise StoreError(path, f"memory {name!r} cannot be written: {error}") from error
 
@@ -239,13 +239,13 @@ class FileStore:
             raise UnknownMemory(name)
         return known.references
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> FilesSnapshot:
         """What there is now, in order of the names."""
         with self._lock:
             self._refresh()
             digests: dict[str, str | None] = dict.fromkeys(self._unread)
             digests |= {name: known.digest for name, known in self._known.items()}
-            return Snapshot(dict(sorted(digests.items())), frozenset(self._whole))
+            return FilesSnapshot(dict(sorted(digests.items())), frozenset(self._whole))
 
     def check_writable(self, name: str) -> None:
         """Raise ReadOnlyMemory if a pattern protects or hides the name, or if what Serena's files
@@ -285,7 +285,7 @@ class FileStore:
         problems, rules = self._problems, self._serena.rules()
         self._problems = {file: (None, why) for file, why in rules.problems.items()}
         self._whole = {root for root in self.roots if root.is_dir()}
-        present: dict[str, Found] = {}
+        present: dict[str, FoundFile] = {}
         hidden: list[Path] = []
         for root, prefix in ((self._project, ""), (self._global, f"{GLOBAL}/")):
             for name, found in self._scan(root, prefix):
@@ -316,7 +316,7 @@ class FileStore:
                 self._unread[name] = found
                 self._problems[found.path] = found.stamp, str(problem)
 
-    def _learn(self, name: str, found: Found) -> None:
+    def _learn(self, name: str, found: FoundFile) -> None:
         item = to_item(name, found, read_text(found))
         self._generation += 1
         self._index.put(name, item.content, name)
@@ -328,7 +328,7 @@ class FileStore:
         self._index.remove(name)
         self._known.pop(name, None)
 
-    def _scan(self, root: Path, prefix: str) -> Iterator[tuple[str, Found]]:
+    def _scan(self, root: Path, prefix: str) -> Iterator[tuple[str, FoundFile]]:
         """Every file under a root that is a memory by its name."""
         real_root = root.resolve()
         pending: list[tuple[Path, str, tuple[Path, ...]]] = [(root, prefix, (real_root,))]
@@ -379,14 +379,14 @@ class FileStore:
                     if files > MAX_FILES:
                         self._miss(root, root, f"over {MAX_FILES:,} files; the rest is left out")
                         return
-                    yield from self._named(topic + entry.name, Found(path, stamp_of(info)))
+                    yield from self._named(topic + entry.name, FoundFile(path, stamp_of(info)))
 
     def _miss(self, root: Path, path: Path, why: str) -> None:
         """Note that a root could not be seen in full."""
         self._whole.discard(root)
         self._problems[path] = None, why
 
-    def _named(self, relative: str, found: Found) -> Iterator[tuple[str, Found]]:
+    def _named(self, relative: str, found: FoundFile) -> Iterator[tuple[str, FoundFile]]:
         try:
             name = parse_name(relative)
         except InvalidRequest as error:

@@ -34,7 +34,7 @@ _TAGS: Final = re.compile(r"(?:\n\n|\r\n\r\n)Tags:[ \t]*([^\r\n]+?)[ \t]*(?:\r?\
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFile:
     """A file as the folder shows it; ``stamp`` begins with its time of change in nanoseconds."""
 
     path: Path
@@ -50,7 +50,7 @@ def stamp_of(info: os.stat_result) -> tuple[int, ...]:
     return info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino
 
 
-def read_text(found: Found) -> str:
+def read_text(found: FoundFile) -> str:
     """The text of a file.
 
     Raises:
@@ -73,7 +73,7 @@ def read_text(found: Found) -> str:
         raise Unreadable(f"not UTF-8: byte {error.start}") from error
 
 
-def to_item(name: str, found: Found, text: str) -> MemoryItem:
+def to_item(name: str, found: FoundFile, text: str) -> MemoryItem:
     """The memory that a file's text is.
 
     Raises:

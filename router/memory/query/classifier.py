@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from router.llm.protocol import ChatModel
-    from router.memory.query.classifier_model import Kind
+    from router.memory.query.classifier_model import QueryKind
     from router.retrieval.encoders import Encoder
 
 READ_SHARE: Final = 0.06
@@ -154,13 +154,13 @@ class _LocalClassifier:
     def __init__(
         self, table: RoutingTable, plugins: Sequence[LayerSpec], encoder: Encoder | None
     ) -> None:
-        from router.memory.query.classifier_model import Curve, Model
+        from router.memory.query.classifier_model import ClassifierModel, Curve
         from router.retrieval.encoders import WordLlamaEncoder
 
         if encoder is None or encoder.identity != WordLlamaEncoder.identity:
             encoder = WordLlamaEncoder()
         self._encoder = encoder
-        self._model = Model.load()
+        self._model = ClassifierModel.load()
         self._table = table
         self._routes = _routes(self._model.kinds, table)
         self._plugins = [(spec.name, encoder.encode(_looks(spec))) for spec in plugins]
@@ -240,7 +240,7 @@ _Destination: TypeAlias = tuple[QueryType, str]
 """A type, and a layer that answers it."""
 
 
-def _routes(kinds: Sequence[Kind], table: RoutingTable) -> list[list[_Destination]]:
+def _routes(kinds: Sequence[QueryKind], table: RoutingTable) -> list[list[_Destination]]:
     """Where the evidence for each learned kind counts, under a table.
 
     It counts for the kind's primary layer, if the table answers the type from there, and for every

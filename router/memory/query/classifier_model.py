@@ -23,7 +23,7 @@ from router.numeric import logistic
 WEIGHTS_FILE: Final = "classifier_weights.npz"
 
 
-class Kind(NamedTuple):
+class QueryKind(NamedTuple):
     """A kind of query: the type of its answer, and the layers that it needs, the primary first."""
 
     type: QueryType | None
@@ -35,7 +35,7 @@ class Kind(NamedTuple):
         return self.layers[0] if self.layers else None
 
 
-NOTHING: Final = Kind(None, ())
+NOTHING: Final = QueryKind(None, ())
 """Nothing that any memory could answer: thanks, sums, nonsense, a poem."""
 
 
@@ -52,7 +52,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class ClassifierModel:
     """The learned weights.
 
     Attributes:
@@ -64,7 +64,7 @@ class Model:
         confidence: P(the likeliest layer is right) as a function of the log-odds of its share.
     """
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[QueryKind, ...]
     vocabulary: dict[str, int]
     cue_weights: NDArray[np.float32]
     vector_weights: NDArray[np.float32]
@@ -72,7 +72,7 @@ class Model:
     confidence: Curve
 
     @classmethod
-    def load(cls) -> Model:
+    def load(cls) -> ClassifierModel:
         """The model that the package carries; some milliseconds."""
         with files("router.memory.query").joinpath(WEIGHTS_FILE).open("rb") as file:
             stored = np.load(file, allow_pickle=False)
@@ -138,15 +138,15 @@ class Model:
         return [known[i] for i in np.argsort(-gains, kind="stable") if gains[i] > 0]
 
 
-def kind_named(name: str) -> Kind:
+def kind_named(name: str) -> QueryKind:
     """The kind of a heading of the examples, such as ``planning: planning, project``."""
     if name == "none":
         return NOTHING
     query_type, _, layers = name.partition(": ")
-    return Kind(QueryType(query_type), tuple(layers.split(", ")))
+    return QueryKind(QueryType(query_type), tuple(layers.split(", ")))
 
 
-def kind_name(kind: Kind) -> str:
+def kind_name(kind: QueryKind) -> str:
     """The inverse of ``kind_named``."""
     return f"{kind.type}: {', '.join(kind.layers)}" if kind.type else "none"
 

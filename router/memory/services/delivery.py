@@ -19,7 +19,7 @@ from router.flight import in_thread
 from router.memory.files.store import FileStore
 from router.memory.model import MemoryItem
 from router.memory.services.forgetful.client import Forgetful, new_memories
-from router.memory.services.outbox import Delivered, Entry, Intent, Outbox
+from router.memory.services.outbox import Delivered, Intent, QueuedFile, ServiceOutbox
 from router.memory.texts.contents import memory_digest
 from router.plain_json import PlainJson
 
@@ -51,7 +51,7 @@ class SyncReport(PlainJson):
     fault: str = ""
 
 
-class Delivery:
+class FileDelivery:
     """Sends files to a service. Belongs to one event loop.
 
     Args:
@@ -65,7 +65,7 @@ class Delivery:
         self,
         files: FileStore,
         service: Forgetful,
-        outbox: Outbox,
+        outbox: ServiceOutbox,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -162,7 +162,7 @@ class Delivery:
     def _store_of(self, name: str) -> str:
         return store_id(self._files.root_of(name))
 
-    async def _attempt(self, entry: Entry, report: SyncReport) -> SyncReport:
+    async def _attempt(self, entry: QueuedFile, report: SyncReport) -> SyncReport:
         try:
             done = await self._do(entry)
         except (MemoryServiceError, _Unseen) as error:
@@ -173,7 +173,7 @@ class Delivery:
             return replace(report, sent=report.sent + 1)
         return replace(report, deleted=report.deleted + 1)
 
-    async def _do(self, entry: Entry) -> Intent:
+    async def _do(self, entry: QueuedFile) -> Intent:
         """What an entry came to: a file that is gone by now is deleted, whatever was intended."""
         item = await in_thread(lambda: self._read(entry))
         before = await in_thread(lambda: self._outbox.held(entry.store, entry.name))
@@ -188,7 +188,7 @@ class Delivery:
         await in_thread(lambda: self._outbox.settle(entry, now))
         return Intent.SEND
 
-    def _read(self, entry: Entry) -> MemoryItem | None:
+    def _read(self, entry: QueuedFile) -> MemoryItem | None:
         """The file's memory; None when it is gone.
 
         Raises:
@@ -203,7 +203,7 @@ class Delivery:
                 return None
         raise _Unseen(f"memory {entry.name!r} cannot be read now")
 
-    async def _send(self, entry: Entry, item: MemoryItem, digest: str) -> Delivered:
+    async def _send(self, entry: QueuedFile, item: MemoryItem, digest: str) -> Delivered:
         parts = new_memories(
             entry.name, store=entry.store, digest=digest, content=item.content, tags=item.tags
         )
@@ -223,7 +223,7 @@ class Delivery:
         return Delivered(digest, tuple(ids))
 
     async def _obsolete(
-        self, entry: Entry, ids: Iterable[int], reason: str, by: int | None
+        self, entry: QueuedFile, ids: Iterable[int], reason: str, by: int | None
     ) -> None:
         for memory_id in ids:
             await self._service.obsolete(

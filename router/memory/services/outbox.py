@@ -67,7 +67,7 @@ class Intent(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class QueuedFile:
     """One intention.
 
     Attributes:
@@ -97,7 +97,7 @@ class Delivered:
     ids: tuple[int, ...]
 
 
-class Outbox:
+class ServiceOutbox:
     """The queue and the record of one service. Thread-safe, and several processes may share it.
 
     Args:
@@ -135,7 +135,7 @@ class Outbox:
             if db.execute("SELECT count(*) FROM queue").fetchone()[0] > MAX_ENTRIES:
                 raise StoreError(self._path, f"the outbox is full: {MAX_ENTRIES:,} memories wait")
 
-    def take(self, stores: Sequence[str]) -> Entry | None:
+    def take(self, stores: Sequence[str]) -> QueuedFile | None:
         """The oldest entry that is due, held for a minute; None when there is none."""
         marks = ",".join("?" * len(stores))
         with self._transaction() as db:
@@ -152,9 +152,9 @@ class Outbox:
                 (now + HOLD_SECONDS, row[0]),
             )
         number, store, name, intent, attempts, digest, sent = row
-        return Entry(number, store, name, Intent(intent), attempts, digest, _ids(sent))
+        return QueuedFile(number, store, name, Intent(intent), attempts, digest, _ids(sent))
 
-    def note_sent(self, entry: Entry, digest: str, ids: Sequence[int]) -> None:
+    def note_sent(self, entry: QueuedFile, digest: str, ids: Sequence[int]) -> None:
         """Remember parts that the service has confirmed, and hold the entry for another minute."""
         with self._transaction() as db:
             db.execute(
@@ -162,7 +162,7 @@ class Outbox:
                 (digest, json.dumps(list(ids)), self._held(), entry.store, entry.name),
             )
 
-    def settle(self, entry: Entry, delivered: Delivered | None) -> None:
+    def settle(self, entry: QueuedFile, delivered: Delivered | None) -> None:
         """Done: record what the service holds now (None: nothing) and let the entry go, unless it
         was replaced meanwhile."""
         key = entry.store, entry.name
@@ -178,7 +178,7 @@ class Outbox:
                 row = (*key, delivered.digest, json.dumps(list(delivered.ids)))
                 db.execute("INSERT INTO delivered VALUES (?, ?, ?, ?)", row)
 
-    def postpone(self, entry: Entry, fault: str) -> None:
+    def postpone(self, entry: QueuedFile, fault: str) -> None:
         """Not done: due again after 2, 4, 8 ... seconds, an hour at most."""
         delay = min(LONGEST_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2.0 ** min(entry.attempts - 1, 20))
         with self._transaction() as db:

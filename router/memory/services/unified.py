@@ -23,7 +23,7 @@ from router.flight import in_thread
 from router.memory.files.names import GLOBAL, parse_name
 from router.memory.files.store import FileStore
 from router.memory.model import MAX_CONTENT_CHARACTERS, LayerStatus, MemoryItem
-from router.memory.services.delivery import Delivery, SyncReport, store_id
+from router.memory.services.delivery import FileDelivery, SyncReport, store_id
 from router.memory.services.forgetful.client import (
     LAYER,
     PROBE_SECONDS,
@@ -39,7 +39,7 @@ from router.memory.services.merge import (
     merge,
     without_copies,
 )
-from router.memory.services.outbox import Intent, Outbox
+from router.memory.services.outbox import Intent, ServiceOutbox
 from router.memory.texts.contents import content_key, name_from
 from router.plain_json import PlainJson
 from router.request import check_text
@@ -150,7 +150,7 @@ class ServiceSide:
     """The service, with the outbox that belongs to it."""
 
     service: Forgetful
-    outbox: Outbox
+    outbox: ServiceOutbox
 
 
 class UnifiedMemory:
@@ -177,7 +177,7 @@ class UnifiedMemory:
         self._roots = {store_id(root): root for root in files.roots}
         self._retry_seconds = retry_seconds
         self._delivering: asyncio.Task[None] | None = None
-        self._delivery = None if side is None else Delivery(files, side.service, side.outbox)
+        self._delivery = None if side is None else FileDelivery(files, side.service, side.outbox)
 
     @property
     def files(self) -> FileStore:
@@ -203,7 +203,7 @@ class UnifiedMemory:
             return cls(files)
         service = connect_service(given.url, protocol=given.protocol, token=given.token)
         key = hashlib.sha256(given.url.rstrip("/").encode()).hexdigest()[:16]
-        outbox = Outbox(settings.directory / f"outbox-{key}.sqlite3", clock=time.time)
+        outbox = ServiceOutbox(settings.directory / f"outbox-{key}.sqlite3", clock=time.time)
         forgetful = Forgetful(service, encoder=encoder, probe_seconds=given.probe_seconds)
         side = ServiceSide(forgetful, outbox)
         return cls(files, side, patience_seconds=given.probe_seconds)

@@ -15,9 +15,9 @@ from router.errors import InvalidRequest
 from router.memory.contexts.assembler import ContextAssembler, ContextSource
 from router.memory.contexts.context import (
     AssembledContext,
+    ContextSide,
     RetrievalWeights,
     Retrieved,
-    Side,
     Strategy,
 )
 from router.memory.contexts.usage_patterns import QueryPatternTracker
@@ -267,7 +267,7 @@ def test_weights_that_do_not_sum_to_one_are_refused(documents: float, memory: fl
 
 
 def test_weights_may_miss_one_by_a_hundredth() -> None:
-    assert RetrievalWeights(0.33, 0.66).of(Side.MEMORY) == 0.66
+    assert RetrievalWeights(0.33, 0.66).of(ContextSide.MEMORY) == 0.66
 
 
 texts = st.lists(

@@ -13,7 +13,7 @@ from kept_memory import settings_in
 
 from router.errors import ConfigurationError, InvalidRequest, LLMAnswerError, UnknownMemory
 from router.llm.protocol import Completion, OutputMode, Prompt
-from router.memory.curation.proposals import Kind
+from router.memory.curation.proposals import ChangeKind
 from router.memory.memory import Memory
 from router.retrieval.encoders import WordLlamaEncoder
 
@@ -75,7 +75,7 @@ async def test_proposing_changes_nothing_and_shows_the_evidence(memory: Memory) 
     await save(memory, "old", "Our database is Postgres 14.", "2026-01-01")
     await save(memory, "new", "Our database is MySQL 8 now.", "2026-05-01")
     [proposal] = await memory.consolidate(scope=ADA)
-    assert (proposal.kind, proposal.replaces, proposal.by) == (Kind.UPDATE, ("old",), "new")
+    assert (proposal.kind, proposal.replaces, proposal.by) == (ChangeKind.UPDATE, ("old",), "new")
     assert proposal.evidence == (
         "2026-01-01: Our database is Postgres 14.",
         "2026-05-01: Our database is MySQL 8 now.",
@@ -103,7 +103,7 @@ async def test_contradictions_copies_and_stale_tasks_are_proposed(memory: Memory
     await save(memory, "b", "Our staging server runs in Frankfurt!", "2026-02-01")
     await save(memory, "dpa", "Sign the contract with the carrier.", "2026-08-01", "prospective")
     found = {proposal.kind: proposal for proposal in await memory.consolidate(scope=ADA)}
-    assert found.keys() == {Kind.CONTRADICTION, Kind.MERGE, Kind.STALE}
+    assert found.keys() == {ChangeKind.CONTRADICTION, ChangeKind.MERGE, ChangeKind.STALE}
     for proposal in found.values():
         await memory.accept(proposal.id, scope=ADA)
     left = await stored(memory)
@@ -126,7 +126,7 @@ async def test_what_is_rejected_is_not_proposed_again(memory: Memory) -> None:
 async def test_a_policy_may_accept_at_once(memory: Memory) -> None:
     await save(memory, "old", "Our database is Postgres 14.", "2026-01-01")
     await save(memory, "new", "Our database is MySQL 8 now.", "2026-05-01")
-    await memory.consolidate(scope=ADA, policy=lambda proposal: proposal.kind is Kind.UPDATE)
+    await memory.consolidate(scope=ADA, policy=lambda proposal: proposal.kind is ChangeKind.UPDATE)
     assert await stored(memory) == {"old": "new", "new": ""}
 
 

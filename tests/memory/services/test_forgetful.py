@@ -17,7 +17,7 @@ from router.memory.services.forgetful.client import connect_service, new_memorie
 from router.memory.services.forgetful.http import HttpMemoryService
 from router.memory.services.forgetful.mcp import McpMemoryService
 from router.memory.services.forgetful.wire import (
-    MemoryService,
+    ForgetfulService,
     NewMemory,
     Origin,
     RequestRefused,
@@ -32,7 +32,7 @@ def protocol(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def service(server: ForgetfulServer, protocol: str) -> AsyncIterator[MemoryService]:
+async def service(server: ForgetfulServer, protocol: str) -> AsyncIterator[ForgetfulService]:
     made = connect_service(server.url, protocol=protocol)
     yield made
     await made.aclose()
@@ -44,7 +44,7 @@ def memory(content: str = "Tokens are refreshed hourly.") -> NewMemory:
 
 
 async def test_a_memory_is_created_found_and_read_back(
-    service: MemoryService, server: ForgetfulServer
+    service: ForgetfulService, server: ForgetfulServer
 ) -> None:
     number = await service.create(memory())
     (found,) = await service.search("refreshed tokens", k=5)
@@ -60,7 +60,7 @@ async def test_a_memory_is_created_found_and_read_back(
     assert call["query_context"]
 
 
-async def test_what_is_obsolete_is_not_found_again(service: MemoryService) -> None:
+async def test_what_is_obsolete_is_not_found_again(service: ForgetfulService) -> None:
     first, second = await service.create(memory()), await service.create(memory())
     await service.obsolete(first, reason="changed", superseded_by=second)
     assert [found.id for found in await service.search("tokens", k=5)] == [second]
@@ -68,7 +68,7 @@ async def test_what_is_obsolete_is_not_found_again(service: MemoryService) -> No
 
 
 async def test_obsolete_memories_are_dropped_even_if_the_service_gives_them(
-    service: MemoryService, server: ForgetfulServer, monkeypatch: pytest.MonkeyPatch
+    service: ForgetfulService, server: ForgetfulServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reply = {"primary_memories": [server.memories[server.add("tokens")] | {"is_obsolete": True}]}
     monkeypatch.setattr(server, "do", lambda operation, arguments: reply)
@@ -76,7 +76,7 @@ async def test_obsolete_memories_are_dropped_even_if_the_service_gives_them(
 
 
 async def test_the_services_similarities_are_taken(
-    service: MemoryService, server: ForgetfulServer
+    service: ForgetfulService, server: ForgetfulServer
 ) -> None:
     server.says_scores = True
     server.add("refresh tokens hourly")
@@ -85,7 +85,7 @@ async def test_the_services_similarities_are_taken(
     assert [(each.id, each.similarity) for each in found] == [(2, 0.5), (1, 1.0)]
 
 
-async def test_what_the_service_refuses_is_told_apart(service: MemoryService) -> None:
+async def test_what_the_service_refuses_is_told_apart(service: ForgetfulService) -> None:
     with pytest.raises(RequestRefused):
         await service.get(99)
 
@@ -95,7 +95,7 @@ async def test_what_the_service_refuses_is_told_apart(service: MemoryService) ->
     ["starting", "broken", "cut", "malformed", "oversized", "compressed", "redirect"],
 )
 async def test_a_service_that_is_unwell_gives_one_kind_of_error(
-    service: MemoryService, server: ForgetfulServer, fault: str
+    service: ForgetfulService, server: ForgetfulServer, fault: str
 ) -> None:
     server.fault = fault
     with pytest.raises(MemoryServiceError) as caught:
@@ -110,7 +110,7 @@ async def test_a_service_that_hangs_is_not_waited_for(
     server: ForgetfulServer, protocol: str, during: str | None
 ) -> None:
     made = McpMemoryService if protocol == "mcp" else HttpMemoryService
-    service: MemoryService = made(server.url, timeout_seconds=0.3)
+    service: ForgetfulService = made(server.url, timeout_seconds=0.3)
     server.fault, server.fault_on = "hang", during
     before = threading.active_count()
     with pytest.raises(ServiceLate):
@@ -128,7 +128,7 @@ async def test_a_service_that_is_not_there_is_an_error(protocol: str) -> None:
 
 
 async def test_calls_at_the_same_time_do_not_disturb_each_other(
-    service: MemoryService, server: ForgetfulServer
+    service: ForgetfulService, server: ForgetfulServer
 ) -> None:
     for number in range(8):
         server.add(f"word{number}")
@@ -164,7 +164,7 @@ REPLIES: list[Any] = [
 
 @pytest.mark.parametrize("reply", REPLIES)
 async def test_malformed_replies_are_no_answer(
-    service: MemoryService,
+    service: ForgetfulService,
     server: ForgetfulServer,
     monkeypatch: pytest.MonkeyPatch,
     reply: Any,
@@ -179,14 +179,14 @@ async def test_malformed_replies_are_no_answer(
     [({"content": " \n"}, 0), ({"content": "\x1b[1m"}, 1), ({"created_at": "2026-03-01T12:00"}, 1)],
 )
 async def test_odd_memories_do_no_harm(
-    service: MemoryService, server: ForgetfulServer, values: dict[str, str], found: int
+    service: ForgetfulService, server: ForgetfulServer, values: dict[str, str], found: int
 ) -> None:
     server.add(**{"content": "tokens"} | values)
     assert len(await service.search("tokens", k=5)) == found
 
 
 async def test_a_time_beyond_the_calendar_is_malformed(
-    service: MemoryService, server: ForgetfulServer
+    service: ForgetfulService, server: ForgetfulServer
 ) -> None:
     server.add("tokens", created_at="0001-01-01T00:00:00+14:00")
     with pytest.raises(MemoryServiceError, match="malformed"):
@@ -194,7 +194,7 @@ async def test_a_time_beyond_the_calendar_is_malformed(
 
 
 async def test_more_memories_than_can_be_are_malformed(
-    service: MemoryService, server: ForgetfulServer, monkeypatch: pytest.MonkeyPatch
+    service: ForgetfulService, server: ForgetfulServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = server.memories[server.add("tokens")]
     monkeypatch.setattr(server, "do", lambda operation, arguments: {"primary_memories": [one] * 21})

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from router.errors import StoreError
 from router.memory.services import outbox as module
-from router.memory.services.outbox import Delivered, Entry, Intent, Outbox
+from router.memory.services.outbox import Delivered, Intent, QueuedFile, ServiceOutbox
 
 
 class Clock:
@@ -33,39 +33,39 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def outbox(tmp_path: Path, clock: Clock) -> Iterator[Outbox]:
-    made = Outbox(tmp_path / "outbox.sqlite3", clock=clock)
+def outbox(tmp_path: Path, clock: Clock) -> Iterator[ServiceOutbox]:
+    made = ServiceOutbox(tmp_path / "outbox.sqlite3", clock=clock)
     yield made
     made.close()
 
 
-def taken(outbox: Outbox, store: str = "s") -> Entry:
+def taken(outbox: ServiceOutbox, store: str = "s") -> QueuedFile:
     entry = outbox.take([store])
     assert entry is not None
     return entry
 
 
-def test_entries_are_taken_in_the_order_they_came(outbox: Outbox) -> None:
+def test_entries_are_taken_in_the_order_they_came(outbox: ServiceOutbox) -> None:
     outbox.add([("s", "b", Intent.SEND), ("s", "a", Intent.DELETE)])
     outbox.add([("s", "c", Intent.SEND)])
     assert [(taken(outbox).name) for _ in range(3)] == ["b", "a", "c"]
     assert outbox.take(["s"]) is None
 
 
-def test_a_later_intention_takes_the_place_of_an_earlier_one(outbox: Outbox) -> None:
+def test_a_later_intention_takes_the_place_of_an_earlier_one(outbox: ServiceOutbox) -> None:
     outbox.add([("s", "a", Intent.SEND), ("s", "b", Intent.SEND), ("s", "a", Intent.DELETE)])
     assert outbox.queued(["s"]) == {("s", "b"): Intent.SEND, ("s", "a"): Intent.DELETE}
     assert [taken(outbox).name, taken(outbox).name] == ["b", "a"]
 
 
-def test_other_stores_entries_are_left_to_them(outbox: Outbox) -> None:
+def test_other_stores_entries_are_left_to_them(outbox: ServiceOutbox) -> None:
     outbox.add([("other", "a", Intent.SEND)])
     assert outbox.take(["s"]) is None
     assert taken(outbox, "other").name == "a"
 
 
 def test_an_entry_that_is_held_is_not_taken_again_until_its_holder_is_late(
-    outbox: Outbox, clock: Clock
+    outbox: ServiceOutbox, clock: Clock
 ) -> None:
     outbox.add([("s", "a", Intent.SEND)])
     assert taken(outbox).attempts == 1
@@ -75,7 +75,7 @@ def test_an_entry_that_is_held_is_not_taken_again_until_its_holder_is_late(
     assert taken(outbox).attempts == 2
 
 
-def test_failures_are_tried_again_later_and_later(outbox: Outbox, clock: Clock) -> None:
+def test_failures_are_tried_again_later_and_later(outbox: ServiceOutbox, clock: Clock) -> None:
     outbox.add([("s", "a", Intent.SEND)])
     delays = []
     for _ in range(14):
@@ -89,7 +89,7 @@ def test_failures_are_tried_again_later_and_later(outbox: Outbox, clock: Clock) 
     assert delays == [2, 8, 32, 128, 512, 2048, *[3600] * 8]
 
 
-def test_what_was_postponed_can_be_made_due_but_not_what_is_held(outbox: Outbox) -> None:
+def test_what_was_postponed_can_be_made_due_but_not_what_is_held(outbox: ServiceOutbox) -> None:
     outbox.add([("s", "a", Intent.SEND), ("s", "b", Intent.SEND)])
     outbox.postpone(taken(outbox), "down")
     held = taken(outbox)
@@ -98,7 +98,7 @@ def test_what_was_postponed_can_be_made_due_but_not_what_is_held(outbox: Outbox)
     assert outbox.take(["s"]) is None
 
 
-def test_what_is_settled_is_gone_and_recorded(outbox: Outbox) -> None:
+def test_what_is_settled_is_gone_and_recorded(outbox: ServiceOutbox) -> None:
     outbox.add([("s", "a", Intent.SEND)])
     outbox.settle(taken(outbox), Delivered("d1", (7, 8)))
     assert outbox.queued(["s"]) == {}
@@ -108,7 +108,9 @@ def test_what_is_settled_is_gone_and_recorded(outbox: Outbox) -> None:
     assert outbox.delivered(["s"]) == {}
 
 
-def test_an_intention_that_came_meanwhile_is_not_settled_with_the_old_one(outbox: Outbox) -> None:
+def test_an_intention_that_came_meanwhile_is_not_settled_with_the_old_one(
+    outbox: ServiceOutbox,
+) -> None:
     outbox.add([("s", "a", Intent.SEND)])
     old = taken(outbox)
     outbox.add([("s", "a", Intent.DELETE)])
@@ -119,7 +121,7 @@ def test_an_intention_that_came_meanwhile_is_not_settled_with_the_old_one(outbox
 
 
 def test_parts_that_were_sent_are_remembered_even_by_a_later_intention(
-    outbox: Outbox, clock: Clock
+    outbox: ServiceOutbox, clock: Clock
 ) -> None:
     outbox.add([("s", "a", Intent.SEND)])
     outbox.note_sent(taken(outbox), "d1", [7, 8])
@@ -128,7 +130,7 @@ def test_parts_that_were_sent_are_remembered_even_by_a_later_intention(
     assert (entry.sent_digest, entry.sent) == ("d1", (7, 8))
 
 
-def test_it_is_bounded(outbox: Outbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_bounded(outbox: ServiceOutbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_ENTRIES", 2)
     outbox.add([("s", "a", Intent.SEND), ("s", "b", Intent.SEND)])
     with pytest.raises(StoreError, match="full"):
@@ -137,8 +139,8 @@ def test_it_is_bounded(outbox: Outbox, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(outbox.queued(["s"])) == 2
 
 
-def test_two_connections_share_it(tmp_path: Path, outbox: Outbox, clock: Clock) -> None:
-    other = Outbox(tmp_path / "outbox.sqlite3", clock=clock)
+def test_two_connections_share_it(tmp_path: Path, outbox: ServiceOutbox, clock: Clock) -> None:
+    other = ServiceOutbox(tmp_path / "outbox.sqlite3", clock=clock)
     other.add([("s", "a", Intent.SEND), ("s", "b", Intent.SEND)])
     assert [taken(outbox).name, taken(other).name] == ["a", "b"]
     other.close()
@@ -156,15 +158,15 @@ def test_a_file_that_is_not_an_outbox_is_an_error_and_left_alone(
     else:
         path.write_bytes(damage)
     with pytest.raises(StoreError):
-        Outbox(path, clock=clock)
+        ServiceOutbox(path, clock=clock)
     assert path.exists()
 
 
 _WRITER = """
     import sys, time
     from pathlib import Path
-    from router.memory.services.outbox import Intent, Outbox
-    outbox = Outbox(Path(sys.argv[1]), clock=time.time)
+    from router.memory.services.outbox import Intent, ServiceOutbox
+    outbox = ServiceOutbox(Path(sys.argv[1]), clock=time.time)
     for number in range(10**9):
         outbox.add([("s", str(number), Intent.SEND)])
         print(number, flush=True)
@@ -182,7 +184,7 @@ def test_what_was_added_survives_kill_9(tmp_path: Path, clock: Clock) -> None:
     said += [int(line) for line in writer.stdout if line.endswith(b"\n")]
     writer.wait()
     writer.stdout.close()
-    outbox = Outbox(path, clock=clock)
+    outbox = ServiceOutbox(path, clock=clock)
     names = [int(name) for _, name in outbox.queued(["s"])]
     outbox.close()
     assert sorted(names)[: len(said)] == said
@@ -202,7 +204,7 @@ def test_the_last_intention_for_each_name_is_always_carried_out(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str]]
 ) -> None:
     clock = Clock()
-    outbox = Outbox(tmp_path_factory.mktemp("o") / "outbox.sqlite3", clock=clock)
+    outbox = ServiceOutbox(tmp_path_factory.mktemp("o") / "outbox.sqlite3", clock=clock)
     wanted: dict[str, Intent] = {}
     carried: dict[str, Intent] = {}
 

@@ -24,7 +24,7 @@ from router.memory.model import LayerStatus, ScoreKind
 from router.memory.services.delivery import store_id
 from router.memory.services.forgetful.client import Forgetful, connect_service
 from router.memory.services.forgetful.wire import Origin
-from router.memory.services.outbox import Outbox
+from router.memory.services.outbox import ServiceOutbox
 from router.memory.services.unified import (
     NO_SERVICE,
     ServiceFate,
@@ -56,7 +56,7 @@ async def open_memory(
     opened: list[UnifiedMemory] = []
 
     def opening(patience: float) -> UnifiedMemory:
-        outbox = Outbox(tmp_path / "outbox.sqlite3", clock=time.time)
+        outbox = ServiceOutbox(tmp_path / "outbox.sqlite3", clock=time.time)
         connection = connect_service(server.url, protocol=request.param)
         service = Forgetful(connection, probe_seconds=patience)
         side = ServiceSide(service, outbox)

@@ -14,7 +14,7 @@ from servers.forgetful_server import ForgetfulServer
 from router.memory.files.store import FileStore
 from router.memory.services.delivery import SyncReport
 from router.memory.services.forgetful.client import FRESH_SECONDS, Forgetful, connect_service
-from router.memory.services.outbox import HOLD_SECONDS, Outbox
+from router.memory.services.outbox import HOLD_SECONDS, ServiceOutbox
 from router.memory.services.unified import ServiceFate, ServiceSide, UnifiedMemory
 
 
@@ -40,7 +40,7 @@ def files(tmp_path: Path) -> FileStore:
 async def memory(
     server: ForgetfulServer, files: FileStore, tmp_path: Path, clock: Clock
 ) -> AsyncIterator[UnifiedMemory]:
-    outbox = Outbox(tmp_path / "outbox.sqlite3", clock=clock)
+    outbox = ServiceOutbox(tmp_path / "outbox.sqlite3", clock=clock)
     service = Forgetful(connect_service(server.url), clock=clock)
     made = UnifiedMemory(files, ServiceSide(service, outbox))
     yield made
@@ -187,7 +187,7 @@ async def test_a_dead_service_ends_a_delivery_at_its_first_failure(
 async def test_what_was_queued_is_delivered_in_the_background(
     server: ForgetfulServer, files: FileStore, tmp_path: Path, clock: Clock
 ) -> None:
-    outbox = Outbox(tmp_path / "queue.sqlite3", clock=clock)
+    outbox = ServiceOutbox(tmp_path / "queue.sqlite3", clock=clock)
     service = Forgetful(connect_service(server.url), clock=clock)
     memory = UnifiedMemory(files, ServiceSide(service, outbox), retry_seconds=0.001)
     server.fault = "starting"
@@ -335,7 +335,7 @@ async def test_global_memories_of_two_projects_are_told_once(
         files = FileStore(tmp_path / project, serena_home=tmp_path / "home")
         files.save("global/style", "tabs")
         files.save("here", f"only {project}")
-        outbox = Outbox(tmp_path / "outbox.sqlite3", clock=clock)
+        outbox = ServiceOutbox(tmp_path / "outbox.sqlite3", clock=clock)
         memory = UnifiedMemory(files, ServiceSide(Forgetful(connect_service(server.url)), outbox))
         await memory.sync()
         await memory.aclose()
@@ -347,11 +347,11 @@ _SYNC = """
     from pathlib import Path
     from router.memory.files.store import FileStore
     from router.memory.services.forgetful.client import Forgetful, connect_service
-    from router.memory.services.outbox import Outbox
+    from router.memory.services.outbox import ServiceOutbox
     from router.memory.services.unified import ServiceSide, UnifiedMemory
     top = Path(sys.argv[1])
     files = FileStore(top / "project", serena_home=top / "home")
-    outbox = Outbox(top / "outbox.sqlite3", clock=lambda: 1_000.0)
+    outbox = ServiceOutbox(top / "outbox.sqlite3", clock=lambda: 1_000.0)
     side = ServiceSide(Forgetful(connect_service(sys.argv[2])), outbox)
     asyncio.run(UnifiedMemory(files, side).sync())
 """

@@ -13,6 +13,7 @@ more than 2,000 characters travel in parts, which come back as one.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -32,7 +33,7 @@ from router.memory.services.forgetful.wire import (
     MAX_K,
     MAX_TAGS,
     MAX_TITLE,
-    MemoryService,
+    ForgetfulService,
     NewMemory,
     Origin,
     RemoteMemory,
@@ -61,7 +62,7 @@ T = TypeVar("T")
 
 def connect_service(
     url: str, *, protocol: str = "http", token: SecretStr | None = None
-) -> MemoryService:
+) -> ForgetfulService:
     """The service behind a URL; nothing is sent yet.
 
     Args:
@@ -88,7 +89,7 @@ class Forgetful:
 
     def __init__(
         self,
-        service: MemoryService,
+        service: ForgetfulService,
         *,
         encoder: Encoder | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -99,15 +100,15 @@ class Forgetful:
         self._clock = clock
         self._probe_seconds = probe_seconds
         self._breaker = CircuitBreaker(failures=1, reset_seconds=FRESH_SECONDS, clock=clock)
-        self._heard: float | None = None
+        self._answered_at = -math.inf
         self._fault = ""
-        self._asking: asyncio.Task[None] | None = None
+        self._probing: asyncio.Task[None] | None = None
 
     async def probe(self) -> str | None:
         """Why the service cannot be used now; None when it can. Waits ``probe_seconds`` at most;
         what is known from any call of the last 30 seconds is not asked again."""
-        is_fresh = self._heard is not None and self._clock() - self._heard < FRESH_SECONDS
-        if is_fresh and self._breaker.state is BreakerState.CLOSED:
+        age = self._clock() - self._answered_at
+        if age < FRESH_SECONDS and self._breaker.state is BreakerState.CLOSED:
             return None
         try:
             await self._call(self._service.probe, self._probe_seconds)
@@ -139,7 +140,7 @@ class Forgetful:
     async def create(self, memory: NewMemory, *, within_seconds: float) -> int:
         """Store one part of a file; its id. Raises as ``search``."""
         return await self._call(
-            lambda: self._service.create(memory), within_seconds, may_be_its_fault=True
+            lambda: self._service.create(memory), within_seconds, memory_may_be_at_fault=True
         )
 
     async def find(self, memory: NewMemory, *, within_seconds: float) -> int | None:
@@ -148,7 +149,7 @@ class Forgetful:
         found = await self._call(
             lambda: self._service.search(memory.content[:500], k=MAX_K),
             within_seconds,
-            may_be_its_fault=True,
+            memory_may_be_at_fault=True,
         )
         return next((each.id for each in found if each.origin == memory.origin), None)
 
@@ -157,7 +158,7 @@ class Forgetful:
         (store and name). Raises as ``search``."""
         try:
             found = await self._call(
-                lambda: self._service.get(memory_id), within_seconds, may_be_its_fault=True
+                lambda: self._service.get(memory_id), within_seconds, memory_may_be_at_fault=True
             )
         except RequestRefused:
             return False
@@ -192,15 +193,15 @@ class Forgetful:
             return True
 
         try:
-            return await self._call(work, within_seconds, may_be_its_fault=True)
+            return await self._call(work, within_seconds, memory_may_be_at_fault=True)
         except RequestRefused:
             return False
 
     async def aclose(self) -> None:
         """End what is under way and close the connection."""
-        if self._asking is not None:
-            self._asking.cancel()
-            await asyncio.wait([self._asking])
+        if self._probing is not None:
+            self._probing.cancel()
+            await asyncio.wait([self._probing])
         await self._service.aclose()
 
     async def _call(
@@ -208,10 +209,14 @@ class Forgetful:
         work: Callable[[], Awaitable[T]],
         seconds: float,
         *,
-        may_be_its_fault: bool = False,
+        memory_may_be_at_fault: bool = False,
     ) -> T:
-        """What a call gives. After a failure the service is left alone for a while, unless the
-        failure may be that of this one memory, and a probe is answered."""
+        """The result of one call. After a failure the service is left alone for a while.
+
+        Args:
+            memory_may_be_at_fault: the failure may be due to this one memory; so a failure does
+                not count when the service answers a probe.
+        """
         call = self._breaker.try_call()
         if call is None:
             raise ServiceResting(
@@ -228,30 +233,30 @@ class Forgetful:
             except TimeoutError:
                 self._fault = f"the memory service gave no answer within {seconds:g} s"
                 if seconds < self._probe_seconds:
-                    self._ask_whether_it_lives()  # the caller was in a hurry, which proves nothing
+                    self._probe_later()  # the caller was in a hurry, which proves nothing
                 else:
-                    await self._settle(call, may_be_its_fault)
+                    await self._settle(call, memory_may_be_at_fault)
                 raise ServiceLate(self._fault) from None
             except MemoryServiceError as error:
                 self._fault = str(error)
-                await self._settle(call, may_be_its_fault)
+                await self._settle(call, memory_may_be_at_fault)
                 raise
             call.succeeded()
-            self._heard = self._clock()
+            self._answered_at = self._clock()
             return result
 
-    async def _settle(self, call: GuardedCall, may_be_its_fault: bool) -> None:
+    async def _settle(self, call: GuardedCall, memory_may_be_at_fault: bool) -> None:
         """Count a failed call, unless the service answers something else just now."""
-        if may_be_its_fault and await self._answers():
+        if memory_may_be_at_fault and await self._answers():
             call.succeeded()
         else:
             call.failed()
 
-    def _ask_whether_it_lives(self) -> None:
-        if self._asking is None or self._asking.done():
-            self._asking = asyncio.ensure_future(self._ask())
+    def _probe_later(self) -> None:
+        if self._probing is None or self._probing.done():
+            self._probing = asyncio.ensure_future(self._probe_in_background())
 
-    async def _ask(self) -> None:
+    async def _probe_in_background(self) -> None:
         with suppress(MemoryServiceError):  # the breaker has noted it
             await self._call(self._service.probe, self._probe_seconds)
 

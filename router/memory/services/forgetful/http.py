@@ -9,7 +9,7 @@ import httpx
 
 from router.errors import MemoryServiceError
 from router.memory.services.forgetful.wire import (
-    MemoryService,
+    ForgetfulService,
     RequestRefused,
     unreachable,
 )
@@ -26,8 +26,8 @@ _REQUESTS: Final = {
 _REFUSALS: Final = frozenset({400, 404, 409, 413, 422})
 
 
-class HttpMemoryService(MemoryService):
-    """A ``MemoryService`` over HTTP. Connections are kept between calls."""
+class HttpMemoryService(ForgetfulService):
+    """A ``ForgetfulService`` over HTTP. Connections are kept between calls."""
 
     def __init__(
         self, url: str, *, token: str | None = None, timeout_seconds: float = 10.0

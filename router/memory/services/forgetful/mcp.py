@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from router.errors import ConfigurationError, MemoryServiceError
 from router.memory.services.forgetful.wire import (
-    MemoryService,
+    ForgetfulService,
     RequestRefused,
     unreachable,
 )
@@ -26,8 +26,8 @@ _ENDPOINT: Final = "/mcp"
 _TOOL: Final = "execute_forgetful_tool"
 
 
-class McpMemoryService(MemoryService):
-    """A ``MemoryService`` over MCP. The time of a call includes the session's beginning.
+class McpMemoryService(ForgetfulService):
+    """A ``ForgetfulService`` over MCP. The time of a call includes the session's beginning.
 
     Its ``url`` may also be the endpoint itself, ``…/mcp``.
 

@@ -127,7 +127,7 @@ class RemoteMemory:
     similarity: float | None = None
 
 
-class MemoryService(ABC):
+class ForgetfulService(ABC):
     """Forgetful over one of its transports.
 
     Every call ends in bounded time and leaves nothing running. Each raises MemoryServiceError when
