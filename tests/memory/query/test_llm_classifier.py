@@ -38,7 +38,7 @@ async def test_a_models_answer_is_the_classification(
     openai_server: OpenAIServer, model: OpenAIModel
 ) -> None:
     openai_server.queue(completion(answer()))
-    classified = await QueryClassifier(models=[model]).aclassify(QUERY)
+    classified = await QueryClassifier(models=[model], timeout_seconds=60).aclassify(QUERY)
     assert classified.layers == (LayerChoice("graph", 1.0), LayerChoice("project", 0.5))
     assert classified.types == (QueryType.RELATIONAL,)
     assert classified.confidence == pytest.approx(0.7)
@@ -50,7 +50,7 @@ async def test_a_model_may_say_that_nothing_is_to_be_read(
     openai_server: OpenAIServer, model: OpenAIModel
 ) -> None:
     openai_server.queue(completion(answer(layers=["none"], types=[])))
-    classified = await QueryClassifier(models=[model]).aclassify(QUERY)
+    classified = await QueryClassifier(models=[model], timeout_seconds=60).aclassify(QUERY)
     assert (classified.layers, classified.types, classified.secondary) == ((), (), ())
     assert classified.reasons == ("openai chose no layer.",)
 
@@ -88,7 +88,7 @@ async def test_trouble_with_the_model_falls_back_to_the_rules_and_says_so(
     openai_server: OpenAIServer, model: OpenAIModel, reply: Reply, said: str
 ) -> None:
     openai_server.queue(reply)
-    classifier = QueryClassifier(models=[model])
+    classifier = QueryClassifier(models=[model], timeout_seconds=60)
     classified = await classifier.aclassify(QUERY)
     local = classifier.classify(QUERY)
     assert classified.layers == local.layers
