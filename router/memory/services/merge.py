@@ -8,14 +8,12 @@ Scores are not compared: BM25 has no bound, and the service's scale is its own.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from itertools import zip_longest
 from typing import Final
 
-from router.errors import InvalidRequest
 from router.memory.model import MemoryItem, ScoreKind
 from router.memory.texts.contents import content_key
 
@@ -40,7 +38,6 @@ def merge(
     *,
     strategy: MergeStrategy,
     limit: int,
-    weights: tuple[float, float] = (FILES_WEIGHT, SERVICE_WEIGHT),
 ) -> list[MemoryItem]:
     """At most ``limit`` items, none twice by content.
 
@@ -50,12 +47,7 @@ def merge(
         strategy: how they are put together. ``WEIGHTED`` gives scores of kind ``FUSED`` in (0, 1];
             the others leave each item the score of its source.
         limit: at least 1.
-        weights: of files and service; positive, and 1 together.
-
-    Raises:
-        InvalidRequest: the weights are not.
     """
-    check_weights(weights)
     ours, theirs = _distinct(files), _distinct(service)
     both = {
         key: _united(item, theirs[key]) if key in theirs else item for key, item in ours.items()
@@ -63,7 +55,7 @@ def merge(
     items = {key: item for key, item in theirs.items() if key not in ours} | both
     if strategy is MergeStrategy.WEIGHTED:
         scores: dict[str, float] = {}
-        for weight, source in zip(weights, (ours, theirs), strict=True):
+        for weight, source in ((FILES_WEIGHT, ours), (SERVICE_WEIGHT, theirs)):
             for rank, key in enumerate(source, start=1):
                 scores[key] = scores.get(key, 0.0) + weight / rank
         # Sorting is stable, and the files' come first: they win a tie, whatever the rounding.
@@ -79,12 +71,6 @@ def merge(
 def without_copies(items: Sequence[MemoryItem]) -> tuple[MemoryItem, ...]:
     """The items in order; of each content the first, with the provenance of all."""
     return tuple(_distinct(items).values())
-
-
-def check_weights(weights: tuple[float, float]) -> None:
-    """Raise InvalidRequest unless both are positive and they are 1 together, within 0.01."""
-    if not all(math.isfinite(w) and w > 0 for w in weights) or abs(sum(weights) - 1) > 0.01:
-        raise InvalidRequest(f"weights: {weights} must be positive and 1 together")
 
 
 def _distinct(items: Sequence[MemoryItem]) -> dict[str, MemoryItem]:

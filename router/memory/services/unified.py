@@ -1,9 +1,10 @@
 """One way to all memories: the project's files, and the service that augments them.
 
 The files are canonical: they are written first, always searched, and win wherever both hold the
-same. The service finds by meaning what words do not. It may be absent, slow or dead, and an answer
-says so, but never waits for it longer than half a second; after a failure it is left alone for 30
-seconds. What it finds of a file is shown as that file says it now; of a file that is gone, nothing.
+same. The service finds by meaning what words do not. It may be absent, slow or dead. An answer says
+so, and waits no longer for it than ``memory.service.probe_seconds``; after a failure it is left
+alone for 30 seconds. What it finds of a file is shown as that file says it now; what it finds of a
+file that is gone is left out.
 """
 
 from __future__ import annotations
@@ -32,10 +33,7 @@ from router.memory.services.forgetful.client import (
 )
 from router.memory.services.forgetful.wire import ServiceLate, ServiceResting
 from router.memory.services.merge import (
-    FILES_WEIGHT,
-    SERVICE_WEIGHT,
     MergeStrategy,
-    check_weights,
     merge,
     without_copies,
 )
@@ -217,7 +215,6 @@ class UnifiedMemory:
         lexical_only: bool = False,
         semantic_only: bool = False,
         strategy: MergeStrategy | str = MergeStrategy.PRIMARY_FIRST,
-        weights: tuple[float, float] = (FILES_WEIGHT, SERVICE_WEIGHT),
     ) -> UnifiedAnswer:
         """What bears on a query, from all sources at once.
 
@@ -229,13 +226,11 @@ class UnifiedMemory:
             lexical_only: ask the files alone.
             semantic_only: ask the service alone. If it is down the answer is empty and says why.
             strategy: how the two lists become one.
-            weights: of files and service, for the strategy ``weighted``.
 
         Raises:
             InvalidRequest: an argument is out of its range, or both sources are excluded.
         """
         check_text("query", query, MAX_QUERY)
-        check_weights(weights)
         if not 1 <= limit <= MAX_LIMIT:
             raise InvalidRequest(f"limit: {limit} is not in 1 to {MAX_LIMIT}")
         if lexical_only and semantic_only:
@@ -250,7 +245,7 @@ class UnifiedMemory:
             if not lexical_only
             else _unasked("lexical_only"),
         )
-        items = merge(ours, theirs, strategy=MergeStrategy(strategy), limit=limit, weights=weights)
+        items = merge(ours, theirs, strategy=MergeStrategy(strategy), limit=limit)
         return UnifiedAnswer(without_copies([*judged, *items])[:limit], files, service, layers)
 
     async def get(self, name: str) -> MemoryItem:
@@ -342,7 +337,7 @@ class UnifiedMemory:
             self._deliver_later()
 
     async def status(self) -> UnifiedStatus:
-        """How both sides are; takes half a second at most when the service is dead."""
+        """How both sides are; waits for a dead service as long as a search does."""
         names, problems = await in_thread(lambda: (self._files.names(), self._files.problems()))
         if self._side is None or self._delivery is None:
             return UnifiedStatus(len(names), problems, "off", NO_SERVICE, 0)

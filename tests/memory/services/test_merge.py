@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.errors import InvalidRequest
 from router.memory.model import MemoryItem, ScoreKind
 from router.memory.services.merge import MergeStrategy, merge
 from router.memory.texts.contents import content_key
@@ -58,30 +57,16 @@ def test_the_file_wins_where_both_hold_the_same(strategy: MergeStrategy) -> None
     assert only.provenance == ("files:a", "forgetful:a")
 
 
-def test_weights_decide_how_the_answer_is_shared() -> None:
+def test_the_weights_decide_how_the_answer_is_shared() -> None:
     files, service = of_files("abcdefghij"), of_service("klmnopqrst")
-    shares = {
-        weight: sum(
-            found.layer == "files"
-            for found in merge(
-                files, service, strategy=WEIGHTED, limit=10, weights=(weight, 1 - weight)
-            )
-        )
-        for weight in (0.2, 0.5, 0.8)
-    }
-    assert shares == {0.2: 2, 0.5: 5, 0.8: 8}
+    merged = merge(files, service, strategy=WEIGHTED, limit=10)
+    assert sum(found.layer == "files" for found in merged) == 6
 
 
 def test_weighted_scores_are_of_one_kind_and_best_where_both_agree() -> None:
     merged = merge(of_files("ab"), of_service("ax"), strategy=WEIGHTED, limit=5)
     assert [found.score_kind for found in merged] == [ScoreKind.FUSED] * 3
     assert merged[0].score == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("weights", [(0.0, 1.0), (0.7, 0.7), (1.2, -0.2), (float("nan"), 0.5)])
-def test_weights_that_are_no_weights_are_refused(weights: tuple[float, float]) -> None:
-    with pytest.raises(InvalidRequest):
-        merge([], [], strategy=WEIGHTED, limit=1, weights=weights)
 
 
 _LISTS = st.text("abcdefgh", max_size=12)
@@ -92,18 +77,11 @@ _LISTS = st.text("abcdefgh", max_size=12)
     theirs=_LISTS,
     strategy=st.sampled_from(MergeStrategy),
     limit=st.integers(1, 20),
-    weight=st.floats(0.01, 0.99),
 )
 def test_merging_keeps_its_promises(
-    ours: str, theirs: str, strategy: MergeStrategy, limit: int, weight: float
+    ours: str, theirs: str, strategy: MergeStrategy, limit: int
 ) -> None:
-    merged = merge(
-        of_files(ours),
-        of_service(theirs),
-        strategy=strategy,
-        limit=limit,
-        weights=(weight, 1 - weight),
-    )
+    merged = merge(of_files(ours), of_service(theirs), strategy=strategy, limit=limit)
     keys = [content_key(found.content) for found in merged]
     assert len(keys) == len(set(keys)) == min(limit, len(set(ours + theirs)))
     assert all((found.layer == "files") == (found.id in ours) for found in merged)

@@ -112,10 +112,10 @@ async def test_the_weighted_strategy_scores_on_one_scale(
 ) -> None:
     files.save("auth", "tokens here")
     server.add("tokens there")
-    answer = await memory.search("tokens", strategy="weighted", weights=(0.3, 0.7))
+    answer = await memory.search("tokens", strategy="weighted")
     assert [(item.layer, item.score, item.score_kind) for item in answer.items] == [
-        ("forgetful", 0.7, ScoreKind.FUSED),
-        ("files", 0.3, ScoreKind.FUSED),
+        ("files", 0.6, ScoreKind.FUSED),
+        ("forgetful", 0.4, ScoreKind.FUSED),
     ]
 
 
@@ -218,7 +218,6 @@ def test_no_query_breaks_the_files(files: FileStore, query: str) -> None:
         {"query": "x", "limit": 0},
         {"query": "x", "limit": 101},
         {"query": "x", "strategy": "best"},
-        {"query": "x", "weights": (1.0, 1.0)},
         {"query": "x", "lexical_only": True, "semantic_only": True},
     ],
 )
