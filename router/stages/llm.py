@@ -181,11 +181,11 @@ class LLMStage:
                 elapsed = (self._clock() - started) * 1e6
                 return _answer(model, *answered, tuple(log.lines), len(skills), elapsed)
         why = "; ".join(dict.fromkeys(log.lines))
-        _log.warning("no LLM answered: %s", why)
         if self._events.listening:
             self._events.emit(Degraded("llm", why))
         if not log.calls:
             return ended(Outcome.SKIPPED, "every provider failed lately and is left alone")
+        _log.warning("no LLM answered: %s", why)
         return ended(Outcome.FAILED, f"no usable answer; last: {log.lines[-1]}")
 
     async def aclose(self) -> None:

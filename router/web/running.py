@@ -17,8 +17,9 @@ MAX_HEADER_BYTES: Final = 32 * 1024
 """Of a request's first line and headers together."""
 BACKLOG: Final = 2_048
 """Connections that wait to be taken."""
-IDLE_SECONDS: Final = 5
-"""An idle connection is closed after so long."""
+IDLE_SECONDS: Final = 75
+"""An idle connection is closed after so long. Clients keep theirs for 5 to 60 s; one that sends a
+request at the moment at which the server closes loses it."""
 
 
 def listen(host: str, port: int) -> socket.socket:

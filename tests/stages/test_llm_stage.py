@@ -379,7 +379,11 @@ async def test_without_a_skill_to_offer_the_stage_is_skipped(
 
 
 async def test_a_provider_that_keeps_failing_is_left_alone_and_later_tried_once(
-    openai_server: OpenAIServer, openai_model: OpenAIModel, stages: Stages, time: Time
+    openai_server: OpenAIServer,
+    openai_model: OpenAIModel,
+    stages: Stages,
+    time: Time,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     openai_server.queue(*[openai_error(500, "oops")] * 3)
     stage = stages(openai_model, max_retries=5, breaker_failures=3, breaker_reset_seconds=30)
@@ -387,10 +391,12 @@ async def test_a_provider_that_keeps_failing_is_left_alone_and_later_tried_once(
     assert failed.trace.outcome is Outcome.FAILED
     assert attempts(failed)[-1] == "openai (gpt-test): left alone after failures in a row"
     assert len(openai_server.requests) == 3
+    assert len(caplog.records) == 1
 
     skipped = await stage.choose(REQUEST, OFFERED)
     assert skipped.trace.outcome is Outcome.SKIPPED
     assert skipped.trace.reason == "every provider failed lately and is left alone"
+    assert len(caplog.records) == 1  # the log is not filled while nothing new is known
     assert len(openai_server.requests) == 3
 
     time.now += 30

@@ -38,7 +38,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 async def forgetful(server: ForgetfulServer, clock: Clock) -> AsyncIterator[Forgetful]:
-    made = Forgetful(connect_service(server.url), clock=clock)
+    made = Forgetful(connect_service(server.url), clock=clock, probe_seconds=120)
     yield made
     await made.aclose()
 
@@ -47,13 +47,13 @@ async def forgetful(server: ForgetfulServer, clock: Clock) -> AsyncIterator[Forg
 async def with_encoder(
     server: ForgetfulServer, encoder: WordLlamaEncoder
 ) -> AsyncIterator[Forgetful]:
-    made = Forgetful(connect_service(server.url), encoder=encoder)
+    made = Forgetful(connect_service(server.url), encoder=encoder, probe_seconds=120)
     yield made
     await made.aclose()
 
 
 async def ask(forgetful: Forgetful, query: str, k: int = 10) -> list[str]:
-    return [item.content for item in await forgetful.search(query, k=k, within_seconds=5)]
+    return [item.content for item in await forgetful.search(query, k=k, within_seconds=120)]
 
 
 async def test_importance_does_not_decide_what_comes_first(
@@ -70,7 +70,7 @@ async def test_scores_are_the_services_when_it_gives_them(
     server.says_scores = True
     server.add("refresh", importance=10)
     server.add("refresh tokens", importance=5)
-    items = await forgetful.search("refresh tokens", k=5, within_seconds=5)
+    items = await forgetful.search("refresh tokens", k=5, within_seconds=120)
     assert [(item.id, item.score, item.score_kind) for item in items] == [
         ("2", 1.0, ScoreKind.COSINE),
         ("1", 0.5, ScoreKind.COSINE),
@@ -82,7 +82,7 @@ async def test_the_local_encoder_finds_the_meaning_where_no_word_agrees(
 ) -> None:
     server.add("Lunch is served at noon.", importance=10)
     server.add("The database schema migration failed.", importance=5)
-    items = await with_encoder.search("SQL tables upgrade error", k=5, within_seconds=5)
+    items = await with_encoder.search("SQL tables upgrade error", k=5, within_seconds=120)
     assert [item.id for item in items] == ["2", "1"]
     assert [item.score_kind for item in items] == [ScoreKind.FUSED] * 2
 
@@ -107,9 +107,9 @@ async def test_parts_of_a_file_come_back_as_one(
 ) -> None:
     content = "\n\n".join(f"Paragraph {n} about tokens. " + "word " * 150 for n in range(9))
     for part in new_memories("big", store="ab", digest="cd", content=content, tags=["t"]):
-        await forgetful.create(part, within_seconds=5)
+        await forgetful.create(part, within_seconds=120)
     assert len(server.memories) > 2
-    (item,) = await forgetful.search("tokens", k=10, within_seconds=5)
+    (item,) = await forgetful.search("tokens", k=10, within_seconds=120)
     assert content_key(item.content) == content_key(content)
     assert item.provenance == tuple(f"forgetful:{number}" for number in server.memories)
     assert item.attributes["file"] == "big"
@@ -175,14 +175,13 @@ async def test_any_answer_is_as_good_as_a_probe(
 
 
 async def test_a_port_that_accepts_but_never_answers_is_down(
-    server: ForgetfulServer, forgetful: Forgetful
+    server: ForgetfulServer, clock: Clock
 ) -> None:
     server.fault = "hang"
-    reason = await forgetful.probe()
-    assert reason is not None
-    assert "0.5 s" in reason
-    assert server.hanging.is_set()
-    assert "0.5 s" in str(await forgetful.probe())
+    impatient = Forgetful(connect_service(server.url), clock=clock, probe_seconds=0.5)
+    for _ in range(2):
+        assert "0.5 s" in str(await impatient.probe())
+    await impatient.aclose()
 
 
 async def test_a_late_answer_is_an_error_of_its_own(
@@ -198,7 +197,7 @@ async def test_a_late_answer_is_an_error_of_its_own(
 async def test_what_is_gone_over_there_is_as_good_as_deleted(forgetful: Forgetful) -> None:
     of = ("0a", "auth")
     gone = await forgetful.obsolete(
-        99, of=of, reason="deleted", superseded_by=None, within_seconds=5
+        99, of=of, reason="deleted", superseded_by=None, within_seconds=120
     )
     assert not gone
     assert await forgetful.probe() is None
@@ -209,5 +208,7 @@ async def test_what_is_not_made_from_our_file_is_never_changed(
 ) -> None:
     foreign = server.add("Written by somebody else")
     of = ("0a", "auth")
-    await forgetful.obsolete(foreign, of=of, reason="deleted", superseded_by=None, within_seconds=5)
+    await forgetful.obsolete(
+        foreign, of=of, reason="deleted", superseded_by=None, within_seconds=120
+    )
     assert server.held() == ["Written by somebody else"]

@@ -41,7 +41,7 @@ async def memory(
     server: ForgetfulServer, files: FileStore, tmp_path: Path, clock: Clock
 ) -> AsyncIterator[UnifiedMemory]:
     outbox = ServiceOutbox(tmp_path / "outbox.sqlite3", clock=clock)
-    service = Forgetful(connect_service(server.url), clock=clock)
+    service = Forgetful(connect_service(server.url), clock=clock, probe_seconds=120)
     made = UnifiedMemory(files, ServiceSide(service, outbox))
     yield made
     await made.aclose()
@@ -188,7 +188,7 @@ async def test_what_was_queued_is_delivered_in_the_background(
     server: ForgetfulServer, files: FileStore, tmp_path: Path, clock: Clock
 ) -> None:
     outbox = ServiceOutbox(tmp_path / "queue.sqlite3", clock=clock)
-    service = Forgetful(connect_service(server.url), clock=clock)
+    service = Forgetful(connect_service(server.url), clock=clock, probe_seconds=120)
     memory = UnifiedMemory(files, ServiceSide(service, outbox), retry_seconds=0.001)
     server.fault = "starting"
     assert (await memory.save("One.", name="a")).service is ServiceFate.QUEUED
@@ -336,7 +336,9 @@ async def test_global_memories_of_two_projects_are_told_once(
         files.save("global/style", "tabs")
         files.save("here", f"only {project}")
         outbox = ServiceOutbox(tmp_path / "outbox.sqlite3", clock=clock)
-        memory = UnifiedMemory(files, ServiceSide(Forgetful(connect_service(server.url)), outbox))
+        memory = UnifiedMemory(
+            files, ServiceSide(Forgetful(connect_service(server.url), probe_seconds=120), outbox)
+        )
         await memory.sync()
         await memory.aclose()
     assert sorted(server.held()) == ["only one", "only two", "tabs"]
@@ -352,7 +354,7 @@ _SYNC = """
     top = Path(sys.argv[1])
     files = FileStore(top / "project", serena_home=top / "home")
     outbox = ServiceOutbox(top / "outbox.sqlite3", clock=lambda: 1_000.0)
-    side = ServiceSide(Forgetful(connect_service(sys.argv[2])), outbox)
+    side = ServiceSide(Forgetful(connect_service(sys.argv[2]), probe_seconds=120), outbox)
     asyncio.run(UnifiedMemory(files, side).sync())
 """
 
@@ -369,7 +371,7 @@ async def test_a_delivery_that_is_killed_is_finished_by_the_next_without_copies(
     killed = await asyncio.create_subprocess_exec(
         sys.executable, "-c", textwrap.dedent(_SYNC), str(tmp_path), server.url
     )
-    assert await asyncio.to_thread(server.holds_five.wait, 60)
+    assert await asyncio.to_thread(server.holds_five.wait, 300)
     killed.kill()
     await killed.wait()
     later()
