@@ -109,8 +109,10 @@ class Follower:
 
     async def _read(self) -> None:
         began = now()
+        # A process that was kept busy, or stopped, looks at once, to be in step again soon.
+        block = None if began - self.read_at > 2 * self._block / 1000 else self._block
         async with self._redis.pipeline(transaction=False) as both:  # one round trip
-            both.xread({self._stream: self.position or "0"}, count=BATCH, block=self._block)
+            both.xread({self._stream: self.position or "0"}, count=BATCH, block=block)
             both.xrevrange(self._stream, count=1)
             answer, last = await both.execute()
         records = [(name.decode(), _plain(fields)) for name, fields in _records(answer)]

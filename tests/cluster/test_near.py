@@ -13,6 +13,7 @@ from cluster_process import SteeredProcess
 from clusters import OpenedAnswers, SettingsOf, opened_answers, skills_of, two_processes, until
 from servers.redis_server import FaultyProxy, RedisServer
 
+from router.cluster.follower import Follower
 from router.stages.conformance import kept_answer
 from router.stages.validation import DecidedBy
 
@@ -20,7 +21,8 @@ REQUEST = "squash the last four commits on this branch"
 
 
 async def remembers(answers: OpenedAnswers) -> None:
-    """Wait until a process gives the answer from its memory."""
+    """Wait until a process gives the answer from its memory, and no change is on the way to it."""
+    await answers.follower.caught_up()
 
     async def held() -> bool:
         await skills_of(answers, REQUEST)
@@ -33,6 +35,17 @@ async def reads(answers: OpenedAnswers) -> int:
     """How often the server has been asked for a value."""
     found: dict[str, Any] = await answers.link.run(lambda redis: redis.info("commandstats"))
     return int(found["cmdstat_get"]["calls"])
+
+
+async def test_who_has_not_read_for_long_looks_at_once_and_does_not_wait_for_a_change(
+    redis_server: RedisServer, settings_of: SettingsOf
+) -> None:
+    settings = settings_of(redis_server.url).cluster
+    follower = Follower(settings, "quiet", take=print, missed=print, block_seconds=3_600.0)
+    follower.start()
+    async with asyncio.timeout(WAIT_SECONDS):
+        await follower.caught_up()
+    await follower.aclose()
 
 
 async def test_an_answer_that_was_read_once_is_given_again_without_asking(
