@@ -17,7 +17,7 @@ from typing import Final
 from filelock import FileLock, Timeout
 
 from router.errors import ConfigurationError, StoreError
-from router.private_files import private_folder, replace_file
+from router.private_files import FILE_MODE, private_folder, replace_file
 from router.skills.enrichment import ENRICHMENT_FILE, Enrichment
 from router.skills.manifest import SkillManifest
 
@@ -111,7 +111,7 @@ def one_writer(state_dir: Path) -> Iterator[None]:
     path = state_dir / "enrichment.lock"
     try:
         private_folder(state_dir)
-        lock = FileLock(path, thread_local=False)
+        lock = FileLock(path, thread_local=False, mode=FILE_MODE)
         lock.acquire(blocking=False)
     except Timeout:
         raise StoreError(path, "another run writes enrichments; wait until it is over") from None

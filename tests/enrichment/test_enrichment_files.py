@@ -87,3 +87,5 @@ def test_one_run_writes_at_a_time(tmp_path: Path) -> None:
         pass
     with one_writer(tmp_path):
         pass
+    (lock,) = tmp_path.iterdir()
+    assert lock.stat().st_mode & 0o077 == 0
