@@ -3,6 +3,10 @@ HTTP is refused as everything else is.
 
 uvicorn waits for the rest of a request's headers for as long as the connection stands, so clients
 that never finish would take its places for ever.
+
+The parser is h11. uvicorn's other one, httptools, is quicker by some 0.2 ms. But it drops the body
+of a request that offers to upgrade, as Java's HttpClient does by default (``Upgrade: h2c``), and
+takes a body that comes later for the next request. It has no bound for headers either.
 """
 
 from __future__ import annotations
