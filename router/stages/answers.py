@@ -128,7 +128,8 @@ class LocalAnswers:
 
     Attributes:
         exact: answers to identical requests, in memory.
-        fuzzy: answers to similar ones as well, in memory and in the file.
+        fuzzy: answers to similar ones as well, in memory and in the file. What another process
+            drops or corrects there is dropped from ``exact`` within a second.
     """
 
     def __init__(
@@ -152,7 +153,12 @@ class LocalAnswers:
         """
         self.exact: ExactCache[KeptAnswer] = ExactCache(exact_entries, exact_ttl_seconds)
         self.fuzzy = FuzzyCache(
-            similarity_threshold, fuzzy_ttl_seconds, fuzzy_entries, path=path, clock=clock
+            similarity_threshold,
+            fuzzy_ttl_seconds,
+            fuzzy_entries,
+            path=path,
+            clock=clock,
+            changed_elsewhere=self.exact.discard,
         )
 
     @classmethod
@@ -172,6 +178,7 @@ class LocalAnswers:
 
     async def find(self, text: str, context: str, *, similar: bool) -> Found:
         began = time.perf_counter()
+        self.fuzzy.follow()
         own = self.exact.get(text, context)
         looked = time.perf_counter()
         in_exact = (looked - began) * 1e6
@@ -190,9 +197,9 @@ class LocalAnswers:
         )
 
     async def keep(self, text: str, context: str, kept: KeptAnswer, *, similar: bool) -> None:
-        self.exact.set(text, kept, context)
         if similar:
             await self.fuzzy.learn(text, kept.result, context, basis=kept.basis)
+        self.exact.set(text, kept, context)
 
     async def forget(self, text: str, context: str) -> None:
         self.exact.discard(normalise(text), context)

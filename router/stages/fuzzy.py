@@ -40,7 +40,7 @@ _MAX_EXPLAINED: Final = 1000
 _MAX_CATALOGS: Final = 64
 """Catalogs whose marks are held in memory."""
 _SYNC_SECONDS: Final = 1.0
-"""How often a look-up checks for the work of other processes."""
+"""How often a look-up checks for what other processes have changed."""
 CLOCK_ERROR_SECONDS: Final = 3600.0
 """So far the clocks of processes that share a file may differ."""
 
@@ -118,6 +118,8 @@ class FuzzyCache:
         max_entries: capacity, at least 1.
         path: SQLite file to keep the entries in; None keeps them in memory only.
         clock: seconds since the epoch. When it steps back, entries from the future count as new.
+        changed_elsewhere: is called with the text and context of an answer that another process has
+            dropped or replaced.
 
     A file that cannot be used never stops the router: a corrupt or foreign one is moved aside and
     begun anew, an inaccessible one means working in memory. ``diagnostics`` says so.
@@ -130,6 +132,7 @@ class FuzzyCache:
         max_entries: int = 500,
         path: Path | None = None,
         clock: Callable[[], float] = time.time,
+        changed_elsewhere: Callable[[str, str], None] = lambda _text, _context: None,
     ) -> None:
         if not 0 <= similarity_threshold <= 1:
             raise ValueError("similarity_threshold must lie in [0, 1]")
@@ -139,6 +142,7 @@ class FuzzyCache:
         self._ttl_seconds = ttl_seconds
         self._max_entries = max_entries
         self._clock = clock
+        self._changed_elsewhere = changed_elsewhere
         self._lock = threading.Lock()
         self._entries: OrderedDict[int, Entry] = OrderedDict()  # least recently used first
         self._own: dict[tuple[str, str], Entry] = {}
@@ -193,17 +197,23 @@ class FuzzyCache:
             items = signature_of(text)
             self._add(Entry(entry_id, text, context, items.core, now, kept), items)
 
+    def follow(self) -> None:
+        """Take over what other processes have changed; it is looked for once a second."""
+        now = self._clock()
+        if not self._opened or abs(now - self._synced_at) >= _SYNC_SECONDS:
+            with self._lock:
+                self._open()
+                self._sync(now)
+
     def find(self, request: str, context: str = "") -> FuzzyMatch:
         """Look for an answer, and say what it rests on or what came nearest.
 
         The stored object itself is handed out: a ``RoutingResult`` is deeply immutable.
         """
         text = normalise(request)
+        self.follow()
         with self._lock:
-            self._open()
             now = self._clock()
-            if abs(now - self._synced_at) >= _SYNC_SECONDS:
-                self._sync(now)
             own = self._own.get((text, context))
             if own is not None and (kept := self._answer(own, now)) is not None:
                 return FuzzyMatch(kept, text, 1.0, now - own.learned, 1, is_own=True)
@@ -354,6 +364,7 @@ class FuzzyCache:
             return
         for entry in [e for e in self._entries.values() if e.id > 0 and e.id not in ids]:
             self._forget(entry)
+            self._changed_elsewhere(entry.text, entry.context)
         self._take_over(now)
 
     def _take_over(self, now: float) -> None:
@@ -366,6 +377,7 @@ class FuzzyCache:
                 self._expirations += 1
                 self._store.note_removal(row_id)
                 continue
+            self._changed_elsewhere(text, context)
             if (old := self._own.get((text, context))) is not None:
                 self._forget(old)
             items = signature_of(text)

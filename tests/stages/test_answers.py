@@ -9,6 +9,7 @@ import pytest
 from router.result import Outcome
 from router.stages.answers import AnswerCache, LocalAnswers
 from router.stages.conformance import AnswerCacheConformance, kept_answer
+from router.stages.validation import KeptAnswer
 
 REQUEST = "squash the last four commits on this branch"
 
@@ -49,6 +50,27 @@ async def test_another_process_finds_the_answer_what_it_rests_on_and_the_marks(
     assert (await there.find(REQUEST, "c", similar=False)).kept is found.kept  # exact from now on
     assert await there.marks_of("v1") == b"marks of v1"
     await there.aclose()
+
+
+async def test_what_another_process_forgets_or_corrects_is_gone_here_after_a_second(
+    tmp_path: Path,
+) -> None:
+    now = 1_000.0
+    here, there = (LocalAnswers(path=tmp_path / "answers", clock=lambda: now) for _ in range(2))
+
+    async def found_there() -> KeptAnswer | None:
+        return (await there.find(REQUEST, "c", similar=True)).kept
+
+    for answer in (kept_answer("git"), kept_answer("terminal")):
+        await here.keep(REQUEST, "c", answer, similar=True)
+        now += 1
+        found = [await found_there() for _ in range(2)]  # from the file, and then from memory
+        assert found == [answer, answer]
+    await here.forget(REQUEST, "c")
+    now += 1
+    assert await found_there() is None
+    for cache in (here, there):
+        await cache.aclose()
 
 
 async def test_marks_of_catalogs_that_no_answer_is_of_are_dropped(tmp_path: Path) -> None:
