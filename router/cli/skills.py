@@ -144,7 +144,7 @@ def search_skills(
             output.plain(", ".join(why.terms)),
         ]
         if everywhere:
-            cells.append("" if skill.installed else output.plain(skill.url or ""))
+            cells.append("" if skill.installed else output.plain(skill.url or "catalogue"))
         table.add_row(*cells)
     output.screen().print(table)
 

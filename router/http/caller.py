@@ -95,7 +95,7 @@ class Callers:
         Args:
             keys: of the users of the server.
             secret: one more key, with all rights; given by the environment.
-            required: whether a key must be shown.
+            required: whether a key must be shown even while there is none in the file.
         """
         self._keys = keys
         self._secret = secret
@@ -109,7 +109,7 @@ class Callers:
         """
         shown = bearer_token(headers) or headers.get("x-api-key")
         if shown is None:
-            if self._required or "authorization" in headers:
+            if self._required or "authorization" in headers or self._keys.all():
                 raise Refused(401, "a key is required", "send it as Authorization: Bearer <key>")
             return LOCAL
         return self.of_key(shown)

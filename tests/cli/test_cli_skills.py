@@ -161,7 +161,7 @@ def test_search_refuses_an_empty_query(run: Run, skills: Path) -> None:
 
 @pytest.fixture
 def catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An index with one skill that is installed and one that is not."""
+    """An index with one skill that is installed and two that are not."""
     path = tmp_path / "index.json"
     entries = [
         {"name": "git", "description": "Another Git."},
@@ -170,6 +170,7 @@ def catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "description": "Translates subtitles.",
             "url": "https://example.org/s",
         },
+        {"name": "surfing", "description": "Reads the sea for surfers."},
     ]
     path.write_text(json.dumps(entries))
     monkeypatch.setenv("ROUTER_CATALOGUES", str(path))
@@ -183,8 +184,8 @@ def test_search_adds_and_marks_what_could_be_installed_when_asked(
     here = json.loads(run(*command).stdout)
     assert {skill["installed"] for skill in here} == {True}
     everywhere = json.loads(run(*command, "--all").stdout)
-    [suggestion] = [skill for skill in everywhere if not skill["installed"]]
-    assert suggestion == everywhere[1]
+    suggestion = everywhere[1]
+    assert not suggestion["installed"]
     assert (suggestion["name"], suggestion["url"]) == ("subtitles", "https://example.org/s")
     assert suggestion["reason"] == "matches on subtitles, translate"
 
@@ -198,4 +199,7 @@ def test_search_for_people_shows_where_a_suggestion_comes_from(
     assert "not installed; from" in lines[0]
     [line] = [line for line in lines if line.startswith("subtitles")]
     assert line.split()[-1] == "https://example.org/s"
+    lines = run("skills", "search", "sea surfers", "--skills", skills, "--all").stdout.splitlines()
+    [line] = [line for line in lines if line.startswith("surfing")]
+    assert line.split()[-1] == "catalogue"  # which names no address for it
     assert [line.split()[0] for line in lines].count("git") == 1

@@ -6,12 +6,13 @@ import json
 import stat
 
 import pytest
+from starlette.datastructures import Headers
 from typer.testing import CliRunner
 
 from router.cli.app import app
 from router.cli.keys import key_file
 from router.errors import ConfigurationError
-from router.http.caller import Caller
+from router.http.caller import LOCAL, Caller, Callers
 from router.http.keys import KeyFile, Right
 from router.http.problems import Refused
 
@@ -32,6 +33,21 @@ def test_a_key_that_another_process_revokes_is_refused_at_once(keys: KeyFile) ->
     assert KeyFile(keys.path).revoke(found.id)
     assert keys.find(secret) is None
     assert not keys.revoke(found.id)
+
+
+def test_a_key_is_asked_for_as_soon_as_there_is_one(
+    keys: KeyFile,
+) -> None:
+    started_without = Callers(keys, secret=None, required=False)
+    started_with = Callers(keys, secret=None, required=True)
+    assert started_without.identify(Headers({})) is LOCAL
+    keys.make("agents", rights=[Right.ROUTE])
+    with pytest.raises(Refused, match="Authorization"):
+        started_without.identify(Headers({}))
+    assert keys.revoke(keys.all()[0].id)
+    assert started_without.identify(Headers({})) is LOCAL
+    with pytest.raises(Refused, match="Authorization"):
+        started_with.identify(Headers({}))
 
 
 @pytest.mark.parametrize("right", [Right.MANAGE, Right.MEMORY])

@@ -15,6 +15,7 @@ from router.result import Stage
 
 Connect = Any
 LISTENING = b": listening\n\n"
+ALIVE = b": alive\n\n"
 
 
 async def test_events_are_told_without_the_words(api: Api, connect: Connect) -> None:
@@ -65,6 +66,20 @@ async def test_a_slow_listener_is_told_what_it_missed_and_holds_nobody_up(
     ]
     await slow.aclose()
     await quick.aclose()
+
+
+async def test_a_quiet_stream_is_kept_open_by_comments_and_loses_no_event(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("router.http.stream.ALIVE_SECONDS", 0)
+    stream = EventStream()
+    pieces = stream.listen()
+    assert [await anext(pieces) for _ in range(3)] == [LISTENING, ALIVE, ALIVE]
+    stream(Degraded("llm", "down"))
+    while (piece := await anext(pieces)) == ALIVE:
+        pass
+    assert piece.startswith(b"event: degraded")
+    await pieces.aclose()
 
 
 async def test_no_more_than_so_many_may_listen(
