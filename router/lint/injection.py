@@ -146,30 +146,26 @@ _QUOTED: Final = re.compile(
 
 def injections(source: Source) -> Iterator[Diagnostic]:
     """Orders to the router, and claims on every request, in what it reads of a skill."""
-    path = source.skill.path
     for passage in source.head:
         if found := _JSON.search(passage.text):
             message = (
                 f"{passage.label} holds a piece of the JSON in which routers and models speak "
                 f"({shown(passage, found.span())}): describe the skill in words"
             )
-            line = source.place(passage, *found.span())
-            yield ROUTER_INSTRUCTION.breach(path, line, message)
+            yield source.breach(ROUTER_INSTRUCTION, passage, found.span(), message)
         text = _QUOTED.sub(lambda quoted: " " * len(quoted.group()), passage.text)
         if found := _order(text):
             message = (
                 f"{passage.label} gives orders to whoever chooses among skills "
                 f"({shown(passage, found.span())}): describe what the skill is for instead"
             )
-            line = source.place(passage, *found.span())
-            yield ROUTER_INSTRUCTION.breach(path, line, message)
+            yield source.breach(ROUTER_INSTRUCTION, passage, found.span(), message)
         if found := _CLAIM.search(text):
             message = (
                 f"{passage.label} claims every request ({shown(passage, found.span())}): "
                 "name the requests that the skill is for"
             )
-            line = source.place(passage, *found.span())
-            yield CLAIMS_EVERYTHING.breach(path, line, message)
+            yield source.breach(CLAIMS_EVERYTHING, passage, found.span(), message)
 
 
 def gives_orders(text: str) -> bool:

@@ -77,7 +77,6 @@ LONG_BLOB: Final = 200
 
 def payloads(source: Source) -> Iterator[Diagnostic]:
     """Commands, encoded texts and locked archives, wherever they stand in a skill."""
-    path = source.skill.path
     for passage in (*source.head, source.body):
         in_body = passage is source.body
         for span in _commands(passage.text):
@@ -86,14 +85,14 @@ def payloads(source: Source) -> Iterator[Diagnostic]:
                 f"{passage.label} runs what it downloads or decodes ({shown(passage, span)}): "
                 "save it to a file that can be read before it is run"
             )
-            yield rule.breach(path, source.place(passage, *span), message)
+            yield source.breach(rule, passage, span, message)
         for found in _ARCHIVE.finditer(passage.text):
             message = (
                 f"{passage.label} gives the password of an archive "
                 f"({shown(passage, found.span())}): put the files into the skill's own folder"
             )
             rule = LOCKED_ARCHIVE_IN_BODY if in_body else LOCKED_ARCHIVE
-            yield rule.breach(path, source.place(passage, *found.span()), message)
+            yield source.breach(rule, passage, found.span(), message)
         for found in _BLOB.finditer(passage.text):
             if _is_encoded(passage, found, in_body=in_body):
                 rule = ENCODED_TEXT_IN_BODY if in_body else ENCODED_TEXT
@@ -101,7 +100,7 @@ def payloads(source: Source) -> Iterator[Diagnostic]:
                     f"{passage.label} holds {len(found.group())} characters of encoded text "
                     f"({shown(passage, found.span())}): write it out, or put it into a file"
                 )
-                yield rule.breach(path, source.place(passage, *found.span()), message)
+                yield source.breach(rule, passage, found.span(), message)
 
 
 def runs_commands(text: str) -> bool:

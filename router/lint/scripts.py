@@ -43,8 +43,7 @@ def mixed_scripts(source: Source) -> Iterator[Diagnostic]:
                 f"{passage.label} writes {short(word.group())} with a letter of another script "
                 f"(U+{ord(letter):04X}): write it in the script of the text"
             )
-            line = source.place(passage, *word.span())
-            yield MIXED_SCRIPT.breach(source.skill.path, line, message)
+            yield source.breach(MIXED_SCRIPT, passage, word.span(), message)
 
 
 def _posing_word(text: str) -> tuple[re.Match[str], str] | None:

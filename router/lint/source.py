@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from router.errors import ManifestError
-from router.skills.diagnostics import Report
+from router.lint.rules import Rule
+from router.skills.diagnostics import Diagnostic, Report
 from router.skills.frontmatter import Node, split_manifest
 from router.skills.manifest import SkillManifest
 
@@ -80,6 +81,12 @@ class Source:
         body = Passage("the body", skill.body, start + 1)
         breaks = tuple(found.start() for found in re.finditer("\n", skill.body))
         return cls(skill, lines, tuple(head), body, fence, breaks)
+
+    def breach(
+        self, rule: Rule, passage: Passage, span: tuple[int, int], message: str
+    ) -> Diagnostic:
+        """The report that ``passage.text[slice(*span)]`` breaks a rule."""
+        return rule.breach(self.skill.path, self.place(passage, *span), message)
 
     def place(self, passage: Passage, start: int, end: int) -> int:
         """The line of ``passage.text[start:end]``; the key's where it is spelled differently."""
