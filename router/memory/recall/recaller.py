@@ -7,9 +7,14 @@ turns to further layers only while the answer is not good enough. Decisions:
   several (1 minus the product of the doubts) would need them to be independent; one model judges
   all of them against one query, so its errors are not, and ten unrelated items of 0.07 each would
   pass for an answer.
-* An item below ``RELEVANCE_FLOOR`` is no answer. A floor of 0.14 means: to miss a memory that bears
-  on the query is taken to be six times as bad as to show one that does not. It lies below the
-  default threshold on purpose: a doubtful item is shown, and further layers are tried.
+* Where no item reaches ``RELEVANCE_FLOOR``, the answer is empty. A floor of 0.14 means: to miss a
+  memory that bears on the query is taken to be six times as bad as to show one that does not. It
+  lies below the default threshold on purpose: a doubtful item is shown, and further layers are
+  tried.
+* Once there is an answer, items that are not much less relevant than the best one follow it, even
+  below the floor: their relevance is at least that of the best divided by ``NEAR``. The best item
+  is sometimes the wrong one, and then the right one is often among these. Their score is lessened
+  by what their relevance is short of the floor.
 * A query that names no subject ("Which tasks are overdue?") asks for whatever its layers list, and
   no word of it need be in an answer. What a primary layer lists for it is taken to bear on it with
   probability ``LISTED`` times the layer's weight, if its words do not make it more.
@@ -98,11 +103,12 @@ from router.text import tokens, word_set
 _log = logging.getLogger(__name__)
 
 RELEVANCE_FLOOR: Final = 0.14
+NEAR: Final = 16
 LISTED: Final = 0.7
 LAYER_WEIGHT: Final = 1.9
-OF_ONESELF: Final = 1.3
-PASSING: Final = -0.9
-IN_PERIOD: Final = 1.9
+OF_ONESELF: Final = 1.0
+PASSING: Final = -1.0
+IN_PERIOD: Final = 4.0
 GRAPH_LAYER: Final = "graph"
 RELATION: Final = 0.7
 ASKS_FOR_RELATIONS: Final = 0.5
@@ -238,7 +244,8 @@ class Recaller:
         conflicts = pool.conflicts(given)
         reasoning: tuple[str, ...] = ()
         if explain_reasoning:
-            reasoning = _reasons(pool, route.classification.reasons, path, len(ranked), len(given))
+            relevant = sum(1 for one in ranked if one.relevance >= RELEVANCE_FLOOR)
+            reasoning = _reasons(pool, route.classification.reasons, path, relevant, len(given))
             reasoning += tuple(map(_named_conflict, conflicts))
         if self._accesses is not None and given:
             self._accesses.note([judged.item for judged in given])
@@ -410,10 +417,13 @@ class _Pool:
             [one.relevance for one in ordered],
             period=self.query.period,
         )
+        best = max((o.relevance for o in ordered if not self._only_counts(o.item)), default=0.0)
+        lowest = min(RELEVANCE_FLOOR, best / NEAR if best >= RELEVANCE_FLOOR else 1.0)
         scores = {
             one.item.content: rerank_score(one.item, similarity, self.query.now)
+            * min(1.0, one.relevance / RELEVANCE_FLOOR)
             for one, similarity in zip(ordered, similarities, strict=True)
-            if one.relevance >= RELEVANCE_FLOOR
+            if one.relevance >= lowest
         }
         for update in self.updates:
             held = held_then(update, self.query)
@@ -425,13 +435,12 @@ class _Pool:
         for one in ordered:
             if one.item.content in scores and self._only_counts(one.item):
                 scores[one.item.content] = 0.0
-        ranked = sorted(
-            scores, key=scores.__getitem__, reverse=True
-        )  # stable: heavier layers first
+
         self._ranked = [
             replace(judged[content], item=judged[content].item.scored(score, ScoreKind.RERANKED))
-            for content in ranked
-            for score in [scores[content]]
+            for content, score in sorted(  # stable: heavier layers first
+                scores.items(), key=lambda entry: entry[1], reverse=True
+            )
         ]
 
     def _follow_relations(self, judged: dict[str, _Judged]) -> None:

@@ -30,6 +30,7 @@ from router.memory.recall.answers import RecallResult
 from router.memory.recall.memory_router import MemoryRouter
 from router.memory.recall.recaller import (
     LAYERS_A_TURN,
+    NEAR,
     RELEVANCE_FLOOR,
     Recaller,
     merge_duplicates,
@@ -115,7 +116,7 @@ async def test_who_says_i_asks_for_what_they_have_told_of_themselves() -> None:
         mine = await recall.answer("Which train do I take?", layers=["user", "semantic"])
         ours = await recall.answer("Which train is taken?", layers=["user", "semantic"])
     assert {one.item.layer: round(one.relevance, 2) for one in mine.items} == {
-        "user": 0.79,
+        "user": 0.73,
         "semantic": 0.5,
     }
     assert [one.relevance for one in ours.items] == [0.5, 0.5]
@@ -229,10 +230,17 @@ async def test_what_is_marked_as_superseded_is_shown_to_who_asks_for_the_past() 
 
 
 async def test_what_is_below_the_floor_is_no_answer() -> None:
-    session = LoopLayer("session", f"{RELEVANCE_FLOOR} at it", f"{RELEVANCE_FLOOR - 0.001} below")
+    session = LoopLayer("session", f"{RELEVANCE_FLOOR - 0.001} below", "0.1 further below")
     async with recalling(session) as recall:
         result = await recall.answer(AUTH)
-    assert contents(result) == [f"{RELEVANCE_FLOOR} at it"]
+    assert contents(result) == []
+
+
+async def test_items_nearly_as_relevant_as_the_best_one_follow_it() -> None:
+    found = ("0.05 doubtful", "0.5 the best", "0.01 unrelated")
+    async with recalling(LoopLayer("session", *found)) as recall:
+        result = await recall.answer(AUTH, cascade=False)
+    assert contents(result) == ["0.5 the best", "0.05 doubtful"]
 
 
 async def test_no_more_than_k_items_are_given_and_the_confidence_is_of_those() -> None:
@@ -287,7 +295,7 @@ async def test_scores_and_reasons_are_left_out_on_request() -> None:
 
 async def test_the_reasons_tell_the_path_and_what_is_missing() -> None:
     broken = RaisingLayer("graph", ValueError("no"))
-    async with recalling(LoopLayer("session", "0.3 auth", "0.05 lunch"), broken) as recall:
+    async with recalling(LoopLayer("session", "0.3 auth", "0.01 lunch"), broken) as recall:
         result = await recall.answer(AUTH)
     assert result.reasoning == (
         "The table says so.",
@@ -371,7 +379,7 @@ async def test_what_was_given_is_told_after_the_answer() -> None:
         may_go.wait(60)
         told.extend(item.id for item in items)
 
-    layer = LoopLayer("session", "0.8 auth", "0.05 lunch")
+    layer = LoopLayer("session", "0.8 auth", "0.01 lunch")
     async with recalling(layer, accessed=accessed) as recall:
         await recall.answer(AUTH)  # comes although nobody could be told yet
         assert told == []
@@ -505,6 +513,8 @@ def test_every_answer_is_bounded_ordered_and_as_confident_as_its_best_item(
     assert scores == sorted(scores, reverse=True)
     assert len(scores) == len(result.items) <= k
     assert len(result.cascade_path) <= depth
-    assert all(recalled.relevance >= RELEVANCE_FLOOR for recalled in result.items)
+    if result.items:
+        assert result.confidence >= RELEVANCE_FLOOR
+        assert all(one.relevance >= result.confidence / NEAR for one in result.items)
     assert result.confidence == max((r.relevance for r in result.items), default=0.0)
     assert all(step.before < threshold for step in result.cascade_path)

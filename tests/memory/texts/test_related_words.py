@@ -11,6 +11,13 @@ def test_words_of_one_group_stand_for_each_other() -> None:
     assert stem("eat") in related_to([stem("allergic")])[stem("allergic")]
 
 
+def test_two_kinds_of_one_thing_do_not_stand_for_each_other() -> None:
+    related = related_to([stem("pet"), stem("dog")])
+    assert {stem("cat"), stem("dog")} <= related[stem("pet")]
+    assert stem("pet") in related[stem("dog")]
+    assert stem("cat") not in related[stem("dog")]
+
+
 def test_a_word_of_no_group_has_none_and_none_is_related_to_itself() -> None:
     assert related_to(["zanzibar"]) == {}
     assert all(word not in others for word, others in related_to([stem("eat")]).items())
