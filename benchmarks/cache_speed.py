@@ -167,17 +167,11 @@ def main() -> None:
     result = RoutingResult(
         decision=Decision.ROUTE,
         selected_skills=("debugging",),
-        suggested_skills=(),
-        memory_layers=(),
         mission_brief="Fix it.",
         reasoning="It fits.",
         confidence=0.9,
-        calibrated=False,
-        evidence_count=0,
         stage=Stage.LLM,
-        from_cache=False,
         catalog_version="0",
-        trace=(),
         id="0",
     )
     rows = exact_rows(result)

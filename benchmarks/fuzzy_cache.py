@@ -75,17 +75,8 @@ def answer(intent: str) -> RoutingResult:
     return RoutingResult(
         decision=Decision.ROUTE,
         selected_skills=(intent,),
-        suggested_skills=(),
-        memory_layers=(),
-        mission_brief="",
-        reasoning="",
         confidence=1.0,
-        calibrated=False,
-        evidence_count=0,
         stage=Stage.LLM,
-        from_cache=False,
-        catalog_version="",
-        trace=(),
         id=intent,
     )
 

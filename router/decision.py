@@ -27,8 +27,8 @@ from router.stages.vector import LocalDecision
 from router.stages.vector import decide as decide_by_retrieval
 from router.stages.verdict import (
     LIKELY,
-    Verdict,
     brief,
+    is_strong,
     of_examples,
     of_llm,
     of_neither,
@@ -73,24 +73,32 @@ class Decider:
         Raises:
             EncoderError: the request cannot be encoded.
         """
+        settings, learner = self._settings.vector, self._parts.learner
         if not self._parts.llm.has_models:
             verdict = await self._locally(asked)
-            return self._result(asked, verdict, (*caches, _NO_LLM), id), verdict.strong, None
-        learner = self._parts.learner
+            strong = is_strong(verdict, self._skills, settings)
+            return self._result(asked, verdict, (*caches, _NO_LLM), id), strong, None
         check = None if learner is None else await learner.check(asked, self._index)
         if check is not None and check.learnt is not None and check.bound.local:
             reason, evidence = check.bound.reason, check.evidence()
             skipped = StageTrace(Stage.LLM, Outcome.SKIPPED, reason, evidence=evidence)
-            verdict = of_examples(asked.text, check.learnt, self._settings.vector)
+            verdict = of_examples(asked.text, check.learnt, settings)
             result = self._result(asked, verdict, (*caches, skipped), id)
             # Not for the caches: a repeated error would stand outside the account of the bound.
             return result, False, check if check.bound.audit else None
         answer = await self._ask(asked, check)
-        verdict = await self._of_answer(asked, answer, check)
+        chosen, confidence, strong = answer.selection, answer.confidence, False
+        if chosen is None:  # what stands in for an LLM that is down is not for the caches
+            verdict = await self._instead_of_llm(asked, check)
+        elif (weak := weakness(chosen, confidence, self._skills, settings)) is not None:
+            retrieved = await self._retrieve(asked, asked.available)
+            verdict = weigh(chosen, confidence, weak, retrieved, settings)
+        else:
+            verdict, strong = of_llm(chosen, confidence), True
         entry = answer.trace
         if check is not None:  # why the LLM was asked
             entry = entry.with_evidence(check.evidence())
-        return self._result(asked, verdict, (*caches, entry), id), verdict.strong, None
+        return self._result(asked, verdict, (*caches, entry), id), strong, None
 
     async def agrees(self, asked: Request, check: EvidenceCheck) -> bool | None:
         """Ask the LLM about an answer that was given without it: whether the LLM agrees; None when
@@ -116,17 +124,12 @@ class Decider:
         return RoutingResult(
             decision=Decision.ROUTE if selected else Decision.ABSTAIN,
             selected_skills=selected,
-            suggested_skills=(),
             memory_layers=self._layers(text),
             mission_brief=brief(text, selected),
             reasoning="feedback on an earlier answer said so",
             confidence=1.0,
-            calibrated=False,
-            evidence_count=0,
             stage=Stage.VECTOR,
-            from_cache=False,
             catalog_version=self._version,
-            trace=(),
             id=id,
         )
 
@@ -164,25 +167,17 @@ class Decider:
                 _log.error("an LLM's answer is not kept as evidence: %s", error)
         return answer
 
-    async def _of_answer(
-        self, asked: Request, answer: LLMAnswer, check: EvidenceCheck | None
-    ) -> Verdict:
-        """The verdict after the LLM, with retrieval where its answer is weak or missing."""
+    async def _instead_of_llm(self, asked: Request, check: EvidenceCheck | None) -> RoutingResult:
+        """The verdict when no LLM has answered: of the examples or of retrieval, whichever is the
+        surer."""
         settings = self._settings.vector
-        selection, confidence = answer.selection, answer.confidence
-        weak = weakness(answer, self._skills, settings)
-        if selection is not None and weak is None:
-            return of_llm(selection, confidence)
         retrieved = await self._retrieve(asked, asked.available)
-        if selection is not None and weak is not None:
-            return weigh(selection, confidence, weak, retrieved, settings)
-        # The LLM is down. What stands in for its answer is not for the caches.
         learnt = None if check is None else check.learnt
         if learnt is not None and learnt.confidence >= max(retrieved.confidence, LIKELY):
-            return replace(of_examples(asked.text, learnt, settings), strong=False)
-        return replace(of_retrieval(asked.text, retrieved, self._skills, settings), strong=False)
+            return of_examples(asked.text, learnt, settings)
+        return of_retrieval(asked.text, retrieved, settings)
 
-    async def _locally(self, asked: Request) -> Verdict:
+    async def _locally(self, asked: Request) -> RoutingResult:
         """Retrieval and evidence, where there is no LLM: the examples answer for the skills that
         they cover, retrieval for the others."""
         settings, learner = self._settings.vector, self._parts.learner
@@ -192,7 +187,7 @@ class Decider:
             scores = {match.name: match.score for match in retrieved.matches}
             learnt = await learner.learnt(asked, self._index, scores, fits=retrieved.fits)
         if learner is None or learnt is None:
-            return of_retrieval(asked.text, retrieved, self._skills, settings)
+            return of_retrieval(asked.text, retrieved, settings)
         uncovered = 1 - learnt.coverage
         if learnt.confidence >= max(uncovered, LIKELY):
             return of_examples(asked.text, learnt, settings, retrieved.microseconds)
@@ -202,7 +197,7 @@ class Decider:
             # Two ways to the same answer.
             learnt = replace(learnt, confidence=learnt.confidence + other.confidence)
         elif other.decision is Decision.ROUTE and other.confidence >= learnt.confidence:
-            return of_retrieval(asked.text, other, self._skills, settings)
+            return of_retrieval(asked.text, other, settings)
         if learnt.confidence >= LIKELY:
             return of_examples(asked.text, learnt, settings, retrieved.microseconds)
         return of_neither(learnt, other, settings)
@@ -222,20 +217,17 @@ class Decider:
     def _result(
         self,
         asked: Request,
-        verdict: Verdict,
+        verdict: RoutingResult,
         before: tuple[StageTrace, ...],
         id: str,  # noqa: A002 - named like the result's attribute
     ) -> RoutingResult:
         """The whole answer: with a confidence that is calibrated as far as outcomes are known, and
         with the memory layers to read, where no LLM has named any."""
         own, learner = verdict.confidence, self._parts.learner
-        if verdict.outcomes is not None:
-            confidence = Confidence(own, True, verdict.outcomes)
-        elif learner is not None:
+        confidence = Confidence(own, verdict.calibrated, verdict.evidence_count)
+        if learner is not None and not verdict.calibrated:
             confidence = learner.calibrated(verdict.stage.value, own)
-        else:
-            confidence = Confidence(own, False, 0)
-        trace = (*before, verdict.vector)
+        trace = (*before, *verdict.trace)
         if confidence.value != own:
             trace = tuple(
                 entry.with_evidence({OWN_CONFIDENCE: own})
@@ -243,18 +235,11 @@ class Decider:
                 else entry
                 for entry in trace
             )
-        return RoutingResult(
-            decision=verdict.decision,
-            selected_skills=verdict.selected_skills,
-            suggested_skills=verdict.suggested_skills,
+        return verdict.copy_with(
             memory_layers=verdict.memory_layers or self._layers(asked.text),
-            mission_brief=verdict.mission_brief,
-            reasoning=verdict.reasoning,
             confidence=confidence.value,
             calibrated=confidence.calibrated,
             evidence_count=confidence.evidence_count if confidence.calibrated else 0,
-            stage=verdict.stage,
-            from_cache=False,
             catalog_version=self._version,
             trace=trace,
             id=id,

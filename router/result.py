@@ -7,19 +7,30 @@ import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from types import MappingProxyType
-from typing import Any, Final, Self, TypeAlias
+from typing import Annotated, Any, Final, Self, TypeAlias
 
-from router.numeric import finite
+from pydantic import Field, TypeAdapter, ValidationError
 
-EvidenceValue: TypeAlias = str | int | float | bool | tuple[str, ...]
+MAX_COUNT: Final = 2**53
+"""No whole number is larger; every JSON reader keeps integers up to here exactly."""
+
+Number: TypeAlias = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Flag: TypeAlias = Annotated[bool, Field(strict=True)]
+Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)]
+
+EvidenceValue: TypeAlias = (
+    str
+    | Annotated[int, Field(strict=True, ge=-MAX_COUNT, le=MAX_COUNT)]
+    | Number
+    | Flag
+    | tuple[str, ...]
+)
 """One measured or observed value in a trace entry."""
 
 Evidence: TypeAlias = Mapping[str, EvidenceValue]
 """Read-only; a dict given to a trace entry or candidate is wrapped."""
-
-MAX_COUNT: Final = 2**53
-"""No count is larger; every JSON reader keeps integers up to here exactly."""
 
 NO_EVIDENCE: Final[Evidence] = MappingProxyType({})
 
@@ -74,7 +85,7 @@ class Candidate:
     """
 
     name: str
-    score: float
+    score: Number
     evidence: Evidence = field(default_factory=_no_evidence, hash=False)
 
     def __post_init__(self) -> None:
@@ -116,7 +127,7 @@ class StageTrace(_Copied):
     stage: Stage
     outcome: Outcome
     reason: str
-    microseconds: float = 0.0
+    microseconds: Number = 0.0
     evidence: Evidence = field(default_factory=_no_evidence, hash=False)
     candidates: tuple[Candidate, ...] = ()
 
@@ -135,7 +146,8 @@ class StageTrace(_Copied):
 
 def _freeze_evidence(owner: Candidate | StageTrace) -> None:
     if isinstance(owner.evidence, dict):
-        object.__setattr__(owner, "evidence", MappingProxyType(owner.evidence))
+        read_only = MappingProxyType(owner.evidence) if owner.evidence else NO_EVIDENCE
+        object.__setattr__(owner, "evidence", read_only)
 
 
 MEMORY_LAYERS: Final = (
@@ -160,10 +172,10 @@ class LayerChoice:
     """A memory layer to read, with its weight in (0, 1]."""
 
     name: str
-    weight: float
+    weight: Number
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RoutingResult(_Copied):
     """The router's answer to one request. Deeply immutable, so sharing one is as good as a copy.
 
@@ -188,18 +200,18 @@ class RoutingResult(_Copied):
 
     decision: Decision
     selected_skills: tuple[str, ...]
-    suggested_skills: tuple[str, ...]
-    memory_layers: tuple[LayerChoice, ...]
-    mission_brief: str
-    reasoning: str
-    confidence: float
-    calibrated: bool
-    evidence_count: int
+    suggested_skills: tuple[str, ...] = ()
+    memory_layers: tuple[LayerChoice, ...] = ()
+    mission_brief: str = ""
+    reasoning: str = ""
+    confidence: Number
+    calibrated: Flag = False
+    evidence_count: Count = 0
     stage: Stage
-    from_cache: bool
-    catalog_version: str
-    trace: tuple[StageTrace, ...]
-    id: str
+    from_cache: Flag = False
+    catalog_version: str = ""
+    trace: tuple[StageTrace, ...] = ()
+    id: str = ""
 
     @property
     def question(self) -> str:
@@ -253,34 +265,22 @@ class RoutingResult(_Copied):
 
     @classmethod
     def from_dict(cls, raw: object) -> RoutingResult:
-        """Parse what ``to_dict`` gave.
+        """Parse what ``to_dict`` gave. Unknown fields are ignored: a later version may add some.
 
         Raises:
-            ValueError: a field is missing, unknown or of the wrong type; the message names it.
+            ValueError: a field is missing or of the wrong type; the message names it.
         """
-        read = _Reader(raw, "result")
-        result = cls(
-            decision=Decision(read.string("decision")),
-            selected_skills=read.strings("selected_skills"),
-            suggested_skills=read.strings("suggested_skills"),
-            memory_layers=tuple(
-                LayerChoice(layer.string("name"), layer.number("weight"))
-                for layer in read.children("memory_layers")
-            ),
-            mission_brief=read.string("mission_brief"),
-            reasoning=read.string("reasoning"),
-            confidence=read.number("confidence"),
-            calibrated=read.boolean("calibrated"),
-            evidence_count=read.count("evidence_count"),
-            stage=Stage(read.string("stage")),
-            from_cache=read.boolean("from_cache"),
-            catalog_version=read.string("catalog_version"),
-            trace=tuple(_trace_from(entry) for entry in read.children("trace")),
-            id=read.string("id"),
-        )
-        read.string("question")  # follows from the others
-        read.done()
-        return result
+        try:
+            return _adapter().validate_python(raw)
+        except ValidationError as error:
+            fault = error.errors(include_input=False, include_url=False)[0]
+            place = ".".join(str(part) for part in fault["loc"])
+            raise ValueError(f"not a routing result: {place}: {fault['msg']}") from None
+
+
+@cache
+def _adapter() -> TypeAdapter[RoutingResult]:
+    return TypeAdapter(RoutingResult)
 
 
 def _trace_to_dict(entry: StageTrace) -> dict[str, Any]:
@@ -301,109 +301,6 @@ def _evidence_to_dict(evidence: Evidence) -> dict[str, Any]:
     return {
         key: list(value) if isinstance(value, tuple) else value for key, value in evidence.items()
     }
-
-
-def _trace_from(read: _Reader) -> StageTrace:
-    entry = StageTrace(
-        stage=Stage(read.string("stage")),
-        outcome=Outcome(read.string("outcome")),
-        reason=read.string("reason"),
-        microseconds=read.number("microseconds"),
-        evidence=read.evidence("evidence"),
-        candidates=tuple(_candidate_from(c) for c in read.children("candidates")),
-    )
-    read.done()
-    return entry
-
-
-def _candidate_from(read: _Reader) -> Candidate:
-    candidate = Candidate(read.string("name"), read.number("score"), read.evidence("evidence"))
-    read.done()
-    return candidate
-
-
-class _Reader:
-    """Reads one JSON object strictly: every field typed, none missing, none left over."""
-
-    def __init__(self, raw: object, where: str) -> None:
-        if not isinstance(raw, dict):
-            raise ValueError(f"{where}: expected an object, not {type(raw).__name__}")
-        self._raw: dict[str, object] = dict(raw)
-        self._where = where
-
-    def _take(self, key: str) -> object:
-        try:
-            return self._raw.pop(key)
-        except KeyError:
-            raise ValueError(f"{self._where}: field {key!r} is missing") from None
-
-    def _wrong(self, key: str, wanted: str, value: object) -> ValueError:
-        return ValueError(f"{self._where}.{key}: expected {wanted}, not {type(value).__name__}")
-
-    def string(self, key: str) -> str:
-        value = self._take(key)
-        if not isinstance(value, str):
-            raise self._wrong(key, "a string", value)
-        return value
-
-    def boolean(self, key: str) -> bool:
-        value = self._take(key)
-        if not isinstance(value, bool):
-            raise self._wrong(key, "true or false", value)
-        return value
-
-    def count(self, key: str) -> int:
-        value = self._take(key)
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise self._wrong(key, "a count", value)
-        if not 0 <= value <= MAX_COUNT:
-            raise ValueError(f"{self._where}.{key}: not in 0 to {MAX_COUNT:,}")
-        return value
-
-    def number(self, key: str) -> float:
-        value = self._take(key)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self._wrong(key, "a number", value)
-        number = finite(value)
-        if number is None:
-            raise ValueError(f"{self._where}.{key}: not a finite number")
-        return number
-
-    def strings(self, key: str) -> tuple[str, ...]:
-        value = self._take(key)
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self._wrong(key, "a list of strings", value)
-        return tuple(value)
-
-    def children(self, key: str) -> list[_Reader]:
-        value = self._take(key)
-        if not isinstance(value, list):
-            raise self._wrong(key, "a list", value)
-        return [_Reader(item, f"{self._where}.{key}[{i}]") for i, item in enumerate(value)]
-
-    def evidence(self, key: str) -> Evidence:
-        value = self._take(key)
-        if not isinstance(value, dict):
-            raise self._wrong(key, "an object", value)
-        if not value:
-            return NO_EVIDENCE
-        parsed: dict[str, EvidenceValue] = {}
-        for name, item in value.items():
-            if isinstance(item, str | bool):
-                parsed[name] = item
-            elif isinstance(item, int | float):
-                if finite(item) is None:
-                    raise ValueError(f"{self._where}.{key}.{name}: not a finite number")
-                parsed[name] = item
-            elif isinstance(item, list) and all(isinstance(part, str) for part in item):
-                parsed[name] = tuple(item)
-            else:
-                raise self._wrong(f"{key}.{name}", "a scalar or a list of strings", item)
-        return MappingProxyType(parsed)
-
-    def done(self) -> None:
-        if self._raw:
-            raise ValueError(f"{self._where}: unknown field {next(iter(self._raw))!r}")
 
 
 def answer_ids() -> Iterator[str]:

@@ -20,16 +20,8 @@ def answer(name: str) -> RoutingResult:
     return RoutingResult(
         decision=Decision.ROUTE,
         selected_skills=(name,),
-        suggested_skills=(),
-        memory_layers=(),
-        mission_brief="",
-        reasoning="",
         confidence=0.9,
-        calibrated=False,
-        evidence_count=0,
         stage=Stage.LLM,
-        from_cache=False,
         catalog_version="1",
-        trace=(),
         id=name,
     )

@@ -26,7 +26,13 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 _NUMBER = st.floats(allow_nan=False, allow_infinity=False)
 _EVIDENCE = st.dictionaries(
     _TEXT,
-    st.one_of(_TEXT, st.integers(), _NUMBER, st.booleans(), st.lists(_TEXT, max_size=3).map(tuple)),
+    st.one_of(
+        _TEXT,
+        st.integers(-(2**53), 2**53),
+        _NUMBER,
+        st.booleans(),
+        st.lists(_TEXT, max_size=3).map(tuple),
+    ),
     max_size=4,
 )
 _CANDIDATES = st.builds(Candidate, _TEXT, _NUMBER, _EVIDENCE)
@@ -73,7 +79,7 @@ def test_a_result_cannot_be_changed(result: RoutingResult) -> None:
 @given(RESULTS, st.data())
 def test_a_missing_field_is_named(result: RoutingResult, data: st.DataObject) -> None:
     raw = result.to_dict()
-    field = data.draw(st.sampled_from(sorted(raw)))
+    field = data.draw(st.sampled_from(["decision", "selected_skills", "confidence", "stage"]))
     del raw[field]
     with pytest.raises(ValueError, match=field):
         RoutingResult.from_dict(raw)
@@ -82,16 +88,15 @@ def test_a_missing_field_is_named(result: RoutingResult, data: st.DataObject) ->
 @given(RESULTS, st.data())
 def test_a_field_of_the_wrong_type_is_named(result: RoutingResult, data: st.DataObject) -> None:
     raw = result.to_dict()
-    field = data.draw(st.sampled_from(sorted(set(raw) - {"decision", "stage"})))
+    field = data.draw(st.sampled_from(sorted(set(raw) - {"question"})))
     raw[field] = None
     with pytest.raises(ValueError, match=field):
         RoutingResult.from_dict(raw)
 
 
 @given(RESULTS)
-def test_an_unknown_field_is_refused(result: RoutingResult) -> None:
-    with pytest.raises(ValueError, match="unknown field 'extra'"):
-        RoutingResult.from_dict(result.to_dict() | {"extra": 1})
+def test_what_a_later_version_adds_is_ignored(result: RoutingResult) -> None:
+    assert RoutingResult.from_dict(result.to_dict() | {"extra": 1}) == result
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null", '"x"', "[" * 100_000])
@@ -103,7 +108,7 @@ def test_text_that_is_no_result_is_a_value_error(text: str) -> None:
 @given(RESULTS)
 def test_a_confidence_that_is_not_finite_is_refused(result: RoutingResult) -> None:
     text = json.dumps(result.to_dict() | {"confidence": float("nan")})
-    with pytest.raises(ValueError, match="not a finite number"):
+    with pytest.raises(ValueError, match=r"confidence: .*finite"):
         RoutingResult.from_json(text)
 
 

@@ -58,18 +58,9 @@ _TOKEN_DIGITS: Final = 20
 _ELSEWHERE: Final = RoutingResult(
     decision=Decision.ABSTAIN,
     selected_skills=(),
-    suggested_skills=(),
-    memory_layers=(),
-    mission_brief="",
     reasoning="the answer is in Redis",
     confidence=0.0,
-    calibrated=False,
-    evidence_count=0,
     stage=Stage.FUZZY,
-    from_cache=False,
-    catalog_version="",
-    trace=(),
-    id="",
 )
 """Stands for every answer in the index of similar requests, which knows their texts only."""
 

@@ -31,17 +31,9 @@ def kept_answer(
     result = RoutingResult(
         decision=Decision.ROUTE,
         selected_skills=(skill,),
-        suggested_skills=(),
-        memory_layers=(),
-        mission_brief="",
-        reasoning="",
         confidence=0.9,
-        calibrated=False,
-        evidence_count=0,
         stage=Stage.LLM,
-        from_cache=False,
         catalog_version=catalog,
-        trace=(),
         id=f"{skill}-{catalog}",
     )
     return KeptAnswer(result, Basis(decided_by, catalog, "", ((skill, "digest"),)))

@@ -1,6 +1,9 @@
 """The end of the path: from what the stages found to a verdict, which says what to load, how sure
 the router is, and why.
 
+A verdict is a ``RoutingResult`` whose trace holds the entry of stage 4 alone. ``Decider`` puts the
+earlier stages before it, and calibrates its confidence.
+
 An LLM answer is weak when it names no skill, is less sure than ``confidence_threshold``, or names
 one generic skill alone. A weak answer is weighed against retrieval: when retrieval supports it, its
 confidence rises; when not, it stays. Skills that the LLM rejected are suggested at most.
@@ -9,16 +12,22 @@ confidence rises; when not, it stays. Skills that the LLM rejected are suggested
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from router.learning.learner import COVERAGE
 from router.llm.prompt import Selection
-from router.result import Candidate, Decision, LayerChoice, Outcome, Stage, StageTrace
+from router.result import (
+    Candidate,
+    Decision,
+    LayerChoice,
+    Outcome,
+    RoutingResult,
+    Stage,
+    StageTrace,
+)
 from router.settings import VectorSettings
 from router.skills.manifest import SkillManifest
-from router.stages.llm import LLMAnswer
 from router.stages.vector import LocalDecision
 
 if TYPE_CHECKING:
@@ -27,29 +36,6 @@ if TYPE_CHECKING:
 MAX_BRIEF_CHARACTERS: Final = 200
 LIKELY: Final = 0.5
 """Least probability at which the answer of the examples is given: rather right than wrong."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the router answers; the first attributes are those of ``RoutingResult``.
-
-    Attributes:
-        vector: the trace entry of stage 4.
-        strong: whether the caches may keep it.
-        outcomes: on how many outcomes the confidence was fitted; None when it is a stage's own.
-    """
-
-    decision: Decision
-    selected_skills: tuple[str, ...]
-    suggested_skills: tuple[str, ...]
-    mission_brief: str
-    reasoning: str
-    confidence: float
-    stage: Stage
-    vector: StageTrace
-    memory_layers: tuple[LayerChoice, ...] = ()
-    strong: bool = False
-    outcomes: int | None = None
 
 
 _NOT_NEEDED: Final = StageTrace(Stage.VECTOR, Outcome.SKIPPED, "the LLM's route is strong")
@@ -65,27 +51,37 @@ def is_generic(
     )
 
 
+def is_strong(
+    result: RoutingResult, skills: Mapping[str, SkillManifest], settings: VectorSettings
+) -> bool:
+    """Whether the caches may keep an answer that the router gave without an LLM."""
+    return (
+        result.decision is Decision.ROUTE
+        and result.confidence >= settings.confidence_threshold
+        and not is_generic(result.selected_skills, skills, settings)
+    )
+
+
 def weakness(
-    answer: LLMAnswer, skills: Mapping[str, SkillManifest], settings: VectorSettings
+    selection: Selection,
+    confidence: float,
+    skills: Mapping[str, SkillManifest],
+    settings: VectorSettings,
 ) -> str | None:
     """Why stage 4 is needed after the LLM's answer; None when the answer is strong."""
-    if answer.selection is None:
-        return "the LLM gave no answer"
-    chosen = answer.selection.skills
+    chosen = selection.skills
     if not chosen:
         return "the LLM chose no skill"
-    if answer.confidence < settings.confidence_threshold:
-        return f"the LLM's confidence is {answer.confidence:.2f}"
+    if confidence < settings.confidence_threshold:
+        return f"the LLM's confidence is {confidence:.2f}"
     if is_generic(chosen, skills, settings):
         return f"{chosen[0]} alone is a generic choice"
     return None
 
 
-def of_llm(selection: Selection, confidence: float) -> Verdict:
+def of_llm(selection: Selection, confidence: float) -> RoutingResult:
     """The verdict of a strong LLM answer."""
-    return _of_selection(
-        selection, Decision.ROUTE, selection.skills, (), confidence, _NOT_NEEDED, strong=True
-    )
+    return _of_selection(selection, Decision.ROUTE, selection.skills, (), confidence, _NOT_NEEDED)
 
 
 def weigh(
@@ -94,7 +90,7 @@ def weigh(
     why_weak: str,
     local: LocalDecision,
     settings: VectorSettings,
-) -> Verdict:
+) -> RoutingResult:
     """The verdict on a weak LLM answer in the light of retrieval."""
     chosen = selection.skills
     suggested = _others(chosen, local.ranked, settings)
@@ -125,11 +121,9 @@ def _of_selection(
     suggested: tuple[str, ...],
     confidence: float,
     vector: StageTrace,
-    *,
-    strong: bool = False,
-) -> Verdict:
+) -> RoutingResult:
     layers = selection.memory_layers
-    return Verdict(
+    return RoutingResult(
         decision=decision,
         selected_skills=selected,
         suggested_skills=suggested,
@@ -137,22 +131,16 @@ def _of_selection(
         reasoning=selection.reasoning,
         confidence=confidence,
         stage=Stage.LLM,
-        vector=vector,
+        trace=(vector,),
         # The model ranks the layers and gives no weights; the harmonic series keeps the order.
         memory_layers=tuple(LayerChoice(name, 1 / (i + 1)) for i, name in enumerate(layers)),
-        strong=strong,
     )
 
 
-def of_retrieval(
-    text: str,
-    local: LocalDecision,
-    skills: Mapping[str, SkillManifest],
-    settings: VectorSettings,
-) -> Verdict:
+def of_retrieval(text: str, local: LocalDecision, settings: VectorSettings) -> RoutingResult:
     """The verdict of retrieval alone."""
-    routed = local.decision is Decision.ROUTE
-    return Verdict(
+    outcome = Outcome.ANSWERED if local.decision is Decision.ROUTE else Outcome.DECLINED
+    return RoutingResult(
         decision=local.decision,
         selected_skills=local.selected,
         suggested_skills=_others(local.selected, local.ranked, settings),
@@ -160,20 +148,17 @@ def of_retrieval(
         reasoning=local.reason,
         confidence=local.confidence,
         stage=Stage.VECTOR,
-        vector=local.trace(Outcome.ANSWERED if routed else Outcome.DECLINED),
-        strong=routed
-        and local.confidence >= settings.confidence_threshold
-        and not is_generic(local.selected, skills, settings),
+        trace=(local.trace(outcome),),
     )
 
 
 def of_examples(
     text: str, learnt: Learnt, settings: VectorSettings, microseconds: float = 0.0
-) -> Verdict:
+) -> RoutingResult:
     """The verdict of the examples."""
     vector = _learnt_trace(learnt, Outcome.ANSWERED, microseconds)
     ranked = [name for skills, _ in learnt.ranked for name in skills] if learnt.skills else []
-    return Verdict(
+    return RoutingResult(
         decision=Decision.ROUTE if learnt.skills else Decision.ABSTAIN,
         selected_skills=learnt.skills,
         suggested_skills=_others(learnt.skills, ranked, settings),
@@ -181,13 +166,13 @@ def of_examples(
         reasoning=vector.reason,
         confidence=learnt.confidence,
         stage=Stage.VECTOR,
-        vector=vector,
-        strong=bool(learnt.skills) and learnt.confidence >= settings.confidence_threshold,
-        outcomes=learnt.outcomes,
+        trace=(vector,),
+        calibrated=True,
+        evidence_count=learnt.outcomes,
     )
 
 
-def of_neither(learnt: Learnt, other: LocalDecision, settings: VectorSettings) -> Verdict:
+def of_neither(learnt: Learnt, other: LocalDecision, settings: VectorSettings) -> RoutingResult:
     """The verdict when neither the examples nor retrieval over the other skills are likely to be
     right: suggest the best of both, or refuse when it is likely that nothing fits."""
     nothing = learnt.nothing + (1 - learnt.coverage) * (1 - (other.fits or 0.0))
@@ -197,16 +182,16 @@ def of_neither(learnt: Learnt, other: LocalDecision, settings: VectorSettings) -
     else:
         offered = [*known[:1], *other.ranked[:1], *known, *other.ranked]
     vector = _learnt_trace(learnt, Outcome.DECLINED, other.microseconds)
-    return Verdict(
+    return RoutingResult(
         decision=Decision.ABSTAIN if nothing >= LIKELY else Decision.CLARIFY,
         selected_skills=(),
         suggested_skills=_others((), offered, settings),
-        mission_brief="",
         reasoning=vector.reason + (f"; of the others, {other.reason}" if other.ranked else ""),
         confidence=nothing,
         stage=Stage.VECTOR,
-        vector=vector,
-        outcomes=learnt.outcomes,
+        trace=(vector,),
+        calibrated=True,
+        evidence_count=learnt.outcomes,
     )
 
 

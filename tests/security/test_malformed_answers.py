@@ -157,7 +157,7 @@ def test_evidence_that_is_not_finite_is_refused_by_name(number: str) -> None:
     raw["trace"] = [entry | {"evidence": {"cosine": 0.5}, "candidates": []}]
     RoutingResult.from_dict(raw)
     text = json.dumps(raw).replace('"cosine": 0.5', f'"cosine": {number}')
-    with pytest.raises(ValueError, match=r"evidence\.cosine: not a finite number"):
+    with pytest.raises(ValueError, match=r"evidence\.cosine"):
         RoutingResult.from_json(text)
 
 

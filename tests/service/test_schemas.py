@@ -133,17 +133,10 @@ def test_an_answer_keeps_to_the_schema_of_answers(trace: bool) -> None:
     result = RoutingResult(
         decision=Decision.ABSTAIN,
         selected_skills=(),
-        suggested_skills=(),
-        memory_layers=(),
-        mission_brief="",
         reasoning="nothing fits",
         confidence=0.9,
-        calibrated=False,
-        evidence_count=0,
         stage=Stage.VECTOR,
-        from_cache=False,
         catalog_version="v",
-        trace=(),
         id="1",
     )
     given = routed(result, trace=trace)

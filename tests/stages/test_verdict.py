@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router.llm.prompt import Selection
-from router.result import Decision, LayerChoice, Outcome, Stage, StageTrace
+from router.result import Decision, LayerChoice, Outcome, RoutingResult, Stage, StageTrace
 from router.retrieval.index import Match
 from router.settings import VectorSettings
 from router.skills.manifest import SkillManifest
@@ -18,8 +18,8 @@ from router.stages.llm import LLMAnswer
 from router.stages.vector import LocalDecision
 from router.stages.verdict import (
     MAX_BRIEF_CHARACTERS,
-    Verdict,
     is_generic,
+    is_strong,
     of_llm,
     of_retrieval,
     weakness,
@@ -53,23 +53,24 @@ def choice(*names: str, confidence: float = 0.9, **fields: Any) -> LLMAnswer:
 
 def weighed(
     answer: LLMAnswer, why_weak: str, found: LocalDecision, settings: VectorSettings
-) -> tuple[Verdict, StageTrace]:
+) -> tuple[RoutingResult, StageTrace]:
     """The verdict on a weak answer, and stage 4's entry."""
     assert answer.selection is not None
     verdict = weigh(answer.selection, answer.confidence, why_weak, found, settings)
-    assert not verdict.strong
-    return verdict, verdict.vector
+    return verdict, verdict.trace[0]
 
 
-def taken(answer: LLMAnswer) -> Verdict:
+def taken(answer: LLMAnswer) -> RoutingResult:
     """The verdict on a strong answer."""
     assert answer.selection is not None
     return of_llm(answer.selection, answer.confidence)
 
 
-def retrieved(text: str, found: LocalDecision, settings: VectorSettings = SETTINGS) -> Verdict:
+def retrieved(
+    text: str, found: LocalDecision, settings: VectorSettings = SETTINGS
+) -> RoutingResult:
     """The verdict without an LLM."""
-    return of_retrieval(text, found, SKILLS, settings)
+    return of_retrieval(text, found, settings)
 
 
 def local(
@@ -105,7 +106,8 @@ UNSURE = local(Decision.CLARIFY)
     ],
 )
 def test_weakness_names_its_reason(answer: LLMAnswer, why: str | None) -> None:
-    assert weakness(answer, SKILLS, SETTINGS) == why
+    assert answer.selection is not None
+    assert weakness(answer.selection, answer.confidence, SKILLS, SETTINGS) == why
 
 
 def test_the_generic_skills_are_a_setting() -> None:
@@ -124,7 +126,6 @@ def test_a_strong_answer_is_taken_as_it_is() -> None:
     assert verdict.decision is Decision.ROUTE
     assert verdict.selected_skills == ("git", "testing")
     assert verdict.suggested_skills == ()
-    assert verdict.strong
     assert (verdict.mission_brief, verdict.reasoning) == ("brief", "because")
     assert (verdict.confidence, verdict.stage) == (0.8, Stage.LLM)
 
@@ -263,6 +264,22 @@ def test_without_an_llm_retrieval_decides() -> None:
     assert verdict.mission_brief == "Use git: commit it"
     assert (verdict.reasoning, verdict.confidence) == ("found so", 0.8)
     assert (verdict.memory_layers, verdict.stage) == ((), Stage.VECTOR)
+
+
+@pytest.mark.parametrize(
+    ("found", "strong"),
+    [
+        (ROUTED_TO_GIT, True),
+        (local(Decision.ROUTE, "git", confidence=0.49), False),
+        (local(Decision.ROUTE, "helper"), False),
+        (UNSURE, False),
+        (REFUSED, False),
+    ],
+)
+def test_only_a_sure_route_to_more_than_a_generic_skill_is_strong(
+    found: LocalDecision, strong: bool
+) -> None:
+    assert is_strong(retrieved("commit it", found), SKILLS, SETTINGS) is strong
 
 
 def test_two_skills_share_a_brief() -> None:
