@@ -19,11 +19,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from router.learning.metrics import expected_calibration_error
 
@@ -73,25 +74,40 @@ class Confidence:
     evidence_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Calibrator:
-    """A fitted, monotone map from raw confidence to P(right).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Curve:
+    """A monotone map from raw confidence to P(right).
 
     Attributes:
-        method: what it is.
         slope: of Platt's logistic over the logit of the raw confidence; at least 0.
         offset: of the same.
         knots: raw confidences of the isotonic blocks, ascending; empty for Platt.
         levels: P(right) at the knots, ascending; linear in between.
+    """
+
+    slope: float
+    offset: float
+    knots: tuple[float, ...] = ()
+    levels: tuple[float, ...] = ()
+
+    def apply(self, raw: Vector) -> Vector:
+        """P(right) of many raw confidences in [0, 1]."""
+        if self.knots:
+            return np.interp(raw, self.knots, self.levels)
+        return _bounded(_sigmoid(self.slope * _logit(raw) + self.offset))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrator(_Curve):
+    """A curve that was fitted on outcomes.
+
+    Attributes:
+        method: what kind of curve it is.
         pairs: outcomes that it was fitted on.
         held_out_error: expected calibration error, cross-fitted.
     """
 
     method: Literal["platt", "isotonic"]
-    slope: float
-    offset: float
-    knots: tuple[float, ...]
-    levels: tuple[float, ...]
     pairs: int
     held_out_error: float
 
@@ -117,47 +133,12 @@ class Calibrator:
             if _log_loss(isotonic, outcome) < _log_loss(platt, outcome):
                 chosen, held_out = _isotonic(raw, outcome), isotonic
         error = expected_calibration_error(held_out.tolist(), [bool(value) for value in outcome])
-        return cls(
-            method="isotonic" if chosen.knots else "platt",
-            slope=chosen.slope,
-            offset=chosen.offset,
-            knots=chosen.knots,
-            levels=chosen.levels,
-            pairs=len(raw),
-            held_out_error=error,
-        )
+        method: Literal["platt", "isotonic"] = "isotonic" if chosen.knots else "platt"
+        return cls(**asdict(chosen), method=method, pairs=len(raw), held_out_error=error)
 
     def __call__(self, confidence: float) -> float:
         """P(right) of one raw confidence in [0, 1]."""
-        curve = _Curve(self.slope, self.offset, self.knots, self.levels)
-        return float(curve.apply(np.asarray([confidence], dtype=np.float64))[0])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; ``from_dict`` reads them back."""
-        return {
-            "method": self.method,
-            "slope": self.slope,
-            "offset": self.offset,
-            "knots": list(self.knots),
-            "levels": list(self.levels),
-            "pairs": self.pairs,
-            "held_out_error": self.held_out_error,
-        }
-
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Calibrator:
-        """Raises KeyError, TypeError or ValueError when ``state`` is not of ``to_dict``."""
-        if state["method"] not in ("platt", "isotonic"):
-            raise ValueError(f"unknown method {state['method']!r}")
-        return cls(
-            method=state["method"],
-            slope=float(state["slope"]),
-            offset=float(state["offset"]),
-            knots=tuple(float(knot) for knot in state["knots"]),
-            levels=tuple(float(level) for level in state["levels"]),
-            pairs=int(state["pairs"]),
-            held_out_error=float(state["held_out_error"]),
-        )
+        return float(self.apply(np.asarray([confidence], dtype=np.float64))[0])
 
 
 class Calibration:
@@ -225,7 +206,7 @@ class Calibration:
             "pairs": [[raw, right] for raw, right in self._pairs],
             "seen": self._seen,
             "fitted_at": self._fitted_at,
-            "calibrator": None if self._calibrator is None else self._calibrator.to_dict(),
+            "calibrator": None if self._calibrator is None else asdict(self._calibrator),
         }
 
     @classmethod
@@ -236,7 +217,7 @@ class Calibration:
         calibration._seen = int(state["seen"])
         calibration._fitted_at = int(state["fitted_at"])
         if state["calibrator"] is not None:
-            calibration._calibrator = Calibrator.from_dict(state["calibrator"])
+            calibration._calibrator = TypeAdapter(Calibrator).validate_python(state["calibrator"])
         return calibration
 
 
@@ -306,21 +287,6 @@ class RiskModel:
         return cls(means, scales, float(state["floor"]), weights, np.empty(0))
 
 
-@dataclass(frozen=True, slots=True)
-class _Curve:
-    """Platt's logistic, or the isotonic steps over it."""
-
-    slope: float
-    offset: float
-    knots: tuple[float, ...] = ()
-    levels: tuple[float, ...] = ()
-
-    def apply(self, raw: Vector) -> Vector:
-        if self.knots:
-            return np.interp(raw, self.knots, self.levels)
-        return _bounded(_sigmoid(self.slope * _logit(raw) + self.offset))
-
-
 def _platt(raw: Vector, right: Vector) -> _Curve:
     """Logistic regression on the logit, drawn towards the identity (slope 1, offset 0)."""
     design = np.stack([np.ones_like(raw), _logit(raw)], axis=1)
@@ -329,7 +295,7 @@ def _platt(raw: Vector, right: Vector) -> _Curve:
     if slope < 0:  # more confidence must never mean less probability
         slope = 0.0
         (offset,) = _logistic(design[:, :1], right, prior=np.zeros(1), precision=precision[:1])
-    return _Curve(float(slope), float(offset))
+    return _Curve(slope=float(slope), offset=float(offset))
 
 
 def _isotonic(raw: Vector, right: Vector) -> _Curve:
@@ -351,9 +317,8 @@ def _isotonic(raw: Vector, right: Vector) -> _Curve:
     sums, counts, raws, platts = (np.asarray(column) for column in zip(*blocks, strict=True))
     levels = (sums + _BLOCK_PRIOR * platts / counts) / (counts + _BLOCK_PRIOR)
     levels = _bounded(np.maximum.accumulate(levels))
-    return _Curve(
-        platt.slope, platt.offset, tuple((raws / counts).tolist()), tuple(levels.tolist())
-    )
+    knots = tuple((raws / counts).tolist())
+    return replace(platt, knots=knots, levels=tuple(levels.tolist()))
 
 
 def _risk_fit(

@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,25 +169,6 @@ class ExampleCoverage:
         shares = softmax(scores + support)
         best = float(shares.max())
         return np.asarray(shares * (self.right(best) / best))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; ``from_dict`` reads them back."""
-        return {
-            "covered": self.covered.to_dict(),
-            "right": self.right.to_dict(),
-            "uncovered": self.uncovered,
-            "weight": self.weight,
-        }
-
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Self:
-        """Raises KeyError, TypeError or ValueError when ``state`` is not of ``to_dict``."""
-        return cls(
-            covered=Calibrator.from_dict(state["covered"]),
-            right=Calibrator.from_dict(state["right"]),
-            uncovered=float(state["uncovered"]),
-            weight=float(state["weight"]),
-        )
 
 
 def uncovered_share(found: Mapping[str, float], examples: Mapping[str, int]) -> float:

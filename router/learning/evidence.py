@@ -76,13 +76,16 @@ CREATE TABLE models (
 )
 
 
-_MERGE: Final = (
+_PUT: Final = (
     "INSERT INTO examples VALUES (?, ?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (key, wrong) DO UPDATE SET text = excluded.text,"
     " digests = excluded.digests, source = excluded.source,"
-    " rank = excluded.rank, learnt = excluded.learnt"
-    " WHERE (excluded.rank, excluded.learnt) > (rank, learnt)"
+    " rank = excluded.rank, learnt = excluded.learnt WHERE "
 )
+_ADD: Final = f"{_PUT} excluded.rank >= rank"
+"""A label that was given just now: it replaces an equal or weaker one."""
+_MERGE: Final = f"{_PUT} (excluded.rank, excluded.learnt) > (rank, learnt)"
+"""A label from another file: among equal ones the later one counts."""
 
 
 class Source(StrEnum):
@@ -247,31 +250,30 @@ class EvidenceStore:
         """
         try:
             source = opened(earlier, _SCHEMA, durable=True)
-        except StoreError as error:
+            with closing(source):
+                examples = source.execute("SELECT * FROM examples").fetchall()
+                answers = source.execute("SELECT id, answer FROM answers ORDER BY number")
+                kept = answers.fetchall()
+                states = source.execute("SELECT * FROM states").fetchall()
+        except (StoreError, sqlite3.Error) as error:
             _log.error("evidence of an earlier version is not taken along: %s", error)
             return
-        try:
-            examples = source.execute("SELECT * FROM examples").fetchall()
-            answers = source.execute("SELECT id, answer FROM answers ORDER BY number").fetchall()
-            states = source.execute("SELECT * FROM states").fetchall()
-            with self._transaction():
-                self._database.executemany(_MERGE, examples)
-                self._database.executemany(
-                    "INSERT OR IGNORE INTO answers (id, answer) VALUES (?, ?)", answers
-                )
-                self._database.executemany("INSERT OR IGNORE INTO states VALUES (?, ?)", states)
-        except sqlite3.Error as error:
-            raise StoreError(self._path, f"cannot take {earlier} along: {error}") from error
-        finally:
-            source.close()
+        with self._writing() as database:
+            database.executemany(_MERGE, examples)
+            database.executemany("INSERT OR IGNORE INTO answers (id, answer) VALUES (?, ?)", kept)
+            database.executemany("INSERT OR IGNORE INTO states VALUES (?, ?)", states)
         with suppress(OSError):  # another process has renamed it; taking over twice does no harm
             earlier.rename(f"{earlier}.moved")
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with self._lock, self._database:
-            self._database.execute("BEGIN IMMEDIATE")
-            yield
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: all that the block writes is kept, or nothing."""
+        try:
+            with self._lock, self._database:
+                self._database.execute("BEGIN IMMEDIATE")
+                yield self._database
+        except sqlite3.Error as error:
+            raise StoreError(self._path, f"cannot be written: {error}") from error
 
     def add(
         self,
@@ -302,25 +304,13 @@ class EvidenceStore:
             How many changed what was known.
         """
         rows = [self._row(example, catalog) for example in examples]
-        changed = 0
-        try:
-            with self._transaction():
-                for row in rows:
-                    changed += self._database.execute(
-                        "INSERT INTO examples VALUES (?, ?, ?, ?, ?, ?, ?)"
-                        " ON CONFLICT (key, wrong) DO UPDATE SET text = excluded.text,"
-                        " digests = excluded.digests, source = excluded.source,"
-                        " rank = excluded.rank, learnt = excluded.learnt"
-                        " WHERE excluded.rank >= rank",
-                        row,
-                    ).rowcount
-                self._database.execute(
-                    "DELETE FROM examples WHERE (key, wrong) IN (SELECT key, wrong FROM examples"
-                    " ORDER BY rank DESC, learnt DESC, key, wrong LIMIT -1 OFFSET ?)",
-                    (self._max_examples,),
-                )
-        except sqlite3.Error as error:
-            raise StoreError(self._path, f"cannot be written: {error}") from error
+        with self._writing() as database:
+            changed = sum(database.execute(_ADD, row).rowcount for row in rows)
+            database.execute(
+                "DELETE FROM examples WHERE (key, wrong) IN (SELECT key, wrong FROM examples"
+                " ORDER BY rank DESC, learnt DESC, key, wrong LIMIT -1 OFFSET ?)",
+                (self._max_examples,),
+            )
         return changed
 
     def _row(self, example: Example, catalog: Mapping[str, SkillManifest]) -> tuple[Any, ...]:
@@ -401,14 +391,8 @@ class EvidenceStore:
             StoreError: the file cannot be written.
         """
         rows = [row for label in labels if (row := _checked(label)) is not None]
-        changed = 0
-        try:
-            with self._transaction():
-                for row in rows:
-                    changed += self._database.execute(_MERGE, row).rowcount
-        except sqlite3.Error as error:
-            raise StoreError(self._path, f"cannot be written: {error}") from error
-        return changed
+        with self._writing() as database:
+            return sum(database.execute(_MERGE, row).rowcount for row in rows)
 
     def counts(self) -> dict[Source, int]:
         """How many labels each source gave."""
@@ -422,17 +406,12 @@ class EvidenceStore:
             StoreError: the file cannot be written.
         """
         rows = [(answer_id, json.dumps(asdict(answer))) for answer_id, answer in answers.items()]
-        try:
-            with self._transaction():
-                self._database.executemany(
-                    "INSERT OR REPLACE INTO answers (id, answer) VALUES (?, ?)", rows
-                )
-                self._database.execute(
-                    "DELETE FROM answers WHERE number <= (SELECT max(number) FROM answers) - ?",
-                    (self._max_answers,),
-                )
-        except sqlite3.Error as error:
-            raise StoreError(self._path, f"cannot be written: {error}") from error
+        with self._writing() as database:
+            database.executemany("INSERT OR REPLACE INTO answers (id, answer) VALUES (?, ?)", rows)
+            database.execute(
+                "DELETE FROM answers WHERE number <= (SELECT max(number) FROM answers) - ?",
+                (self._max_answers,),
+            )
 
     def answer(self, answer_id: str) -> PastAnswer | None:
         """An earlier answer; None when it is unknown or too long ago."""
@@ -454,11 +433,8 @@ class EvidenceStore:
             StoreError: the file cannot be written.
         """
         rows = [(name, json.dumps(value, allow_nan=False)) for name, value in states.items()]
-        try:
-            with self._transaction():
-                self._database.executemany("INSERT OR REPLACE INTO states VALUES (?, ?)", rows)
-        except sqlite3.Error as error:
-            raise StoreError(self._path, f"cannot be written: {error}") from error
+        with self._writing() as database:
+            database.executemany("INSERT OR REPLACE INTO states VALUES (?, ?)", rows)
 
     def model(self, key: str) -> bytes | None:
         """A fitted model that was kept under a key; None when none was."""
@@ -472,29 +448,23 @@ class EvidenceStore:
         Raises:
             StoreError: the file cannot be written.
         """
-        try:
-            with self._transaction():
-                self._database.execute(
-                    "INSERT OR REPLACE INTO models (key, model) VALUES (?, ?)", (key, model)
-                )
-                self._database.execute(
-                    "DELETE FROM models WHERE number NOT IN"
-                    " (SELECT number FROM models ORDER BY number DESC LIMIT ?)",
-                    (MAX_MODELS,),
-                )
-        except sqlite3.Error as error:
-            raise StoreError(self._path, f"cannot be written: {error}") from error
+        with self._writing() as database:
+            database.execute(
+                "INSERT OR REPLACE INTO models (key, model) VALUES (?, ?)", (key, model)
+            )
+            database.execute(
+                "DELETE FROM models WHERE number NOT IN"
+                " (SELECT number FROM models ORDER BY number DESC LIMIT ?)",
+                (MAX_MODELS,),
+            )
 
     def reset(self) -> int:
         """Forget all labels and what was fitted on them; the number of labels."""
-        try:
-            with self._transaction():
-                number = self._database.execute("DELETE FROM examples").rowcount
-                self._database.execute("DELETE FROM states")
-                self._database.execute("DELETE FROM models")
-        except sqlite3.Error as error:
-            raise StoreError(self._path, f"cannot be written: {error}") from error
-        return number
+        with self._writing() as database:
+            number = database.execute("DELETE FROM examples").rowcount
+            database.execute("DELETE FROM states")
+            database.execute("DELETE FROM models")
+            return number
 
     def close(self) -> None:
         """Close the file. Closing twice is fine."""

@@ -10,13 +10,14 @@ import json
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from io import BytesIO
 from typing import Final, Self
 from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from router.learning.calibration import Vector
 from router.learning.coverage import ExampleCoverage
@@ -178,7 +179,7 @@ class LocalModel:
 
     def to_bytes(self) -> bytes:
         """The model as ``from_bytes`` reads it: NumPy's own format, without any code in it."""
-        coverage = None if self.coverage is None else self.coverage.to_dict()
+        coverage = None if self.coverage is None else asdict(self.coverage)
         about = {"classes": self.head.classes, "evidence": self.evidence, "coverage": coverage}
         arrays = {item.name: getattr(self.head, item.name) for item in fields(self.head)[1:]}
         file = BytesIO()
@@ -202,7 +203,7 @@ class LocalModel:
             model = cls(Head(tuple(about["classes"]), **arrays), counts, version)
             model.evidence = str(about["evidence"])
             if about["coverage"] is not None:
-                model.coverage = ExampleCoverage.from_dict(about["coverage"])
+                model.coverage = TypeAdapter(ExampleCoverage).validate_python(about["coverage"])
         except (OSError, KeyError, TypeError, BadZipFile) as error:
             raise ValueError(f"not a model: {error!r}") from error
         return model

@@ -106,25 +106,4 @@ COPY: Final = Rule(
     "No skill is described as one of another root is; a copy takes its original's requests.",
 )
 
-RULES: Final = (
-    NO_WHEN,
-    SHORT_DESCRIPTION,
-    KEYWORD_STUFFING,
-    LONG_BODY,
-    HIDDEN_CHARACTER,
-    HIDDEN_CHARACTER_IN_BODY,
-    MIXED_SCRIPT,
-    ROUTER_INSTRUCTION,
-    CLAIMS_EVERYTHING,
-    SHELL_COMMAND,
-    SHELL_COMMAND_IN_BODY,
-    ENCODED_TEXT,
-    ENCODED_TEXT_IN_BODY,
-    LOCKED_ARCHIVE,
-    LOCKED_ARCHIVE_IN_BODY,
-    STRAY_EXAMPLE,
-    COLLISION,
-    GREEDY,
-    NEAR_DUPLICATE,
-    COPY,
-)
+RULES: Final = tuple(value for value in tuple(globals().values()) if isinstance(value, Rule))

@@ -131,9 +131,12 @@ def test_a_confidence_outside_its_range_is_refused() -> None:
 
 
 def test_an_unknown_method_is_refused() -> None:
-    state = Calibrator.fit([0.5] * MIN_PAIRS, [True] * MIN_PAIRS).to_dict()
+    calibration = Calibration()
+    calibration.adopt(Calibrator.fit([0.5] * MIN_PAIRS, [True] * MIN_PAIRS))
+    state = calibration.to_dict()
+    state["calibrator"] = {"method": "magic"}
     with pytest.raises(ValueError, match="magic"):
-        Calibrator.from_dict({**state, "method": "magic"})
+        Calibration.from_dict(state)
 
 
 def risky(count: int, *, floor: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -10,7 +10,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from router.learning.calibration import Calibrator
 from router.learning.coverage import (
     COVERED,
     LEAST_WEIGHT,
@@ -152,9 +151,3 @@ def test_the_uncovered_share_is_the_part_of_what_was_found_without_examples() ->
     assert uncovered_share({"a": 0.5, "b": 0.5}, {"a": COVERED, "b": 2}) == pytest.approx(0.3)
     better = uncovered_share({"a": 0.2, "b": 0.9}, {"a": 100})
     assert better == pytest.approx(1 / (1 + math.exp(-4 * 0.7)))
-
-
-def test_it_can_be_kept_as_plain_json(fitted: ExampleCoverage) -> None:
-    again = ExampleCoverage.from_dict(fitted.to_dict())
-    assert again == fitted
-    assert isinstance(again.covered, Calibrator)
