@@ -122,7 +122,7 @@ class SemanticRouter(OpenedInBlock):
         self.cache: AnswerCache = configured_cache(settings) if cache is None else cache
         self._caches = CacheStages(self.cache, self.events)
         if settings.enrichment_on_save:
-            from router.enrichment.on_save import EnrichOnSave
+            from router.enrichment.asking import EnrichOnSave
 
             observers = (*observers, EnrichOnSave(self.enrich))
         self._runtime = Runtime(

@@ -22,6 +22,7 @@ from router.enrichment.worth import Filter
 from router.errors import LLMAnswerError, LLMError, LLMUnavailable
 from router.llm.protocol import ChatModel, Prompt
 from router.skills.catalog import Catalog
+from router.skills.changes import CatalogChange
 from router.skills.enrichment import Enrichment
 from router.skills.manifest import SkillManifest
 
@@ -335,3 +336,22 @@ class Asker:
     async def _wait(self, run: _Run) -> None:
         while not run.ended and (left := run.resume_at - self._clock()) > 0:
             await self._sleep(left)
+
+
+class EnrichOnSave:
+    """An observer that has skills asked about when they come or change.
+
+    What it writes changes the catalog in its turn; a skill whose enrichment is up to date is not
+    asked about again, so that this ends there.
+    """
+
+    name: Final = "enrichment on save"
+
+    def __init__(self, enrich: Callable[[Sequence[str]], Awaitable[object]]) -> None:
+        """``enrich`` asks about the skills of these names, those that need it."""
+        self._enrich = enrich
+
+    async def on_catalog_change(self, change: CatalogChange) -> None:
+        skills = to_ask(change.after, {*change.added, *change.changed} & change.after.skills.keys())
+        if skills:
+            await self._enrich([skill.name for skill in skills])
