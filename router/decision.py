@@ -79,10 +79,10 @@ class Decider:
             strong = is_strong(verdict, self._skills, settings)
             return self._result(asked, verdict, (*caches, _NO_LLM), id), strong, None
         check = None if learner is None else await learner.check(asked, self._index)
-        if check is not None and check.learnt is not None and check.bound.local:
+        if check is not None and check.answer is not None and check.bound.local:
             reason, evidence = check.bound.reason, check.evidence()
             skipped = StageTrace(Stage.LLM, Outcome.SKIPPED, reason, evidence=evidence)
-            verdict = of_examples(asked.text, check.learnt, settings)
+            verdict = of_examples(asked.text, check.answer, settings)
             result = self._result(asked, verdict, (*caches, skipped), id)
             # Not for the caches: a repeated error would stand outside the account of the bound.
             return result, False, check if check.bound.audit else None
@@ -108,9 +108,9 @@ class Decider:
             EncoderError: the request cannot be encoded.
         """
         answer = await self._ask(asked, check, audit=True)
-        if answer.selection is None or check.learnt is None:
+        if answer.selection is None or check.answer is None:
             return None
-        return set(answer.selection.skills) == set(check.learnt.skills)
+        return set(answer.selection.skills) == set(check.answer.skills)
 
     def corrected(
         self,
@@ -172,9 +172,9 @@ class Decider:
         surer."""
         settings = self._settings.vector
         retrieved = await self._retrieve(asked, asked.available)
-        learnt = None if check is None else check.learnt
-        if learnt is not None and learnt.confidence >= max(retrieved.confidence, LIKELY):
-            return of_examples(asked.text, learnt, settings)
+        by_examples = None if check is None else check.answer
+        if by_examples is not None and by_examples.confidence >= max(retrieved.confidence, LIKELY):
+            return of_examples(asked.text, by_examples, settings)
         return of_retrieval(asked.text, retrieved, settings)
 
     async def _locally(self, asked: Request) -> RoutingResult:
@@ -182,25 +182,27 @@ class Decider:
         they cover, retrieval for the others."""
         settings, learner = self._settings.vector, self._parts.learner
         retrieved = await self._retrieve(asked, asked.available)
-        learnt = None
+        by_examples = None
         if learner is not None and retrieved.fits is not None:
             scores = {match.name: match.score for match in retrieved.matches}
-            learnt = await learner.learnt(asked, self._index, scores, fits=retrieved.fits)
-        if learner is None or learnt is None:
+            by_examples = await learner.answer_by_examples(
+                asked, self._index, scores, fits=retrieved.fits
+            )
+        if learner is None or by_examples is None:
             return of_retrieval(asked.text, retrieved, settings)
-        uncovered = 1 - learnt.coverage
-        if learnt.confidence >= max(uncovered, LIKELY):
-            return of_examples(asked.text, learnt, settings, retrieved.microseconds)
-        other = await self._retrieve(asked, learner.others())
+        uncovered = 1 - by_examples.coverage
+        if by_examples.confidence >= max(uncovered, LIKELY):
+            return of_examples(asked.text, by_examples, settings, retrieved.microseconds)
+        other = await self._retrieve(asked, learner.uncovered_skills())
         other = replace(other, confidence=uncovered * other.confidence)
-        if other.decision is Decision.ROUTE and other.selected == learnt.skills:
+        if other.decision is Decision.ROUTE and other.selected == by_examples.skills:
             # Two ways to the same answer.
-            learnt = replace(learnt, confidence=learnt.confidence + other.confidence)
-        elif other.decision is Decision.ROUTE and other.confidence >= learnt.confidence:
+            by_examples = replace(by_examples, confidence=by_examples.confidence + other.confidence)
+        elif other.decision is Decision.ROUTE and other.confidence >= by_examples.confidence:
             return of_retrieval(asked.text, other, settings)
-        if learnt.confidence >= LIKELY:
-            return of_examples(asked.text, learnt, settings, retrieved.microseconds)
-        return of_neither(learnt, other, settings)
+        if by_examples.confidence >= LIKELY:
+            return of_examples(asked.text, by_examples, settings, retrieved.microseconds)
+        return of_neither(by_examples, other, settings)
 
     async def _retrieve(self, asked: Request, among: Sequence[str] | None) -> LocalDecision:
         """Retrieval. A request that cannot stand alone is read with the user's latest turn, and the

@@ -245,7 +245,7 @@ class SemanticRouter(OpenedInBlock):
             await self._flights.finish()
         await self._searches.finish()
         if self._runtime.snapshot is not None and self._runtime.parts.learner is not None:
-            await self._runtime.parts.learner.keep(self._answered)
+            await self._runtime.parts.learner.keep_records(self._answered)
 
     async def reload(self) -> CatalogChange:
         """Look at the disk now, and exchange the snapshot if anything changed; says what.
@@ -312,7 +312,7 @@ class SemanticRouter(OpenedInBlock):
             # Others may have been given the same answer.
             answer = answer.copy_with(id=next(self._ids))
         if learner is not None:
-            self._answered.append(learner.answer(answer, asked, context))  # for feedback
+            self._answered.append(learner.record_of(answer, asked, context))  # for feedback
         if self.events.listening:
             self.events.emit(Routed(asked.text, asked.scope, answer, perf_counter() - began))
         return answer

@@ -68,24 +68,6 @@ async def test_a_strong_answer_is_the_result_and_the_vector_stage_is_left_out(
     assert result.trace[3].reason == "the LLM's route is strong"
 
 
-async def test_an_answer_exactly_as_sure_as_the_threshold_is_strong(
-    tmp_path: Path, openai_server: OpenAIServer
-) -> None:
-    openai_server.queue(completion(answer("git", confidence=0.5)))
-    async with shipped_router(tmp_path, openai_server) as router:
-        result = await router.route(SQUASH)
-    assert (result.confidence, result.trace[3].outcome) == (0.5, Outcome.SKIPPED)
-
-
-async def test_a_generic_skill_beside_another_is_strong(
-    tmp_path: Path, openai_server: OpenAIServer
-) -> None:
-    openai_server.queue(completion(answer("writer", "documentation")))
-    async with shipped_router(tmp_path, openai_server) as router:
-        result = await router.route(SQUASH)
-    assert result.trace[3].outcome is Outcome.SKIPPED
-
-
 async def test_ollama_answers_after_openai_has_failed(
     tmp_path: Path, openai_server: OpenAIServer, ollama_server: OllamaServer
 ) -> None:
@@ -118,101 +100,44 @@ async def test_a_provider_is_found_in_the_environment(
 # --- weak answers
 
 
-@pytest.mark.parametrize(("stated", "lifted"), [(0.4, 0.55), (0.35, 0.5)])
 async def test_a_weak_answer_that_retrieval_supports_is_lifted_and_routed(
-    tmp_path: Path, openai_server: OpenAIServer, stated: float, lifted: float
+    tmp_path: Path, openai_server: OpenAIServer
 ) -> None:
-    openai_server.queue(completion(answer("git", confidence=stated)))
+    openai_server.queue(completion(answer("git", confidence=0.4)))
     async with shipped_router(tmp_path, openai_server) as router:
         result = await router.route(SQUASH)
     assert summary(result) == (Decision.ROUTE, ("git",))
     assert result.stage is Stage.LLM
-    assert result.confidence == pytest.approx(lifted)
+    assert result.confidence == pytest.approx(0.55)
     assert "git" not in result.suggested_skills
     assert result.trace[3].outcome is Outcome.SUPPORTED
     assert result.trace[3].reason.endswith("retrieval supports git")
     assert result.trace[3].microseconds > 0
 
 
-@pytest.mark.parametrize(("stated", "lifted"), [(0.3, 0.45), (0.0, 0.15)])
-async def test_an_answer_that_is_weak_even_when_lifted_is_offered_and_not_loaded(
-    tmp_path: Path, openai_server: OpenAIServer, stated: float, lifted: float
-) -> None:
-    openai_server.queue(completion(answer("git", confidence=stated)))
-    async with shipped_router(tmp_path, openai_server) as router:
-        result = await router.route(SQUASH)
-    assert summary(result) == (Decision.CLARIFY, ())
-    assert result.suggested_skills[0] == "git"
-    assert result.confidence == pytest.approx(1 - lifted)
-    assert result.trace[3].outcome is Outcome.SUPPORTED
-
-
-async def test_a_lift_ends_at_the_cap(tmp_path: Path, openai_server: OpenAIServer) -> None:
-    openai_server.queue(completion(answer("git", confidence=0.85)))
-    async with shipped_router(
-        tmp_path, openai_server, vector={"confidence_threshold": 0.9}
-    ) as router:
-        result = await router.route(SQUASH)
-    assert summary(result) == (Decision.ROUTE, ("git",))
-    assert result.confidence == pytest.approx(0.95)  # and not 1
-
-
-async def test_an_answer_above_the_cap_is_not_lowered(
-    tmp_path: Path, openai_server: OpenAIServer
-) -> None:
-    openai_server.queue(completion(answer("writer", confidence=0.97)))
-    async with shipped_router(tmp_path, openai_server) as router:
-        result = await router.route("draft a blog post about our move")
-    assert result.trace[3].outcome is Outcome.SUPPORTED
-    assert result.confidence == pytest.approx(0.97)
-
-
-@pytest.mark.parametrize("request_", [NONSENSE, "what is the capital of France"])
 async def test_a_weak_answer_to_what_no_skill_fits_is_never_lifted(
-    tmp_path: Path, openai_server: OpenAIServer, request_: str
+    tmp_path: Path, openai_server: OpenAIServer
 ) -> None:
     openai_server.queue(completion(answer("git", confidence=0.45)))
     async with shipped_router(tmp_path, openai_server) as router:
-        result = await router.route(request_)
+        result = await router.route(NONSENSE)
     assert summary(result) == (Decision.CLARIFY, ())
     assert result.suggested_skills[0] == "git"
     assert result.confidence == pytest.approx(1 - 0.45)
     assert result.trace[3].outcome is Outcome.DECLINED
 
 
-async def test_a_weak_answer_that_retrieval_contradicts_is_not_lifted(
+async def test_a_generic_skill_alone_is_weighed_against_retrieval(
     tmp_path: Path, openai_server: OpenAIServer
 ) -> None:
-    openai_server.queue(completion(answer("testing", confidence=0.4)))
+    openai_server.queue(completion(answer("writer")))
     async with shipped_router(tmp_path, openai_server) as router:
         result = await router.route(SQUASH)
-    assert summary(result) == (Decision.CLARIFY, ())
-    assert result.suggested_skills[:2] == ("testing", "git")
-    assert result.trace[3].outcome is Outcome.DECLINED
-
-
-@pytest.mark.parametrize("skill", ["writer", "knowledge"])
-async def test_a_generic_skill_alone_is_weighed_against_retrieval(
-    tmp_path: Path, openai_server: OpenAIServer, skill: str
-) -> None:
-    openai_server.queue(completion(answer(skill)))
-    async with shipped_router(tmp_path, openai_server) as router:
-        result = await router.route(SQUASH)
-    assert summary(result) == (Decision.ROUTE, (skill,))
+    assert summary(result) == (Decision.ROUTE, ("writer",))
     assert result.confidence == pytest.approx(0.9)
     assert result.suggested_skills[0] == "git"
     assert result.trace[3].outcome is Outcome.DECLINED
-    assert result.trace[3].reason.startswith(f"{skill} alone is a generic choice")
-
-
-async def test_a_skill_that_calls_itself_generic_is_generic(
-    tmp_path: Path, openai_server: OpenAIServer
-) -> None:
-    write_skill(tmp_path / "skills", "helper", "Helps.", "metadata:", '  generic: "true"')
-    openai_server.queue(completion(answer("helper")))
-    async with router_over(tmp_path / "skills", tmp_path / "state", openai_server) as router:
-        result = await router.route(SQUASH)
-    assert result.trace[3].reason.startswith("helper alone is a generic choice")
+    assert result.trace[3].reason.startswith("writer alone is a generic choice")
 
 
 async def test_an_llm_that_says_none_is_not_overruled_but_retrieval_may_suggest(
@@ -231,27 +156,12 @@ async def test_an_llm_that_says_none_is_not_overruled_but_retrieval_may_suggest(
     assert near.confidence == pytest.approx(0.9)
 
 
-async def test_the_number_of_suggestions_is_a_setting(
-    tmp_path: Path, openai_server: OpenAIServer
-) -> None:
-    openai_server.queue(completion(answer("none")))
-    vector = {"max_suggestions": 1}
-    async with shipped_router(tmp_path, openai_server, vector=vector) as router:
-        result = await router.route(SQUASH)
-    assert result.suggested_skills == ("git",)
-
-
 # --- answers that cannot be used
 
 UNUSABLE: dict[str, tuple[Reply, str]] = {
     "unknown skills": (completion(answer("gti", "rm -rf")), "none of the skills in the answer"),
-    "malformed": (completion('{"skills": ["git"'), "no complete JSON object"),
-    "empty": (completion(""), "empty"),
-    "refusal": (completion(None, refusal="I cannot help."), "I cannot help."),
     "truncated": (completion(answer("git")[:30], finish_reason="length"), "cut off"),
     "server error": (openai_error(500, "it broke"), "500 it broke"),
-    "rate limit": (openai_error(429, "slow down"), "429 slow down"),
-    "wrong key": (openai_error(401, "who are you"), "401 who are you"),
 }
 
 

@@ -1,7 +1,7 @@
 """Which account of the error bound is this process's own.
 
-Processes may share one evidence file, and each keeps an account of its own: were there one for all,
-whoever wrote last would take back what the others have spent. Errors within the bound in each
+Processes may share one evidence file, and each keeps an account of its own: with one for all, the
+last one to write would overwrite what the others have spent. Errors within the bound in each
 account add up to errors within it over all traffic.
 
 An account outlives its process: the next process takes it up. A lock says that one is in use.

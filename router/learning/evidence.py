@@ -3,7 +3,7 @@
 A label says which skills are right for a request ("none" is a label too), or that one skill is
 wrong. It carries digests of what the skills said of themselves at that time, so that evidence about
 a skill that has changed since counts less, and evidence about one that is gone does not count until
-it is back. A person's word outranks a file's, a file's an LLM's.
+it is back. A person outranks a file, and a file an LLM.
 
 One SQLite file, shared by the processes of a machine: examples, the answers that ``feedback`` may
 speak about, and the states of what is fitted on all this.

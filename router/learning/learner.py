@@ -57,7 +57,7 @@ MANY_CHANGED: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
+class ExampleAnswer:
     """What the examples say of one request, and how far to believe it.
 
     Attributes:
@@ -99,12 +99,12 @@ class EvidenceCheck:
 
     Attributes:
         bound: what the error bound decides, and on what.
-        learnt: the answer of the evidence; None where there is none whose risk is known, or where
+        answer: the answer of the evidence; None where there is none whose risk is known, or where
             it names a skill that is not offered.
     """
 
     bound: BoundDecision
-    learnt: Learnt | None
+    answer: ExampleAnswer | None
 
     def evidence(self) -> dict[str, EvidenceValue]:
         """For the trace: risk, bound, and what stands behind them."""
@@ -117,8 +117,8 @@ class EvidenceCheck:
             found["risk"] = self.bound.risk
         if self.bound.answer is not None:
             found["local_answer"] = self.bound.answer
-        if self.learnt is not None:
-            found["local_probability"] = self.learnt.ranked[0][1]
+        if self.answer is not None:
+            found["local_probability"] = self.answer.ranked[0][1]
         return found
 
 
@@ -182,7 +182,7 @@ class Learner:
         Raises:
             StoreError: the evidence cannot be read.
         """
-        self._take(catalog)
+        self._set_skills(catalog)
         described = await in_thread(lambda: self._store.state("skills"))
         place = self._place = await in_thread(lambda: AccountPlace(self._store.folder))
         bound = await in_thread(lambda: self._store.state(place.state))
@@ -208,11 +208,11 @@ class Learner:
         """The skills are others now. Evidence about those that changed counts less, and nothing is
         answered locally until a model of the new skills is there."""
         before = self._described
-        self._take(catalog)
+        self._set_skills(catalog)
         if self._changed(before, self._described):
             self.trainer.restart()
 
-    def _take(self, catalog: Catalog) -> None:
+    def _set_skills(self, catalog: Catalog) -> None:
         """The skills that are offered now, and what they say of themselves."""
         offered = {skill.name: skill for skill in catalog.routable}
         self._described = {
@@ -256,7 +256,7 @@ class Learner:
             self._background.run(self._refit())
         if decision.risk is None:
             return EvidenceCheck(decision, None)
-        learnt = Learnt(
+        answer = ExampleAnswer(
             skills=local.skills,
             confidence=1 - decision.risk,
             coverage=1.0,
@@ -266,11 +266,11 @@ class Learner:
             examples_of_answer=local.signals.examples,
             outcomes=decision.evidence_count,
         )
-        return EvidenceCheck(decision, learnt.offered_by(index.catalog))
+        return EvidenceCheck(decision, answer.offered_by(index.catalog))
 
-    async def learnt(
+    async def answer_by_examples(
         self, asked: Request, index: SkillIndex, retrieved: Mapping[str, float], *, fits: float
-    ) -> Learnt | None:
+    ) -> ExampleAnswer | None:
         """What the evidence says where no LLM can be asked; None where it says nothing that its
         own held-out examples bear out.
 
@@ -292,7 +292,7 @@ class Learner:
         share = uncovered_share(retrieved, model.examples_of)
         coverage = model.coverage.coverage(scores, uncovered=share, fits=fits)
         best = np.argsort(-right, kind="stable")[:MAX_RANKED].tolist()
-        learnt = Learnt(
+        answer = ExampleAnswer(
             skills=model.answers[best[0]],
             confidence=coverage * float(right[best[0]]),
             coverage=coverage,
@@ -303,7 +303,7 @@ class Learner:
             examples_of_answer=model.count(best[0]),
             outcomes=model.coverage.pairs,
         )
-        return learnt.offered_by(index.catalog)
+        return answer.offered_by(index.catalog)
 
     @property
     def evidence(self) -> str:
@@ -312,7 +312,7 @@ class Learner:
         model = self.trainer.model
         return "" if model is None or model.coverage is None else model.evidence
 
-    def others(self) -> list[str]:
+    def uncovered_skills(self) -> list[str]:
         """The skills that the examples of the model do not wholly cover."""
         covered = {} if self.trainer.model is None else self.trainer.model.examples_of
         return [name for name in self._skills if covered.get(name, 0) < COVERED]
@@ -348,7 +348,7 @@ class Learner:
             lambda: self._store.add(asked.text, names, source=source, catalog=known)
         ):
             self.trainer.note()
-            await self._tell({(normalise(asked.text), "")})
+            await self._share_labels({(normalise(asked.text), "")})
             if self._events.listening:
                 self._events.emit(Learned(asked.text, names, source.value))
 
@@ -374,7 +374,7 @@ class Learner:
             raise InvalidRequest(f"feedback: right: expected a boolean, not {type(right).__name__}")
         if (skills is None) == (right is None):
             raise InvalidRequest("feedback: give either skills or right")
-        answer = await self._answer(answer_id, scope, recent)
+        answer = await self._past_answer(answer_id, scope, recent)
         names = answer.skills if skills is None else tuple(sorted(set(skills)))
         unknown = [name for name in names if name not in self._skills]
         if unknown:
@@ -387,7 +387,9 @@ class Learner:
             await in_thread(lambda: self._store.add_many(labels, catalog=known))
             self.trainer.note(len(labels))
             key = normalise(answer.text)
-            await self._tell({(key, "" if label.right else label.skills[0]) for label in labels})
+            await self._share_labels(
+                {(key, "" if label.right else label.skills[0]) for label in labels}
+            )
             if right is not False and self._events.listening:
                 self._events.emit(Learned(answer.text, names, Source.FEEDBACK.value))
         if answer.stage in CALIBRATED:
@@ -396,7 +398,7 @@ class Learner:
             await self._refit_calibrations()
         return answer
 
-    async def _tell(self, keys: Collection[tuple[str, str]]) -> None:
+    async def _share_labels(self, keys: Collection[tuple[str, str]]) -> None:
         """Tell the other processes of labels that this one has kept."""
         if self._peers is not None:
             await self._peers.tell_labels(await in_thread(lambda: self._store.labels(keys)))
@@ -418,7 +420,7 @@ class Learner:
         """
         return await in_thread(self._store.labels)
 
-    async def _answer(
+    async def _past_answer(
         self, answer_id: str, scope: str | None, recent: Iterable[AnsweredRequest]
     ) -> PastAnswer:
         found = next((answer for known, answer in recent if known == answer_id), None)
@@ -429,7 +431,7 @@ class Learner:
             raise InvalidRequest(f"feedback: no answer {answer_id!r} is remembered{of}")
         return found
 
-    def answer(self, result: RoutingResult, asked: Request, context: str) -> AnsweredRequest:
+    def record_of(self, result: RoutingResult, asked: Request, context: str) -> AnsweredRequest:
         """What feedback on a result needs, and not its trace: thousands are remembered, and full
         garbage collections look through all of it.
 
@@ -449,7 +451,7 @@ class Learner:
             scope=asked.scope,
         )
 
-    async def keep(self, recent: Iterable[AnsweredRequest]) -> None:
+    async def keep_records(self, recent: Iterable[AnsweredRequest]) -> None:
         """Let feedback be given on these answers when the router is closed, as far as they can be
         written: a full disk must keep no router from closing."""
         answers = dict(recent)

@@ -57,7 +57,7 @@ OLD_NS: Final = 2_000_000_000
 @dataclass(frozen=True, slots=True, eq=False)
 class FolderSnapshot(SourceSnapshot):
     """Attributes:
-    states: what vouches for the content of the file at a path without reading it.
+    states: by path, the state of each file that need not be read again while it stays so.
     """
 
     states: Mapping[str, FileState] = field(default_factory=lambda: MappingProxyType({}))
@@ -167,7 +167,7 @@ class _Reader:
 
     Attributes:
         known: the manifests of the previous snapshot, by path.
-        states: of the files read or vouched for, where they can be trusted later, by path.
+        states: by path, the states of the files whose times can be trusted at the next reading.
         enrichments: the files of enrichments that were read, by path.
     """
 
@@ -180,21 +180,21 @@ class _Reader:
         self.enrichments: dict[Path, EnrichmentFile] = {}
         self._known_enrichments = {} if previous is None else previous.enrichments
         trusted = quick and isinstance(previous, FolderSnapshot)
-        self._vouched = previous.states if trusted else {}  # type: ignore[union-attr]
+        self._trusted_states = previous.states if trusted else {}  # type: ignore[union-attr]
         self._old = clock() - OLD_NS
 
     def read(self, path: Path) -> SkillManifest:
         text = str(path)
         known = self.known.get(text)
         state = _state(text)
-        if known is None or state is None or self._vouched.get(text) != state:
+        if known is None or state is None or self._trusted_states.get(text) != state:
             data = read_manifest_bytes(path)
             if known is None or known.digest != manifest_digest(data):
                 parsed = parse_manifest(data, path=path)
                 if known is not None and _repairs(parsed) and not _repairs(known):
                     _refuse(parsed)
                 known = parsed
-        self._believe(text, state)
+        self._trust(text, state)
         return known
 
     def enrichments_of(self, root: Path, notices: list[Diagnostic]) -> Mapping[str, Enrichment]:
@@ -209,15 +209,15 @@ class _Reader:
             return _NO_ENRICHMENTS
         known = self._known_enrichments.get(path)
         state = _state(text)
-        if known is None or state is None or self._vouched.get(text) != state:
+        if known is None or state is None or self._trusted_states.get(text) != state:
             known = read_enrichment(path, previous=known)
-        self._believe(text, state)
+        self._trust(text, state)
         self.enrichments[path] = known
         notices += known.diagnostics
         return known.by_skill
 
-    def _believe(self, text: str, state: FileState | None) -> None:
-        """Vouch for a file from now on, where its times can be trusted."""
+    def _trust(self, text: str, state: FileState | None) -> None:
+        """Note the state of a file, where its times can be trusted."""
         if state is not None and max(state[2], state[3]) < self._old:
             self.states[text] = state
 

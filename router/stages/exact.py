@@ -7,8 +7,8 @@ that changes the answer (catalog, available skills, history, scope, settings).
 
 * Each entry is also filed under the spellings by which it was asked, so a request that comes again
   letter for letter is not even normalised.
-* A hit only notes that the entry was used; the notes are worked off in ``cachetools``' LRU order
-  when something is stored. The notes of the last ``8 * max_entries`` hits are kept, so the order of
+* A hit only notes that the entry was used. The next ``set`` applies the notes to the LRU order of
+  ``cachetools``. The notes of the last ``8 * max_entries`` hits are kept, so the order of
   eviction is exact among all entries that they cover.
 
 One event loop and one synchronous caller may share a cache: what changes the books takes a lock,

@@ -42,7 +42,7 @@ _MAX_CATALOGS: Final = 64
 _SYNC_SECONDS: Final = 1.0
 """How often a look-up checks for what other processes have changed."""
 CLOCK_ERROR_SECONDS: Final = 3600.0
-"""So far the clocks of processes that share a file may differ."""
+"""The clocks of processes that share a file may differ by this much."""
 
 
 @dataclass(frozen=True, slots=True)

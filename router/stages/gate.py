@@ -13,7 +13,7 @@ only when their sequences do:
 * Of two opposite function words the rare one counts (off, out, from, without), and the plain ones
   (on, in, to, with) may be left out, but not exchanged: "for Ann" is "Ann", not "by Ann".
 * Articles, auxiliaries, courtesy and urgency do not count. That a question was asked does, and so
-  "how do I fix it" is not "fix it": the one wants an explanation, the other a deed.
+  "how do I fix it" is not "fix it": the one wants an explanation, the other an action.
 * One typo in a long word is forgiven unless the result looks like another real word.
 
 Fillers, stems and inflection are English. For text in another language only case, punctuation,

@@ -31,7 +31,7 @@ from router.skills.manifest import SkillManifest
 from router.stages.vector import LocalDecision
 
 if TYPE_CHECKING:
-    from router.learning.learner import Learnt
+    from router.learning.learner import ExampleAnswer
 
 MAX_BRIEF_CHARACTERS: Final = 200
 LIKELY: Final = 0.5
@@ -153,35 +153,37 @@ def of_retrieval(text: str, local: LocalDecision, settings: VectorSettings) -> R
 
 
 def of_examples(
-    text: str, learnt: Learnt, settings: VectorSettings, microseconds: float = 0.0
+    text: str, answer: ExampleAnswer, settings: VectorSettings, microseconds: float = 0.0
 ) -> RoutingResult:
     """The verdict of the examples."""
-    vector = _learnt_trace(learnt, Outcome.ANSWERED, microseconds)
-    ranked = [name for skills, _ in learnt.ranked for name in skills] if learnt.skills else []
+    vector = _trace_of(answer, Outcome.ANSWERED, microseconds)
+    ranked = [name for skills, _ in answer.ranked for name in skills] if answer.skills else []
     return RoutingResult(
-        decision=Decision.ROUTE if learnt.skills else Decision.ABSTAIN,
-        selected_skills=learnt.skills,
-        suggested_skills=_others(learnt.skills, ranked, settings),
-        mission_brief=brief(text, learnt.skills),
+        decision=Decision.ROUTE if answer.skills else Decision.ABSTAIN,
+        selected_skills=answer.skills,
+        suggested_skills=_others(answer.skills, ranked, settings),
+        mission_brief=brief(text, answer.skills),
         reasoning=vector.reason,
-        confidence=learnt.confidence,
+        confidence=answer.confidence,
         stage=Stage.VECTOR,
         trace=(vector,),
         calibrated=True,
-        evidence_count=learnt.outcomes,
+        evidence_count=answer.outcomes,
     )
 
 
-def of_neither(learnt: Learnt, other: LocalDecision, settings: VectorSettings) -> RoutingResult:
+def of_neither(
+    answer: ExampleAnswer, other: LocalDecision, settings: VectorSettings
+) -> RoutingResult:
     """The verdict when neither the examples nor retrieval over the other skills are likely to be
     right: suggest the best of both, or refuse when it is likely that nothing fits."""
-    nothing = learnt.nothing + (1 - learnt.coverage) * (1 - (other.fits or 0.0))
-    known = [name for skills, _ in learnt.ranked for name in skills]
-    if other.confidence > learnt.confidence:
+    nothing = answer.nothing + (1 - answer.coverage) * (1 - (other.fits or 0.0))
+    known = [name for skills, _ in answer.ranked for name in skills]
+    if other.confidence > answer.confidence:
         offered = [*other.ranked[:1], *known[:1], *other.ranked, *known]
     else:
         offered = [*known[:1], *other.ranked[:1], *known, *other.ranked]
-    vector = _learnt_trace(learnt, Outcome.DECLINED, other.microseconds)
+    vector = _trace_of(answer, Outcome.DECLINED, other.microseconds)
     return RoutingResult(
         decision=Decision.ABSTAIN if nothing >= LIKELY else Decision.CLARIFY,
         selected_skills=(),
@@ -191,23 +193,23 @@ def of_neither(learnt: Learnt, other: LocalDecision, settings: VectorSettings) -
         stage=Stage.VECTOR,
         trace=(vector,),
         calibrated=True,
-        evidence_count=learnt.outcomes,
+        evidence_count=answer.outcomes,
     )
 
 
-def _learnt_trace(learnt: Learnt, outcome: Outcome, microseconds: float) -> StageTrace:
-    named = " and ".join(learnt.skills) or "no skill"
+def _trace_of(answer: ExampleAnswer, outcome: Outcome, microseconds: float) -> StageTrace:
+    named = " and ".join(answer.skills) or "no skill"
     return StageTrace(
         Stage.VECTOR,
         outcome,
-        f"{learnt.examples} examples say {named}, with a probability of {learnt.confidence:.3f}",
+        f"{answer.examples} examples say {named}, with a probability of {answer.confidence:.3f}",
         microseconds,
         {
-            "examples": learnt.examples,
-            "examples_of_answer": learnt.examples_of_answer,
-            COVERAGE: learnt.coverage,
+            "examples": answer.examples,
+            "examples_of_answer": answer.examples_of_answer,
+            COVERAGE: answer.coverage,
         },
-        tuple(Candidate(" + ".join(skills) or "none", share) for skills, share in learnt.ranked),
+        tuple(Candidate(" + ".join(skills) or "none", share) for skills, share in answer.ranked),
     )
 
 
