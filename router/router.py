@@ -298,10 +298,9 @@ class SemanticRouter(OpenedInBlock):
             await self._admission.turn()
         snapshot, evidence, learner = runtime.current, runtime.evidence, runtime.parts.learner
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
-        context = context_of(snapshot.base, asked)
         similar = use_semantic_cache and self._use_semantic_cache
+        context = context_of(snapshot.base, asked)
         question = Question(asked, context, snapshot.index, evidence, similar)
-
         answer, caches = await self._caches.answer(question, id=next(self._ids))
         if answer is None:
             with self._admission:

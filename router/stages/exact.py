@@ -36,8 +36,8 @@ _MAX_SPELLINGS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class ExactStats:
-    """Counts since the cache was made; ``entries`` is the present size."""
+class CacheStats:
+    """Counts of one cache since it was made; ``entries`` is the present size."""
 
     entries: int
     hits: int
@@ -142,8 +142,8 @@ class ExactCache(Generic[T]):
         return len(self._entries)
 
     @property
-    def stats(self) -> ExactStats:
-        return ExactStats(
+    def stats(self) -> CacheStats:
+        return CacheStats(
             len(self._entries), self._hits, self._misses, self._evictions, self._expirations
         )
 

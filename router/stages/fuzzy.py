@@ -28,6 +28,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
 from router.result import Evidence, EvidenceValue, Outcome, RoutingResult, Stage, StageTrace
+from router.stages.exact import CacheStats
 from router.stages.fuzzy_index import Entry, Index
 from router.stages.fuzzy_store import Store
 from router.stages.gate import Signature, judge, signature_of
@@ -43,17 +44,6 @@ _SYNC_SECONDS: Final = 1.0
 """How often a look-up checks for what other processes have changed."""
 CLOCK_ERROR_SECONDS: Final = 3600.0
 """The clocks of processes that share a file may differ by this much."""
-
-
-@dataclass(frozen=True, slots=True)
-class FuzzyStats:
-    """Counts since the cache was opened; ``entries`` is the present size."""
-
-    entries: int
-    hits: int
-    misses: int
-    evictions: int
-    expirations: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,8 +272,8 @@ class FuzzyCache:
         return len(self._entries)
 
     @property
-    def stats(self) -> FuzzyStats:
-        return FuzzyStats(
+    def stats(self) -> CacheStats:
+        return CacheStats(
             len(self._entries), self._hits, self._misses, self._evictions, self._expirations
         )
 

@@ -22,8 +22,8 @@ letter at the end or in the middle of a word often is grammar (Turkish "geliyor"
 
 Symmetric and reflexive; not transitive, because two forgiven differences need not add up to one.
 
-``wording`` says which words of a request count, ``gate_words`` holds the word lists, and ``typos``
-says what counts as a typo or an inflection.
+``wording`` says which words of a request count, and ``typos`` what counts as a typo or an
+inflection.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from router.stages.gate_words import (
+from router.stages.typos import is_inflection, is_typo
+from router.stages.wording import (
     AUXILIARIES,
     DIRECTIONS,
     FOREIGN_QUESTIONS,
@@ -42,9 +43,10 @@ from router.stages.gate_words import (
     PLAIN_RELATIONS,
     QUESTIONS,
     SAME,
+    split,
+    without_courtesies,
+    without_fillers,
 )
-from router.stages.typos import is_inflection, is_typo
-from router.stages.wording import split, without_courtesies, without_fillers
 from router.text import STOPWORDS, is_english, memoised, normalise, stem
 
 MAX_TYPOS: Final = 2

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from router.result import RoutingResult
-from router.stages.exact import ExactCache, ExactStats
+from router.stages.exact import CacheStats, ExactCache
 from router.text import normalise
 
 
@@ -81,7 +81,7 @@ def test_stats_count_what_happened() -> None:
     cache.set("second", answer("2"))
     clock.now += 60
     cache.get("second")
-    assert cache.stats == ExactStats(entries=0, hits=1, misses=2, evictions=1, expirations=1)
+    assert cache.stats == CacheStats(entries=0, hits=1, misses=2, evictions=1, expirations=1)
 
 
 @pytest.mark.parametrize(("max_entries", "ttl_seconds"), [(0, 60), (10, 0)])

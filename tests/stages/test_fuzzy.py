@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from router.stages.fuzzy import FuzzyCache, FuzzyStats
+from router.stages.exact import CacheStats
+from router.stages.fuzzy import FuzzyCache
 from router.stages.gate import judge, signature_of
 from router.text import normalise
 
@@ -142,7 +143,7 @@ async def test_stats_count_what_happened() -> None:
     await cache.learn("ship release", answer("2"))
     clock.now += 60
     cache.find("ship release")
-    assert cache.stats == FuzzyStats(entries=0, hits=1, misses=2, evictions=1, expirations=1)
+    assert cache.stats == CacheStats(entries=0, hits=1, misses=2, evictions=1, expirations=1)
 
 
 @pytest.mark.parametrize(
