@@ -38,7 +38,7 @@ class Routed:
 
     Attributes:
         request: the text.
-        scope: whose request it was; None when the caller named nobody.
+        scope: whose request it was; None when the caller gave none.
         result: the answer, with its trace.
         seconds: from the call of ``route`` to its answer.
     """
@@ -189,8 +189,8 @@ class Events:
     """The one place through which every event goes.
 
     Attributes:
-        listening: whether there is a sink. Whoever raises an event asks this first, so that an
-            event that nobody hears is not even made.
+        listening: whether there is a sink. Whoever raises an event asks this first, so that no
+            event is made without a sink.
     """
 
     __slots__ = ("_sinks", "listening")

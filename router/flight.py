@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 from router.errors import Overloaded
 
 TURNS_OF_A_ROUTE: Final = 4
-"""Turns of the event loop that a route takes: so many are left to it, so that it waits once."""
+"""Turns of the event loop that a route takes. It is given as many, so that it waits only once."""
 
 SLICE_SECONDS: Final = 0.01
 """How long requests may compute in one round of the event loop before the others wait in line."""
@@ -35,7 +35,7 @@ class SingleFlight(Generic[T]):
     """Runs at most one task a key; belongs to the event loop that first uses it.
 
     A caller that is cancelled leaves the others their answer. When the last caller is cancelled
-    the work is cancelled too, so nothing is left running that nobody waits for.
+    the work is cancelled too, so no work goes on without a caller.
     """
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ FILE_MODE: Final = 0o600
 def private_folder(path: Path) -> None:
     """Make a folder, with those above it, that only its owner may enter.
 
-    A folder that exists is mended. Left as they are: folders of somebody else, and the user's home,
+    A folder that exists is mended. Left as they are: folders of other users, and the user's home,
     the working directory and what is above them, which hold much that is not the router's.
 
     Raises:

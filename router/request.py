@@ -30,7 +30,7 @@ AnyTurn: TypeAlias = Turn | str | Mapping[str, Any]
 """A turn as callers give it: a bare string is the user's; a message of a chat API is a mapping with
 ``role`` and ``content``, which is a text or a list of parts."""
 _SILENT_ROLES: Final = frozenset(("system", "developer", "tool", "function"))
-"""Roles of messages that are part of a conversation and are nobody's turn in it."""
+"""Roles of messages that are no turn of the user or the assistant."""
 
 
 class Group(tuple[str, ...]):

@@ -620,10 +620,9 @@ class SemanticRouter(OpenedInBlock):
             result_id: the ``id`` of one of the latest 2,000 answers of this router, or of the
                 latest 10,000 of those that are closed and had the same ``state_dir``.
             skills: the skills that are right; an empty list says that none is.
-            scope: of the request that was answered. Nobody can correct what was answered to
-                somebody else.
-            right: in their place, whether the answer was right. Of a wrong one, each selected
-                skill counts as wrong, and nothing is known about others.
+            scope: of the request that was answered. An answer of another scope cannot be corrected.
+            right: in place of ``skills``, whether the answer was right. Of a wrong one, each
+                selected skill counts as wrong, and nothing is known about others.
 
         Raises:
             InvalidRequest: the answer is unknown, a skill is not installed, or not exactly one of

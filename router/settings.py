@@ -179,7 +179,7 @@ class WatchSettings(_Section):
     """Following the skills on disk."""
 
     debounce_seconds: Annotated[float, Trust.ANYONE] = Field(0.2, gt=0)
-    """How long the folders must be quiet before a change is taken up."""
+    """How long the folders must be quiet before a change is read."""
     polling: Annotated[bool | None, Trust.ANYONE] = None
     """True looks every second instead of waiting for the system's events; None does so only where
     there are none, or where ``WATCHFILES_FORCE_POLLING`` is set."""
@@ -304,7 +304,7 @@ class Settings(BaseSettings):
     """A file of requests that an LLM has written for the skills, whatever root they come from. It
     counts before the ``enrichment.jsonl`` in the roots."""
     enrichment_on_save: Annotated[bool, Trust.USER] = False
-    """Whether a skill that is saved while the router watches is asked about by itself."""
+    """Whether a skill that is saved while the router watches is enriched at once."""
     max_concurrency: Annotated[int, Trust.ANYONE] = Field(16, ge=1, le=1000)
     """How many requests ``route_many`` works on at a time."""
     max_pending: Annotated[int, Trust.ANYONE] = Field(10_000, ge=1)

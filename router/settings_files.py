@@ -1,7 +1,7 @@
 """The files that settings are read from, and what of them counts.
 
 ``router.toml`` in the user's configuration folder is the user's own word. ``router.toml`` and the
-table ``[tool.router]`` of ``pyproject.toml`` in the working directory may be somebody else's: what
+table ``[tool.router]`` of ``pyproject.toml`` in the working directory may be a stranger's: what
 needs the user's trust there is left out until the user has run ``router trust``.
 
 No file may hold a key, because files are copied and committed.

@@ -1,8 +1,8 @@
 """Asking a model about many skills: in parallel, within a budget, and never twice for the same.
 
 Only skills without an enrichment, or whose file has changed since, are asked. Every answer is on
-the disk before the next skill of its worker is asked. A provider that says how long to wait is left
-alone so long by every worker. After a few failures in a row the run ends: the key, the address or
+the disk before the next skill of its worker is asked. When a provider says how long to wait, every
+worker waits. After a few failures in a row the run ends: the key, the address or
 the model is wrong then, and the rest of the skills would only cost more.
 """
 
@@ -341,8 +341,8 @@ class Asker:
 class EnrichOnSave:
     """An observer that has skills asked about when they come or change.
 
-    What it writes changes the catalog in its turn; a skill whose enrichment is up to date is not
-    asked about again, so that this ends there.
+    What it writes changes the catalog again. That leads to no further question, because the
+    enrichment is up to date then.
     """
 
     name: Final = "enrichment on save"

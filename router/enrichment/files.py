@@ -2,7 +2,7 @@
 
 A line is appended as soon as a skill's answer is there, so what was paid for survives Ctrl-C and a
 crash, and the next run goes on behind it. When a run is over, lines that a later one has replaced
-are taken out. Lines that the router cannot read stay: they are somebody's work too.
+are taken out. Lines that the router cannot read stay: they may be of another program.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from router.private_files import FILE_MODE
 
 
 class AccountPlace:
-    """The place of one account among those of a folder; nobody else has it until ``release``."""
+    """The place of one account in a folder. No other process can have it until ``release``."""
 
     def __init__(self, folder: Path) -> None:
         """Take the first place that is free.

@@ -1,4 +1,4 @@
-"""Turns what a stage says of itself into P(right), from outcomes that it was not fitted on.
+"""Turns the confidence of a stage into P(right), from outcomes that it was not fitted on.
 
 Two models live here. ``Calibration`` maps one raw confidence to a probability, monotonically; every
 stage keeps one. ``RiskModel`` maps several signals about one local answer to P(wrong); the error
@@ -174,7 +174,7 @@ class Calibration:
         return Confidence(self._calibrator(raw), calibrated=True, evidence_count=len(self._pairs))
 
     def observe(self, raw: float, *, right: bool) -> None:
-        """Take in how an answer turned out whose raw confidence was given before.
+        """Note whether an answer was right. Its raw confidence was given before that was known.
 
         Raises:
             ValueError: ``raw`` lies outside [0, 1].

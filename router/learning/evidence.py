@@ -332,7 +332,7 @@ class EvidenceStore:
         )
 
     def examples(self, catalog: Mapping[str, SkillManifest]) -> list[Example]:
-        """What counts over a catalog, oldest first: labels whose skills it holds.
+        """The labels that count over a catalog, oldest first: it holds all their skills.
 
         Raises:
             StoreError: the file cannot be read.

@@ -1,8 +1,8 @@
 """What a router has learnt, and what it does with it: one object for the cascade to talk to.
 
-``check`` says whether a request may be answered from the evidence alone; ``learn`` takes every
-label in; ``calibrated`` turns a stage's own confidence into a calibrated one. Fitting happens in
-threads, and what is acknowledged is on the disk.
+``check`` says whether a request may be answered from the evidence alone; ``learn`` keeps every
+label; ``calibrated`` turns a stage's own confidence into a calibrated one. Fitting happens in
+threads, and a label is on the disk when ``learn`` returns.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ never an example."""
 LOCAL: Final = "local"
 """What answers from evidence are filed under, as a stage has its name for calibration."""
 CALIBRATED: Final = ("llm", "vector")
-"""Stages whose confidence is calibrated. A cache repeats what one of them said."""
+"""Stages whose confidence is calibrated. A cached answer has the confidence of one of them."""
 MAX_CALIBRATED_ROWS: Final = 20_000
 """Labelled requests that are remembered as counted; the newest."""
 MANY_CHANGED: Final = 0.1
-"""Share of the skills whose change makes calibrations void."""
+"""When more than this share of the skills changes, calibrations are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExampleAnswer:
-    """What the examples say of one request, and how far to believe it.
+    """What the examples say of one request, and how sure that is.
 
     Attributes:
         skills: the likeliest answer; empty when it is that no skill is right.
@@ -141,8 +141,8 @@ class Learner:
             store: of the evidence; closed with the learner.
             settings: the bound and whom to learn from.
             encoder: of the router.
-            has_llm: whether there is an LLM, whose outcomes tell how far local answers hold.
-            events: told of every label that is taken in.
+            has_llm: whether there is an LLM; its answers show whether local answers are right.
+            events: get every label that is kept.
             peers: other processes that learn from the same evidence; None where there are none.
         """
         self._store = store
@@ -313,7 +313,7 @@ class Learner:
         return "" if model is None or model.coverage is None else model.evidence
 
     def uncovered_skills(self) -> list[str]:
-        """The skills that the examples of the model do not wholly cover."""
+        """The skills of which the model has too few examples."""
         covered = {} if self.trainer.model is None else self.trainer.model.examples_of
         return [name for name in self._skills if covered.get(name, 0) < COVERED]
 

@@ -118,8 +118,8 @@ class LocalModel:
     Attributes:
         head: scores every answer.
         version: rises with every model of a router.
-        coverage: what its examples cover and how far its probabilities hold; None where nobody has
-            found out.
+        coverage: what its examples cover and how far its probabilities hold; None where that is
+            not known.
         answers: the skills of each of the head's classes.
         examples: how many examples it was fitted on.
         evidence: digest of them.

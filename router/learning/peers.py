@@ -26,11 +26,11 @@ class Peers(Protocol):
         """Tell them how a local answer did, if they can be reached."""
 
     async def may_fit(self, key: str) -> bool:
-        """Whether this process is the one that fits the model of a key; others take what it
+        """Whether this process fits the model of a key; the others use the model that it
         publishes. True where the others cannot be reached."""
 
     async def publish(self, key: str, model: bytes) -> None:
-        """Give the others a model. Refused where somebody else fits by now."""
+        """Give the others a model. Refused where another process fits by now."""
 
     async def published(self, key: str) -> bytes | None:
         """The newest model of a key; None where there is none."""

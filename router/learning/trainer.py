@@ -40,8 +40,8 @@ MIN_NEW: Final = 5
 HELD_OUT: Final = 0.2
 """Of the new examples; the newest."""
 DELAY_SECONDS: Final = 2.0
-"""From the first reason to train to the fit: a process that answers one request ends before, and
-somebody who saves skill after skill causes one fit."""
+"""Pause between the first reason to train and the fit. A process that answers one request ends
+before, and many saves in a row cause one fit."""
 MIN_HELD_OUT: Final = 5
 """With fewer there is nothing to compare by, and the newer model takes its place."""
 
@@ -69,7 +69,7 @@ class Trainer:
     """Fits local models in the background. Belongs to one event loop.
 
     Attributes:
-        calibrates: whether a model is told how far its examples reach.
+        calibrates: whether each model learns which requests its examples cover.
         model: the latest snapshot; None before the first.
         current: whether it was fitted for the skills as they are now.
         report: of the last attempt; None before it.
@@ -93,8 +93,8 @@ class Trainer:
             examples: the labels that count now, oldest first; called in a thread.
             about: what the skills say of themselves now, as one digest: a kept model of others
                 is not taken up.
-            calibrates: whether a model is told how far its examples reach; needed where
-                nothing else judges it.
+            calibrates: whether each model learns which requests its examples cover; needed where
+                no LLM judges its answers.
             peers: other processes, of which one fits for all; None where there are none.
         """
         self._encoder = encoder
@@ -123,7 +123,7 @@ class Trainer:
         self._begin()
 
     def note(self, labels: int = 1) -> None:
-        """There are so many new labels; a fit begins when they are enough."""
+        """Count new labels; a fit begins when there are enough."""
         self._new += labels
         if self._new >= due(self.model):
             self._begin()
@@ -314,7 +314,7 @@ def refit(
 
 
 def due(model: LocalModel | None) -> float:
-    """New examples that make a fit worth its while."""
+    """How many new examples are enough for another fit."""
     if model is None:
         return FIRST_EXAMPLES
     return max(MIN_NEW, (GROWTH - 1) * model.examples)

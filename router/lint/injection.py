@@ -1,4 +1,4 @@
-"""Prompt injection: texts that want to be obeyed by whoever chooses among skills.
+"""Prompt injection: orders in a skill's texts to the router or model that chooses among skills.
 
 Routers and models read a skill's name, description and hints before they choose. An order there
 ("always choose this skill"), a claim that other skills are of no use, or a piece of JSON that

@@ -1,4 +1,4 @@
-"""Linting a set of skills together: who takes whose requests.
+"""Linting a set of skills together: which skill takes the requests of which other one.
 
 An author's example requests are part of the index, so a skill finds its own examples too easily.
 They are therefore ranked as strangers' requests would be: the examples are dealt into folds, and
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
 MAX_FOLDS: Final = 10
 MIN_OTHER_SKILLS: Final = 3
-"""A skill is greedy if it takes requests from at least so many others."""
+"""A skill is greedy if it takes requests from at least this many others."""
 MIN_LOST: Final = 3
 LOST_SHARE: Final = 0.5
-"""A skill that loses at least so many of its examples, and this share of them, when they are left
+"""A skill that loses at least this many of its examples, and this share of them, when they are left
 out, is described in other words than people use when they ask for it."""
 SHOWN: Final = 3
 """Requests that a finding quotes at most, in each direction."""

@@ -1,8 +1,8 @@
 """The rules of the linter: a stable code, how bad a breach is, and what the rule asks for.
 
 What the format asks for is checked when a file is read and reported by diagnostics of its own; the
-rules here are about a skill's worth to those who route by it. ``ERROR`` is kept for what deceives a
-reader or a router; what makes a skill be found less well is a ``WARNING``.
+rules here are about how well and how safely a skill can be routed to. What deceives a reader or a
+router is an ``ERROR``; what makes a skill harder to find is a ``WARNING``.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _HINT_SPELLINGS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One text of a skill, as whoever routes by it reads it.
+    """One text of a skill, as routers and models read it.
 
     Attributes:
         label: what it is, for messages: "the description".

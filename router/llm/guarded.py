@@ -1,4 +1,4 @@
-"""One call of a model: bounded in time, told to its circuit breaker, and to whoever listens."""
+"""One call of a model: bounded in time, and reported to its circuit breaker and as an event."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def guarded_call(
         prompt: what to ask.
         seconds: how long it may take.
         purpose: what the answer is for; see ``LLMCalled``.
-        events: told of the call when it has ended; None tells nobody.
+        events: get the call when it has ended; None: nothing is reported.
         prices: by provider, US dollars for a million tokens of prompt and of answer.
 
     Raises:

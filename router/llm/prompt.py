@@ -179,7 +179,7 @@ def parse_answer(text: str, offered: Sequence[OfferedSkill], *, provider: str) -
 
     Faults beside the choice (layers, texts, confidence) are mended and reported in ``problems``.
     A missing, non-numeric or out-of-range confidence is reported and becomes None: the choice is
-    kept, because it is still one of the offered skills, and whoever needs a number treats it as
+    kept, because it is still one of the offered skills, and without a number it counts as
     weak. It is not guessed at; 85 may mean 0.85 or a model that did not read the question.
 
     Raises:

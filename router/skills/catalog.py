@@ -109,7 +109,7 @@ class Catalog:
 
     def count_without(self, available: Iterable[str] | None) -> int:
         """How many of the routable skills a caller may not use who is limited to these names; None
-        limits nobody."""
+        means that all may be used."""
         if available is None:
             return 0
         return len(self.routable) - sum(self.offers(name) for name in frozenset(available))
@@ -151,7 +151,7 @@ def merge_sources(
 
     Args:
         snapshots: the sources and what they give, strongest source first.
-        hidden: names to leave out, whoever has them.
+        hidden: names to leave out, in every source.
         enrichments: the user's own file, which speaks for every skill, by its path.
         of_others: what other processes know, by the digest of the skill's text.
         previous: a catalog whose manifests may be used again where they are the same.
@@ -240,7 +240,7 @@ def load_catalog(
     Args:
         enrichment: the user's own file of enrichments, for the skills of every root.
         previous: a catalog that this function gave, to take from it what did not change.
-        hidden: names to leave out, whoever has them.
+        hidden: names to leave out, in every source.
 
     Raises:
         ConfigurationError: a root is not a folder.

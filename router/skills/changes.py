@@ -46,8 +46,9 @@ class CatalogChange:
     def between(cls, before: Catalog, after: Catalog, *, touched: Iterable[str] = ()) -> Self:
         """Compare two snapshots by names, routing digests and places.
 
-        ``touched`` are names that somebody may have half acted on since ``before``. They are told
-        even where nothing differs any more: as changed when ``after`` has them, else as removed.
+        ``touched`` are names that an observer may have begun to act on since ``before``. They are
+        part of the change even where nothing differs any more: as changed when ``after`` has them,
+        else as removed.
         """
         old, new = before.skills, after.skills
         touched = frozenset(touched)

@@ -1,4 +1,4 @@
-"""A conformance suite for observers, for whoever writes one.
+"""A conformance suite for authors of observers.
 
 It is part of the package because a plug-in's author has the package and not its tests. It needs
 no test library; pytest collects it from a subclass whose name begins with ``Test``:
@@ -27,7 +27,7 @@ from router.skills.manifest import parse_manifest
 from router.skills.observers import CatalogObserver
 
 MANY: Final = 500
-"""Skills in the largest change that an observer is told of."""
+"""Skills in the largest change that the suite sends."""
 CUTS: Final = 12
 """Places at which a delivery is cut off."""
 

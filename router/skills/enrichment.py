@@ -50,8 +50,8 @@ class Enrichment:
         skill: name of the skill that the texts are about.
         requests: requests that the skill should serve; may be empty when none was worth keeping.
         near_misses: requests that sound like the skill's and that it should not serve.
-        digest: ``SkillManifest.digest`` of the skill that was read; None where nobody said, which
-            is taken to fit every version of the skill.
+        digest: ``SkillManifest.digest`` of the skill that was read; None where the line has none,
+            which fits every version of the skill.
         model: who wrote the texts.
         written_at: when.
         fingerprint: 16 hex digits, equal for equal ``requests``, ``near_misses`` and ``digest``.

@@ -3,7 +3,7 @@
 A client names files, so this module decides what it may see: regular files inside the skill's own
 folder, with no symbolic link on the way. Hidden files, the folders of tools (``.git``,
 ``node_modules``) and files whose names say that they hold keys or passwords are no part of a skill:
-a skill's folder may be somebody's whole project. Everything is bounded, and the bounds are those of
+a skill's folder may be a whole project. Everything is bounded, and the bounds are those of
 the Skills extension, which every host of it accepts.
 """
 

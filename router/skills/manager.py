@@ -1,9 +1,9 @@
 """The manager: keeps the catalog in step with its sources, one step at a time.
 
 Every step is the same: read the sources into a snapshot aside (in a thread), have it installed,
-make it current, tell the observers. Steps never overlap. What happens during one leads to one more
-afterwards, however much it was. A step that fails leaves everything as it was, is reported, and is
-tried again: at the next hint, or after a pause that doubles each time.
+make it current, tell the observers. Steps never overlap. All that happens during one step is
+covered by one more step afterwards. A step that fails leaves everything as it was, is reported, and
+is tried again: at the next hint, or after a pause that doubles each time.
 
 A source that says by itself that it changed is read again at once, and no other source is. Folders
 say nothing: they are followed while ``watch`` runs. Their events are debounced: a step begins when
@@ -88,7 +88,7 @@ class SkillManager:
         """No folder is watched yet; sources that tell of their changes are followed from now on.
 
         Args:
-            registry: holds the catalog. When somebody else reloads it, the next step covers that.
+            registry: holds the catalog. When other code reloads it, the next step covers that.
             install: what has to succeed before a snapshot becomes current.
             observers: told of every change after it has become current.
             debounce_seconds: how long the folders must be quiet.
@@ -164,7 +164,7 @@ class SkillManager:
             return await self._step(sources=sources, hidden=hidden)
 
     async def unload(self, name: str) -> CatalogChange:
-        """Leave a skill out, whoever has its name, until ``load`` or ``reload`` asks for it.
+        """Leave every skill of this name out, until ``load`` or ``reload`` asks for it.
 
         Raises:
             UnknownSkill: there is none of that name.
@@ -270,7 +270,7 @@ class SkillManager:
                 self.registry.prepare, sources=sources, hidden=hidden, only=only, quick=quick
             )
             change = prepared
-            if prepared.before is not self._installed:  # somebody else reloaded the registry
+            if prepared.before is not self._installed:  # other code reloaded the registry
                 change = CatalogChange.between(self._installed, prepared.after)
             if change.is_empty:
                 break
@@ -343,7 +343,9 @@ class SkillManager:
 
     def _hint(self, event: bool) -> None:
         if event:
-            self._last_event = self._clock() - STEP_MS / 1000  # so long it has been quiet already
+            self._last_event = (
+                self._clock() - STEP_MS / 1000
+            )  # the folders have been quiet since then
         self._hinted.set()
 
     def _failed(self, error: Exception) -> None:

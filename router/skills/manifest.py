@@ -3,7 +3,7 @@
 A large share of the skills in the wild break the format in some way, so whatever can be understood
 is loaded, and a diagnostic says what was odd and how it was read. Only four things keep a skill
 from being loaded: it is too large, it has no frontmatter, its frontmatter is not a YAML mapping
-even after repair, or it has no description, without which nobody can route to it.
+even after repair, or it has no description, without which it cannot be found.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Observers: who is told that the catalog changed, and how that is made reliable.
 
 Every observer has a lane of its own: a queue, and a task that exists only while there is something
-to deliver. So a slow or raising observer delays nobody. In its lane an observer is told
+to deliver. So a slow or failing observer delays no other. In its lane an observer is told
 
 - in order, one change at a time, each starting where the one that it took last ended;
 - at least once, while the router is open: a change counts as taken when ``on_catalog_change`` has

@@ -8,9 +8,9 @@ A reload has two halves for those who must do something between them, such as bu
 ``prepare`` reads the sources, ``commit`` makes the outcome current. ``commit`` is a
 compare-and-set: it refuses a snapshot that was prepared before another one became current.
 
-A folder must be there at first, because a wrong path would otherwise be an empty catalog without a
-word. Later it may go (its skills go with it) and come back: a reload looks for it again each time.
-The default folders nobody has named; those may come whenever they like.
+A folder must be there at first, because a wrong path would otherwise give an empty catalog without
+an error. Later it may disappear (and its skills with it) and come back: each reload looks for it.
+The default folders were not named by anybody, so each may appear at any time.
 """
 
 from __future__ import annotations

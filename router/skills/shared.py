@@ -4,8 +4,8 @@
 folder is read once a process. It shows the snapshot of its last ``reload``; to keep it in step with
 the disk, give it to a ``SkillManager`` and watch.
 
-A router does not use it. A router's catalog may change only together with its index and its
-caches, and a reload by somebody else would get between them. Ask an open router for its own:
+A router does not use it. A router's catalog may change only together with its index, and a
+reload by other code would change the catalog alone. Ask an open router for its own:
 ``router.catalog``, ``router.manager``.
 """
 

@@ -1,4 +1,4 @@
-"""A conformance suite for sources of skills, for whoever writes one.
+"""A conformance suite for authors of sources of skills.
 
 It is part of the package because a plug-in's author has the package and not its tests. It needs no
 test library; pytest collects it from a subclass whose name begins with ``Test``::

@@ -1,8 +1,8 @@
 """Watching folders: a thread that says when it is worth looking at the disk again.
 
-An event is only a hint. Nothing is concluded from it, so it does no harm when the system reports
-too much, too little or the wrong path; whoever is hinted at reads the disk. What matters is that no
-change goes without a hint for long:
+An event is only a hint to read the disk. Nothing else is concluded from it, so it does no harm when
+the system reports too much, too little or the wrong path. What matters is that every change is
+followed by a hint soon:
 
 - Each folder is watched by itself, not recursively, and the list is made the way skills are
   searched for. A recursive watch follows links out of the root (watchfiles 1.3 does: a link to
@@ -16,7 +16,7 @@ change goes without a hint for long:
   drops events when its queue is full, network file systems send none).
 
 Where the system has no events to give (no more watches, ``WATCHFILES_FORCE_POLLING``), hints come
-every ``poll_seconds``. That is not watchfiles' own polling: whoever is hinted at compares contents
+every ``poll_seconds``. That is not watchfiles' own polling: the manager compares contents
 anyway, and file times do not tell two saves in one tick apart.
 """
 

@@ -44,7 +44,7 @@ class Found:
         similar: what a look for similar requests gave; None when there was none.
         exact_microseconds: time spent in the exact cache.
         fuzzy_microseconds: time spent in the fuzzy cache.
-        alone: why only this process's own answers were looked at, where others share theirs.
+        alone: why the answers that processes share were not looked at; empty when they were.
     """
 
     kept: KeptAnswer | None

@@ -63,7 +63,7 @@ class CacheStages:
         Args:
             question: what is asked.
             id: of the answer.
-            tell: whether events are raised; False where nobody is going to be answered.
+            tell: whether events are raised; False for a look that gives nobody an answer.
         """
         asked, context, index, evidence, similar = question
         found = await self._cache.find(asked.text, context, similar=similar)

@@ -1,4 +1,4 @@
-"""A conformance suite for answer caches, for whoever writes one.
+"""A conformance suite for authors of answer caches.
 
 It is part of the package because a plug-in's author has the package and not its tests. It needs no
 test library; pytest collects it from a subclass whose name begins with ``Test``:
@@ -120,7 +120,7 @@ class AnswerCacheConformance:
 
     async def test_marks_are_kept_while_an_answer_is_of_their_catalog(self) -> None:
         async with self._cache() as cache:
-            _must(await cache.marks_of("v1") is None, "marks are known that nobody kept")
+            _must(await cache.marks_of("v1") is None, "it has marks that were never kept")
             for version in ("v1", "v2"):
                 answer = kept_answer("git", catalog=version)
                 await cache.keep(f"{_REQUEST} {version}", "c", answer, similar=True)

@@ -138,7 +138,7 @@ class ExactCache(Generic[T]):
             self._used.clear()
 
     def __len__(self) -> int:
-        """Entries held, expired ones that nobody asked for included."""
+        """Entries held. Expired ones count until they are looked up."""
         return len(self._entries)
 
     @property

@@ -21,9 +21,9 @@ MAX_TURNS: Final = 2
 MAX_TURN_CHARACTERS: Final = 2_000
 MAX_SHOWN_CHARACTERS: Final = 500
 FEW_WORDS: Final = 2
-"""So many words with a meaning of their own, or fewer, are too few to stand alone."""
+"""A request with at most this many words that have a meaning does not stand alone."""
 SHORT: Final = 5
-"""A request with at most so many of them does not stand alone when it points back."""
+"""A request with at most this many of them does not stand alone when it points back."""
 
 _OPENING: Final = re.compile(
     r"\s*(?:(?:ok(?:ay)?|well|hm+|oh|ah|great|thanks?|thx|good|fine|yes|yeah|yep|no|nope|nah|not|"

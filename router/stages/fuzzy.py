@@ -267,7 +267,7 @@ class FuzzyCache:
             self._store.close()
 
     def __len__(self) -> int:
-        """Entries held, expired ones that nobody asked for included."""
+        """Entries held. Expired ones count until they are looked up."""
         self.open()
         return len(self._entries)
 

@@ -93,11 +93,11 @@ class LLMStage:
     """Asks the configured models; see the module's text.
 
     Args:
-        models: in fall-back order. Without any, nobody may call ``choose``.
+        models: in fall-back order; ``choose`` needs at least one.
         settings: deadline, retries and breaker.
         clock: monotonic seconds.
         sleep: waits the given seconds.
-        events: told of every call, and when nobody answers.
+        events: get every call, and a report when no model answers.
         seed: seed of the jitter; None takes one from the system.
     """
 

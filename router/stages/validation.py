@@ -62,7 +62,7 @@ class Basis:
     def of(
         cls, decided_by: DecidedBy, selected: Sequence[str], catalog: Catalog, evidence: str = ""
     ) -> Self:
-        """What an answer rests on that has just been decided."""
+        """The basis of an answer that has just been decided."""
         digests = tuple((name, catalog.skills[name].routing_digest) for name in selected)
         return cls(decided_by, catalog.version, evidence, digests)
 
