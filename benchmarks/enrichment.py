@@ -55,9 +55,10 @@ Written = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Asked:
-    """One labelled request; ``right`` are all skills that may be chosen for it."""
+    """One labelled request, as the router reads it: a follow-up with what was said before it;
+    ``right`` are all skills that may be chosen for it."""
 
-    request: str
+    request: followup.Reading
     skills: frozenset[str]
     right: frozenset[str]
     kind: str
@@ -74,10 +75,9 @@ class Case:
 
 
 def labelled(path: Path, key: str = "skills") -> list[Asked]:
-    """A follow-up is asked as the router reads it: with what was said before it."""
     return [
         Asked(
-            followup.read(Request.parse(row["request"], history=row.get("history", ()))).text,
+            followup.read(Request.parse(row["request"], history=row.get("history", ()))),
             frozenset(row[key]),
             frozenset((*row[key], *row.get("also_right", ()))),
             row["kind"],
@@ -113,7 +113,7 @@ def intents(folder: Path) -> Case:
     asked = []
     for place in chosen.tolist():
         right = frozenset((rows[place]["intent"],))
-        asked.append(Asked(rows[place]["text"], right, right, "human"))
+        asked.append(Asked(followup.Reading(rows[place]["text"]), right, right, "human"))
     skills = {name: manifest(name, name.replace("_", " ")) for name in written}
     return Case(folder.name, skills, written, asked)
 
@@ -157,7 +157,10 @@ async def measured(
     """The rows of one catalog with some of its requests."""
     say(f"{case.name}: {label}")
     index = SkillIndex.build(enriched(case, written), encoder=encoder, store=store)
-    decided = [(asked, await decide(asked.request, index)) for asked in case.asked]
+    decided = [
+        (asked, await decide(asked.request.text, index, follow_up=asked.request.turns > 0))
+        for asked in case.asked
+    ]
     routes = [(a, d) for a, d in decided if d.decision is Decision.ROUTE]
     correct = [set(d.selected) <= a.right for a, d in routes]
     common: dict[str, Any] = {"catalog": case.name, "written": label}

@@ -209,7 +209,11 @@ class Decider:
         evidence says which text was read."""
         reading = read(asked)
         local = await decide_by_retrieval(
-            reading.text, self._index, among=among, caution=self._settings.vector.least_right
+            reading.text,
+            self._index,
+            among=among,
+            caution=self._settings.vector.least_right,
+            follow_up=reading.turns > 0,
         )
         if not asked.history:
             return local

@@ -29,10 +29,11 @@ _OPENING: Final = re.compile(
     r"\s*(?:(?:ok(?:ay)?|well|hm+|oh|ah|great|thanks?|thx|good|fine|yes|yeah|yep|no|nope|nah|not|"
     r"right|sure|sorry|please)\b[\s,.!?:;-]*)*"
     r"(?:and|but|or|so|then|now|also|next|instead|rather|what about|how about|same|again|another|"
-    r"only|just|too|still|even|apart from|except|without|with)\b",
+    r"only|just|too|still|even|apart from|except|without|with|"
+    r"(?:(?:a (?:bit|little)|slightly|much) )?(?:more|less|\w{2,}er))\b",
     re.IGNORECASE,
 )
-"""How people begin when they go on with something."""
+"""How people begin when they go on with something; a comparison ("a bit darker") is one with it."""
 _REPLY: Final = re.compile(
     r"\s*(?:ok(?:ay)?|hm+|yes|yeah|yep|no|nope|nah|not|right|sure|sorry|exactly)\b",
     re.IGNORECASE,

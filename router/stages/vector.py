@@ -42,6 +42,9 @@ FURTHER: Final = 0.45
 least this share of the caution, times its place among the matches of the whole request: for the
 second .9 of the caution, for the third 1.35. Most second clauses only explain the first, and what
 they are like by chance stands far down for the whole."""
+FURTHER_IN_FOLLOW_UP: Final = 0.7
+"""That least probability beside the best match of a follow-up, whatever the place. Most follow-ups
+go on with one thing, and a clause like "half an hour earlier" is like some skill by chance."""
 MAX_SELECTED: Final = 3
 NAMED: Final = 0.98
 """Confidence in a skill that the request names outright."""
@@ -116,6 +119,7 @@ async def decide(
     *,
     among: Sequence[str] | None = None,
     caution: float = BALANCED,
+    follow_up: bool = False,
     clock: Callable[[], float] = time.perf_counter,
 ) -> LocalDecision:
     """Rank the skills for a request and decide what to do about the best ones.
@@ -126,6 +130,7 @@ async def decide(
         among: names that may be chosen; None means all.
         caution: least probability, in [0, 1], that a loaded skill is right. That something fits
             must be likely as well: half way from there to certainty.
+        follow_up: the text begins with an earlier turn.
         clock: seconds, for the time spent.
 
     Raises:
@@ -133,15 +138,17 @@ async def decide(
     """
     began = clock()
     ranking = await index.rank(request, among=among, limit=MAX_CANDIDATES)
-    decided = judge(request, ranking, caution=caution)
+    decided = judge(request, ranking, caution=caution, follow_up=follow_up)
     evidence = decided.evidence
     if among is not None:
         evidence = {**evidence, "left_out": index.catalog.count_without(among)}
     return replace(decided, evidence=evidence, microseconds=(clock() - began) * 1e6)
 
 
-def judge(request: str, ranking: Ranking, *, caution: float = BALANCED) -> LocalDecision:
-    """Decide what to do about the best of a request's ranking; ``caution`` as for ``decide``."""
+def judge(
+    request: str, ranking: Ranking, *, caution: float = BALANCED, follow_up: bool = False
+) -> LocalDecision:
+    """Decide what to do about the best of a request's ranking; the settings as for ``decide``."""
     if not ranking.matches:
         return LocalDecision(Decision.ABSTAIN, (), 1.0, "there is no skill to choose from", {})
     if _SPEAKS_TO_THE_ROUTER.search(request) is not None:
@@ -150,7 +157,7 @@ def judge(request: str, ranking: Ranking, *, caution: float = BALANCED) -> Local
     if ranking.named:
         decided = _of_named(ranking)
     else:
-        decided = _with_clauses(_of_best(ranking, caution), ranking, caution)
+        decided = _with_clauses(_of_best(ranking, caution), ranking, caution, follow_up)
     return replace(decided, matches=ranking.matches[:MAX_CANDIDATES])
 
 
@@ -182,17 +189,23 @@ def _of_best(ranking: Ranking, caution: float) -> LocalDecision:
     return LocalDecision(Decision.ROUTE, (best.name,), right, reason, evidence)
 
 
-def _with_clauses(decided: LocalDecision, whole: Ranking, caution: float) -> LocalDecision:
+def _with_clauses(
+    decided: LocalDecision, whole: Ranking, caution: float, follow_up: bool
+) -> LocalDecision:
     """The decision with the skills that single clauses ask for: beside the best match, or, where
     the whole is like no skill because its clauses want different things, in its place."""
     places = {match.name: place for place, match in enumerate(whole.matches[:MAX_CANDIDATES], 1)}
     sure: dict[str, Likelihood] = {}
     for part in whole.clauses:
         name, likelihood = part.matches[0].name, Likelihood.of(part)
+        if name not in places:
+            continue
+        least = FURTHER * places[name] * caution
+        if follow_up and decided.selected:
+            least = FURTHER_IN_FOLLOW_UP
         if (
-            name in places
-            and name not in decided.selected
-            and likelihood.right >= FURTHER * places[name] * caution
+            name not in decided.selected
+            and likelihood.right >= least
             and (name not in sure or likelihood.right > sure[name].right)
         ):
             sure[name] = likelihood

@@ -27,6 +27,8 @@ BOOKED = (Turn("user", "book a table for two"), Turn("assistant", "Which restaur
         "ok, and now push it",
         "without the two outliers?",
         "who said that?",
+        "a bit darker, and without the bird",
+        "shorter sentences for the summary",
     ],
 )
 def test_a_request_that_points_back_does_not_stand_alone(request_: str) -> None:
@@ -95,3 +97,15 @@ async def test_a_router_without_an_llm_reads_a_follow_up_with_what_it_follows(
     assert evidence["text_read"] == f"{history[0]['content']}\nand now undo it"
     assert result.reasoning.endswith("; read with the user's latest turn")
     assert ranked.selected == ("git",)
+
+
+async def test_a_follow_up_gets_a_further_skill_only_where_a_clause_surely_asks_for_it(
+    tmp_path: Path,
+) -> None:
+    averages = ["average weekly revenue from revenue.csv"]
+    others = ["look up what others charge for this"]
+    async with shipped_router(tmp_path) as router:
+        unsure = await router.route("and without the two freak weeks?", history=averages)
+        sure = await router.route("put it in a spreadsheet and write a summary", history=others)
+    assert unsure.selected_skills == ("data-analysis",)
+    assert set(sure.selected_skills) == {"data-analysis", "writer", "web-research"}
