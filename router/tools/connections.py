@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from router.errors import ConfigurationError
+from router.replies import reply_bounds
 from router.tools.files import MAX_TOOLS, read_document
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from mcp.types import Tool as Definition
 
 MAX_PAGES: Final = 1_000
-MAX_EVENT_BYTES: Final = 16 << 20
-"""Of one message that a server sends over HTTP as an event."""
+MAX_MESSAGE_BYTES: Final = 16 << 20
+"""Of one message that a server sends over HTTP, as a reply or as an event of a stream."""
 
 
 @asynccontextmanager
@@ -105,10 +106,23 @@ async def _transport(how: Mapping[str, Any], stack: AsyncExitStack, seconds: flo
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
+    hooks = reply_bounds(max_bytes=MAX_MESSAGE_BYTES)
+    [bound] = hooks["response"]
+
+    async def bound_reply(response: httpx2.Response) -> None:
+        if not response.headers.get("Content-Type", "").startswith("text/event-stream"):
+            await bound(response)  # a stream has no end; the SDK bounds each of its events
+
     http = await stack.enter_async_context(
-        httpx2.AsyncClient(headers=dict(how.get("headers", {})), timeout=seconds)
+        httpx2.AsyncClient(
+            headers=dict(how.get("headers", {})),
+            timeout=seconds,
+            event_hooks={**hooks, "response": [bound_reply]},
+        )
     )
-    return streamable_http_client(how["url"], http_client=http, max_sse_event_size=MAX_EVENT_BYTES)
+    return streamable_http_client(
+        how["url"], http_client=http, max_sse_event_size=MAX_MESSAGE_BYTES
+    )
 
 
 def parsed(servers: Path | str | Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

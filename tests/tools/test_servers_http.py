@@ -14,7 +14,7 @@ import uvicorn
 from cascade import WAIT_SECONDS
 from mcp.server.lowlevel.server import Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
-from servers.loopback import LoopbackServer, Recorded, Reply
+from servers.loopback import HANG, LoopbackServer, Recorded, Reply
 from servers.tool_folders import REFUND, WEATHER
 
 from router.errors import SourceError
@@ -119,6 +119,17 @@ async def test_a_server_of_the_newer_protocol_is_listed_called_and_heard() -> No
     assert server.protocols == {"2026-07-28"}
 
 
+class BadServer(LoopbackServer):
+    """Gives the same reply to everything."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__()
+        self.always = reply
+
+    def respond(self, request: Recorded) -> Reply:
+        return self.next_reply()
+
+
 class OlderServer(LoopbackServer):
     """Speaks the protocol of 2025-06-18 and answers with plain JSON."""
 
@@ -143,6 +154,29 @@ class OlderServer(LoopbackServer):
         else:
             answer["error"] = {"code": -32601, "message": "Method not found"}
         return Reply.json(answer, headers={"Content-Type": "application/json"})
+
+
+def test_servers_that_misbehave_are_reported_and_the_others_work() -> None:
+    is_json = {"Content-Type": "application/json"}
+    servers: dict[str, LoopbackServer] = {
+        "hang": BadServer(HANG),
+        "garbage": BadServer(Reply(b"%%% no JSON %%%", headers=is_json)),
+        "broken": BadServer(Reply.json({}, status=500)),
+        "endless": BadServer(Reply(b" " * 65_536, headers=is_json, endless=True)),
+        "bank": OlderServer(),
+    }
+    config = {name: {"url": f"{server.address}/mcp"} for name, server in servers.items()}
+    with McpServers(config, timeout_seconds=5.0, first_pause=WAIT_SECONDS) as source:
+        found = source.read()
+    for server in servers.values():
+        server.close()
+    assert [skill.name for skill in found.skills] == ["bank__refund"]
+    reasons = {failure.path.name: failure.message for failure in found.failures}
+    assert list(reasons) == ["hang", "garbage", "broken", "endless"]
+    for reason in reasons.values():
+        assert reason.startswith("the server cannot be reached: ")
+    assert reasons["hang"].endswith("no answer within 5 s")
+    assert "the reply is over 16,777,216 bytes" in reasons["endless"]
 
 
 async def test_a_server_of_the_older_protocol_alone_is_listed_and_called_until_it_ends() -> None:
