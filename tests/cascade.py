@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from servers.loopback import Reply
 from servers.openai_server import OpenAIServer
 
 from router import Decision, Outcome, RoutingResult, SemanticRouter, Settings
@@ -126,22 +125,6 @@ def offered_names(server: OpenAIServer) -> list[list[str]]:
 async def happened(event: threading.Event) -> None:
     """Wait for what another thread does."""
     assert await asyncio.to_thread(event.wait, WAIT_SECONDS)
-
-
-class HeldServer(OpenAIServer):
-    """Keeps its replies back until ``release`` is set."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.release = threading.Event()
-
-    def next_reply(self) -> Reply:
-        self.release.wait(WAIT_SECONDS)
-        return super().next_reply()
-
-    def close(self) -> None:
-        self.release.set()
-        super().close()
 
 
 class HeldModel:

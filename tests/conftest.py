@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from servers.ollama_server import OllamaServer
-from servers.openai_server import OpenAIServer
+from servers.openai_server import HeldServer, OpenAIServer
 
 # Numpy's threads wait for each other when other programs want the cores: on a busy machine a fit
 # then takes many times as long. This must be set before numpy is imported for the first time.
@@ -57,6 +57,15 @@ def pytest_configure() -> None:
 def openai_server() -> Iterator[OpenAIServer]:
     """A scripted OpenAI-compatible server; at the end it must have seen valid requests only."""
     server = OpenAIServer()
+    yield server
+    server.close()
+    assert server.violations == []
+
+
+@pytest.fixture
+def held_server() -> Iterator[HeldServer]:
+    """One that keeps its replies back until ``release`` is set."""
+    server = HeldServer()
     yield server
     server.close()
     assert server.violations == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +11,14 @@ from cascade import (
     SHIPPED,
     SQUASH,
     HeldModel,
-    HeldServer,
     answer,
     happened,
     router_over,
     shipped_router,
 )
-from servers.openai_server import completion
+from servers.openai_server import HeldServer, completion
 
 from router import Overloaded
-
-
-@pytest.fixture
-def held_server() -> Iterator[HeldServer]:
-    server = HeldServer()
-    yield server
-    server.close()
-    assert server.violations == []
 
 
 async def test_identical_requests_at_the_same_time_make_one_call(

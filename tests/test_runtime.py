@@ -6,7 +6,7 @@ import asyncio
 import gc
 import shutil
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,6 @@ from cascade import (
     SQUASH,
     WAIT_SECONDS,
     CountingEncoder,
-    HeldServer,
     answer,
     happened,
     offered_names,
@@ -26,7 +25,7 @@ from cascade import (
     write_skill,
 )
 from numpy.typing import NDArray
-from servers.openai_server import completion
+from servers.openai_server import HeldServer, completion
 
 from router import Decision, EncoderError, SemanticRouter, Stage
 from router.retrieval.embedding_chroma import ChromaCache
@@ -39,14 +38,6 @@ QUILTS = "sew a patchwork quilt from old shirts"
 @pytest.fixture
 def skills(tmp_path: Path) -> Path:
     return some_skills(tmp_path / "skills", "git", "testing", "debugging")
-
-
-@pytest.fixture
-def held_server() -> Iterator[HeldServer]:
-    server = HeldServer()
-    yield server
-    server.close()
-    assert server.violations == []
 
 
 def write_quilting(skills: Path) -> None:

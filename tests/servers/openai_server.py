@@ -7,6 +7,7 @@ parameters that this server does not take; it answers them as real servers do.
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -203,3 +204,19 @@ _ENDPOINTS: Final[Mapping[tuple[str, str], Callable[[object], Iterator[str]]]] =
     ("POST", "/v1/chat/completions"): _faults,
     ("POST", "/v1/embeddings"): _embedding_faults,
 }
+
+
+class HeldServer(OpenAIServer):
+    """Keeps its replies back until ``release`` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.release = threading.Event()
+
+    def next_reply(self) -> Reply:
+        self.release.wait()
+        return super().next_reply()
+
+    def close(self) -> None:
+        self.release.set()
+        super().close()
