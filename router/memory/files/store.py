@@ -39,7 +39,6 @@ from router.memory.files.text import (
     Unreadable,
     is_inside,
     read_text,
-    references_in,
     stamp_of,
     sync_folder,
     to_item,
@@ -62,7 +61,6 @@ class _Known:
 
     found: FoundFile
     digest: str
-    references: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,19 +224,6 @@ class FileStore:
                     found.path, f"memory {name!r} cannot be deleted: {error}"
                 ) from error
 
-    def references(self, name: str) -> tuple[str, ...]:
-        """The names that a memory refers to as ``mem:name``, in order; they need not exist.
-
-        Raises:
-            InvalidRequest, UnknownMemory: as for ``get``.
-        """
-        name = parse_name(name)
-        with self._lock:
-            known = self._current(name)
-        if known is None:
-            raise UnknownMemory(name)
-        return known.references
-
     def snapshot(self) -> FilesSnapshot:
         """What there is now, in order of the names."""
         with self._lock:
@@ -321,7 +306,7 @@ class FileStore:
         self._generation += 1
         self._index.put(name, item.content, name)
         digest = memory_digest(item.content, item.tags)
-        self._known[name] = _Known(found, digest, references_in(name, item.content))
+        self._known[name] = _Known(found, digest)
 
     def _forget(self, name: str) -> None:
         self._generation += 1

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Final
 
 from router.errors import InvalidRequest
-from router.memory.files.names import parse_name
 from router.memory.model import MAX_CONTENT_CHARACTERS, MemoryItem
 from router.memory.texts.contents import check_tags, readable
 
@@ -29,7 +28,6 @@ MAX_FILE_BYTES: Final = 4 * MAX_CONTENT_CHARACTERS
 _STALE_SECONDS: Final = 3600.0
 """A temporary file this old was left by a process that was killed."""
 
-_REFERENCE: Final = re.compile(r"(?<![\w/-])mem:([\w./-]*[\w-])")
 _TAGS: Final = re.compile(r"(?:\n\n|\r\n\r\n)Tags:[ \t]*([^\r\n]+?)[ \t]*(?:\r?\n)*\Z")
 
 
@@ -105,15 +103,6 @@ def _parted(text: str) -> tuple[str, tuple[str, ...]]:
 def with_tags(content: str, tags: tuple[str, ...]) -> str:
     """The text of a file with this content and these tags."""
     return f"{content}\n\nTags: {', '.join(tags)}\n" if tags else content
-
-
-def references_in(name: str, content: str) -> tuple[str, ...]:
-    names: dict[str, None] = {}
-    for match in _REFERENCE.finditer(content):
-        with suppress(InvalidRequest):
-            names[parse_name(match[1])] = None
-    names.pop(name, None)
-    return tuple(names)
 
 
 def write_whole(path: Path, allowed: Sequence[Path], text: str) -> None:

@@ -147,13 +147,6 @@ def test_what_an_editor_does_is_seen_by_the_next_search(files: FileStore, put: P
     assert found(files, "beta") == []
 
 
-def test_a_memory_refers_to_others_by_name(files: FileStore, put: Put) -> None:
-    put("auth/login.md", "See mem:auth/tokens, `mem:style.md` and mem:gone. Not memo:x or xmem:y.")
-    put("auth/tokens.md", "Back to mem:auth/login; this one is mem:auth/tokens.")
-    assert files.references("auth/login") == ("auth/tokens", "style", "gone")
-    assert files.references("auth/tokens") == ("auth/login",)
-
-
 def test_a_saved_memory_is_a_plain_file_where_serena_looks(
     files: FileStore, tmp_path: Path
 ) -> None:
