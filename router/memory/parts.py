@@ -168,10 +168,10 @@ def assemble_parts(
             clock=clock,
             accessed=store.touch,
             judges_in_thread=not encoder.static,
-            beside=ServiceBeside(unified, Scope(project=given.project)),
+            beside=ServiceSource(unified, Scope(project=given.project)),
         )
         assembler = ContextAssembler(
-            Remembered(recall, store, project),
+            MemorySide(recall, store, project),
             documents=documents,
             relevance=relevance,
             count_tokens=bundled_counter() if count_tokens is None else count_tokens,
@@ -204,8 +204,8 @@ def _kept(
     return [layer for layer in layers if layer.spec.name not in replaced]
 
 
-class ServiceBeside:
-    """The memory service, asked beside the layers for whoever may see the memory files."""
+class ServiceSource:
+    """Gives a recall what the memory service holds, if the caller may see the memory files."""
 
     def __init__(self, unified: UnifiedMemory, owner: Scope) -> None:
         self._unified = unified
@@ -224,8 +224,8 @@ class ServiceBeside:
         )
 
 
-class Remembered:
-    """The memory side of a context."""
+class MemorySide:
+    """Gives the assembler of contexts what is remembered; a ``ContextSource``."""
 
     def __init__(self, recall: Recaller, store: MemoryStore, project: ProjectLayer) -> None:
         self._recall = recall
