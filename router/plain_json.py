@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 
 class PlainJson:
@@ -21,26 +21,27 @@ class PlainJson:
         return _fields_of(self)
 
 
+_PLAIN_TYPES: Final = frozenset((str, int, float, bool, type(None)))
+
+
 def plain_json(value: Any) -> Any:
     """The value as JSON can carry it: times in ISO 8601, enumerations by value, paths as text."""
-    if isinstance(value, Enum):
-        return value.value
-    if value is None or isinstance(value, str | int | float):
+    if type(value) in _PLAIN_TYPES:
         return value
     if isinstance(value, PlainJson):
         return value.to_dict()
-    if is_dataclass(value):
-        return _fields_of(value)
+    if isinstance(value, (tuple, list, Set)):
+        return [plain_json(each) for each in value]
+    if isinstance(value, Enum):
+        return value.value
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, Mapping):
         return {plain_json(key): plain_json(each) for key, each in value.items()}
-    if isinstance(value, tuple | list | Set):
-        return [plain_json(each) for each in value]
-    return value
+    return _fields_of(value) if is_dataclass(value) else value
 
 
 def _fields_of(value: Any) -> dict[str, Any]:
-    return {field.name: plain_json(getattr(value, field.name)) for field in fields(value)}
+    return {name: plain_json(getattr(value, name)) for name in value.__dataclass_fields__}
