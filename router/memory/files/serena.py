@@ -26,6 +26,14 @@ from router.memory.files.names import GLOBAL, NamePatterns
 
 MAX_BYTES: Final = 1 << 17
 """Serena's own files, which are mostly comments, have some 15 KB."""
+MAX_DEPTH: Final = 20
+_OPENING: Final = (
+    yaml.BlockMappingStartToken,
+    yaml.BlockSequenceStartToken,
+    yaml.FlowMappingStartToken,
+    yaml.FlowSequenceStartToken,
+)
+_CLOSING: Final = (yaml.BlockEndToken, yaml.FlowMappingEndToken, yaml.FlowSequenceEndToken)
 _FOLDER: Final = ".serena"
 _PLACEHOLDER: Final = re.compile(r"\$([A-Za-z_]\w*)")
 _READ_ONLY: Final = "read_only_memory_patterns"
@@ -126,9 +134,7 @@ def _values(file: Path) -> dict[str, Any]:
         if len(data) > MAX_BYTES:
             raise ConfigurationError(f"over {MAX_BYTES:,} bytes")
         text = data.decode()
-        # Aliases can make a small file a huge value; Serena writes none.
-        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, yaml.SafeLoader)):
-            raise ConfigurationError("it holds a YAML alias")
+        _check_bounded(text)
         values = yaml.safe_load(text)
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         if isinstance(error, ConfigurationError):
@@ -139,6 +145,23 @@ def _values(file: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ConfigurationError("no YAML mapping")
     return values
+
+
+def _check_bounded(text: str) -> None:
+    """Refuse YAML that takes long to read. An alias can make a small file a huge value, and what is
+    nested deeply takes quadratic time; Serena writes neither.
+
+    Raises:
+        ConfigurationError: the text holds an alias, or is nested too deeply.
+        yaml.YAMLError: it is no YAML.
+    """
+    depth = 0
+    for token in yaml.scan(text, yaml.SafeLoader):
+        if isinstance(token, yaml.AliasToken):
+            raise ConfigurationError("it holds a YAML alias")
+        depth += isinstance(token, _OPENING) - isinstance(token, _CLOSING)
+        if depth > MAX_DEPTH:
+            raise ConfigurationError(f"it is nested more than {MAX_DEPTH} levels deep")
 
 
 def _texts(name: str, value: object) -> list[str]:
