@@ -32,6 +32,7 @@ FLOORS = (
         "version",
         "numeric",
         "plain_json",
+        "bounded_yaml",
         "plugins",
         "breaker",
         "replies",

@@ -21,19 +21,13 @@ from typing import Any, Final
 
 import yaml
 
+from router.bounded_yaml import load_yaml
 from router.errors import ConfigurationError
 from router.memory.files.names import GLOBAL, NamePatterns
 
 MAX_BYTES: Final = 1 << 17
 """Serena's own files, which are mostly comments, have some 15 KB."""
 MAX_DEPTH: Final = 20
-_OPENING: Final = (
-    yaml.BlockMappingStartToken,
-    yaml.BlockSequenceStartToken,
-    yaml.FlowMappingStartToken,
-    yaml.FlowSequenceStartToken,
-)
-_CLOSING: Final = (yaml.BlockEndToken, yaml.FlowMappingEndToken, yaml.FlowSequenceEndToken)
 _FOLDER: Final = ".serena"
 _PLACEHOLDER: Final = re.compile(r"\$([A-Za-z_]\w*)")
 _READ_ONLY: Final = "read_only_memory_patterns"
@@ -133,9 +127,8 @@ def _values(file: Path) -> dict[str, Any]:
         data = file.read_bytes() if file.is_file() else b""
         if len(data) > MAX_BYTES:
             raise ConfigurationError(f"over {MAX_BYTES:,} bytes")
-        text = data.decode()
-        _check_bounded(text)
-        values = yaml.safe_load(text)
+        # Serena writes neither aliases nor what is nested deeply.
+        values = load_yaml(data.decode(), max_depth=MAX_DEPTH, aliases=False)
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         if isinstance(error, ConfigurationError):
             raise
@@ -145,23 +138,6 @@ def _values(file: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ConfigurationError("no YAML mapping")
     return values
-
-
-def _check_bounded(text: str) -> None:
-    """Refuse YAML that takes long to read. An alias can make a small file a huge value, and what is
-    nested deeply takes quadratic time; Serena writes neither.
-
-    Raises:
-        ConfigurationError: the text holds an alias, or is nested too deeply.
-        yaml.YAMLError: it is no YAML.
-    """
-    depth = 0
-    for token in yaml.scan(text, yaml.SafeLoader):
-        if isinstance(token, yaml.AliasToken):
-            raise ConfigurationError("it holds a YAML alias")
-        depth += isinstance(token, _OPENING) - isinstance(token, _CLOSING)
-        if depth > MAX_DEPTH:
-            raise ConfigurationError(f"it is nested more than {MAX_DEPTH} levels deep")
 
 
 def _texts(name: str, value: object) -> list[str]:

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import pytest
+import yaml
+from cpu_time import cpu_time_at_most
+
+from router.bounded_yaml import load_yaml
+
+
+def test_plain_values_are_read() -> None:
+    assert load_yaml("a: [1, {b: x}]", max_depth=3) == {"a": [1, {"b": "x"}]}
+
+
+@pytest.mark.parametrize("opening", ["[", "{", "- "])
+def test_what_is_nested_deeply_is_refused_quickly(opening: str) -> None:
+    with cpu_time_at_most(1), pytest.raises(ValueError, match="more than 20 levels"):
+        load_yaml("x:\n  " + opening * 60_000, max_depth=20)
+
+
+def test_an_alias_is_refused_where_there_may_be_none() -> None:
+    text = "a: &a [x]\nb: *a"
+    assert load_yaml(text, max_depth=5) == {"a": ["x"], "b": ["x"]}
+    with pytest.raises(ValueError, match="alias"):
+        load_yaml(text, max_depth=5, aliases=False)
+
+
+def test_what_is_no_yaml_is_an_error() -> None:
+    with pytest.raises(yaml.YAMLError):
+        load_yaml("a: [", max_depth=5)
