@@ -65,7 +65,8 @@ def _tools(gateway: ToolGateway) -> tuple[Tool, ...]:
             "search_tools",
             "Search tools",
             "Ranks the tools of all servers for what is needed and gives their names, descriptions "
-            "and schemas. Search before you say that you cannot do something.",
+            "and schemas. Call it when you need a tool that you do not know yet, and before you "
+            "say that you cannot do something.",
             SearchToolsArguments,
             FoundTools,
             gateway.search,
@@ -74,7 +75,8 @@ def _tools(gateway: ToolGateway) -> tuple[Tool, ...]:
             "route",
             "Route a request",
             "Decides which tools a request of the user needs, or that none fits or that the user "
-            "must be asked. Pass the request as the user wrote it.",
+            "must be asked. Call it first, whenever the user asks for something new; pass the "
+            "request as the user wrote it.",
             RouteArguments,
             RoutedTools,
             gateway.route,
@@ -84,7 +86,7 @@ def _tools(gateway: ToolGateway) -> tuple[Tool, ...]:
             "call_tool",
             "Call a tool",
             "Calls the tool of exactly this name at its server. The arguments are checked against "
-            "its schema first.",
+            "its schema first. Call it for a tool that `search_tools` or `route` has shown.",
             CallToolArguments,
             None,
             gateway.call,

@@ -70,6 +70,7 @@ async def test_a_tool_is_found_routed_to_and_called_at_its_own_server(
     async with gateways(mode) as client:
         listed = await client.list_tools()
         assert [one.name for one in listed.tools] == ["search_tools", "route", "call_tool"]
+        assert all("Call it " in (one.description or "") for one in listed.tools)
         query = {"query": "tell me the weather forecast", "limit": 1}
         found = (await client.call_tool("search_tools", query)).structured_content
         assert found == {
