@@ -1,7 +1,8 @@
 """Search by meaning beside SQLite: exact, over one matrix in memory for each space.
 
-The database holds every vector. A space's matrix is read when it is first searched and follows the
-writes of all processes: new rows are added to it, and removed ones are taken out. Comparing a query
+The database holds every vector. The matrices are read when the store is opened, because reading one
+takes longer than a layer may; they follow the writes of all processes: new rows are added, and
+removed ones are taken out. Comparing a query
 with 100,000 vectors of 256 dimensions takes 17 ms on one core. Chroma's approximate index took 2 ms
 for that alone on a quiet machine, but among other work 55 ms a layer where this took 3 for 5,000
 rows and 18 for 30,000; and it took long to fill.
@@ -18,8 +19,10 @@ import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
+from router.memory.model import Scope
 from router.memory.stores.database import Connection, Database, Rows, batched, marks
 from router.memory.stores.item_vectors import ItemVectors
+from router.memory.stores.ownership import owned_spaces
 from router.memory.stores.spaces import Filter, Space, newest_rows
 from router.retrieval.encoders import Encoder
 
@@ -62,6 +65,13 @@ class SqliteVectors(ItemVectors):
             MATRIX_BYTES, getsizeof=lambda matrix: matrix.size
         )
         self._lock = threading.Lock()
+
+    def open(self) -> None:
+        super().open()
+        with self._db.reading() as db:
+            for space in owned_spaces(db, Scope()):
+                if self._matrices.currsize < MATRIX_BYTES // 2:  # what follows stays beside it
+                    self._matrix(db, space)
 
     def discard(self, spaces: Sequence[int]) -> None:
         """Forget the matrices of some spaces."""

@@ -243,3 +243,17 @@ def test_closing_leaves_no_file_open(tmp_path: Path, encoder: WordLlamaEncoder) 
     fds = Path("/proc/self/fd")
     targets = [str(fd.readlink()) for fd in fds.iterdir() if fd.is_symlink() and fd.exists()]
     assert [target for target in targets if str(tmp_path) in target] == []
+
+
+def test_what_was_read_when_the_store_was_opened_is_not_read_again(
+    tmp_path: Path, encoder: WordLlamaEncoder
+) -> None:
+    store = MemoryStore.open(tmp_path, encoder=encoder)
+    fill(store, range(10))
+    store.close()
+    store = MemoryStore.open(tmp_path, encoder=encoder)
+    with sqlite3.connect(tmp_path / "memory.db") as db:
+        db.execute("DELETE FROM vectors")  # behind its back
+    db.close()
+    assert nearest(store, 7) == ["n7"]
+    store.close()
