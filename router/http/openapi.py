@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from http import HTTPStatus
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -90,12 +91,12 @@ def _responses(endpoint: Endpoint, schemas: dict[str, Any], name: str) -> dict[s
     }
     if endpoint.etag:
         responses["304"] = {"description": "The skills are those that you know."}
-    for status in endpoint.statuses:
-        responses[str(status.value)] = {
-            "description": status.phrase,
-            "content": {MEDIA_TYPE: {"schema": {"$ref": _REF.format(model="Problem")}}},
-        }
-    return responses
+    return {**responses, **_refusals(*endpoint.statuses)}
+
+
+def _refusals(*statuses: HTTPStatus) -> dict[str, Any]:
+    content = {MEDIA_TYPE: {"schema": {"$ref": _REF.format(model="Problem")}}}
+    return {str(s.value): {"description": s.phrase, "content": content} for s in statuses}
 
 
 def _hoist(schema: dict[str, Any], name: str, schemas: dict[str, Any]) -> dict[str, Any]:
@@ -126,15 +127,22 @@ def _words(endpoint: Endpoint) -> list[str]:
     return [endpoint.method, *parts]
 
 
-def _plain(summary: str, *codes: int, kind: str = "application/json") -> dict[str, Any]:
+def _plain(
+    summary: str, *codes: int, kind: str = "application/json", refused: tuple[HTTPStatus, ...] = ()
+) -> dict[str, Any]:
     content = {kind: {"schema": {"type": "object" if "json" in kind else "string"}}}
     answers = {str(code): {"description": summary, "content": content} for code in codes}
-    return {"get": {"summary": summary, "responses": answers}}
+    return {"get": {"summary": summary, "responses": {**answers, **_refusals(*refused)}}}
 
 
 _PLAIN: Final = {
     "/healthz": _plain("The process is alive.", 200),
     "/readyz": _plain("Whether requests are answered at once, and what is degraded.", 200, 503),
-    "/metrics": _plain("Figures for Prometheus; needs the right `manage`.", 200, kind="text/plain"),
+    "/metrics": _plain(
+        "Figures for Prometheus; needs the right `manage`.",
+        200,
+        kind="text/plain",
+        refused=(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN),
+    ),
     "/openapi.json": _plain("This description.", 200),
 }

@@ -209,6 +209,7 @@ async def test_a_key_is_required_where_it_is_said(
     assert ("www-authenticate" in answer.headers) is (status == 401)
     metrics = await connect(guarded, key).get("/metrics")
     assert metrics.status_code == status
+    assert metrics.headers["content-type"].startswith(described("get", "/metrics", status)[0])
 
 
 async def test_health_needs_no_key(guarded: Api, connect: Connect) -> None:

@@ -1,32 +1,28 @@
-"""What is no HTTP is refused as everything else is, and the connection is closed."""
+"""What is no HTTP is refused as everything else is; an offer to upgrade is let pass."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
-from starlette.responses import PlainTextResponse
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 from uvicorn import Config, Server
 
 from router.web.connections import ImpatientProtocol
 from router.web.running import MAX_HEADER_BYTES, listen
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"\x16\x03\x01 this is no HTTP\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 2 * MAX_HEADER_BYTES,
-    ],
-    ids=["no HTTP", "long headers"],
-)
-async def test_what_is_no_http_is_answered_with_a_problem(sent: bytes) -> None:
+async def answer_of(app: Any, sent: bytes) -> tuple[bytes, bytes]:
+    """Head and body of what a server answers before it closes the connection."""
     config = Config(
-        PlainTextResponse("fine"),
+        app,
         http=ImpatientProtocol,
         log_config=None,
         lifespan="off",
+        ws="none",
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
     )
     server = Server(config)
@@ -39,6 +35,34 @@ async def test_what_is_no_http_is_answered_with_a_problem(sent: bytes) -> None:
         head, _, body = (await reader.read()).partition(b"\r\n\r\n")
         writer.close()
         await server.shutdown([listening])
+    return head, body
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01 this is no HTTP\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 2 * MAX_HEADER_BYTES,
+    ],
+    ids=["no HTTP", "long headers"],
+)
+async def test_what_is_no_http_is_answered_with_a_problem(sent: bytes) -> None:
+    head, body = await answer_of(PlainTextResponse("fine"), sent)
     assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
     assert b"\r\ncontent-type: application/problem+json" in head
     assert json.loads(body)["title"] == "the request is no HTTP/1.1 that can be read"
+
+
+async def test_a_request_that_offers_to_upgrade_keeps_its_body() -> None:
+    async def echo(scope: Any, receive: Any, send: Any) -> None:
+        body = await Request(scope, receive).body()
+        await Response(body)(scope, receive, send)
+
+    sent = (
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nUpgrade: h2c\r\n"
+        b"Connection: Upgrade, HTTP2-Settings, close\r\nContent-Length: 16\r\n\r\n"
+        b"GET / HTTP/1.1\r\n"
+    )
+    head, body = await answer_of(echo, sent)
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert body == b"GET / HTTP/1.1\r\n"  # and no request of its own
