@@ -378,3 +378,44 @@ async def test_a_delivery_that_is_killed_is_finished_by_the_next_without_copies(
     await memory.sync()
     assert sorted(server.held()) == sorted(f"text {number}" for number in range(30))
     assert (await memory.status()).waiting == 0
+
+
+async def test_through_every_misfortune_each_intent_is_delivered_once_and_nothing_else_is_touched(
+    memory: UnifiedMemory, server: ForgetfulServer, later: Callable[[], None]
+) -> None:
+    foreign = {server.add(text): text for text in ("Somebody else's.", "Third.")}
+    await memory.save("First.", name="a")
+    await memory.save("Second.", name="b")
+
+    # The service is killed after it has stored a memory and before it says so.
+    server.fault, server.fault_on = "deaf", "create_memory"
+    assert (await memory.save("Third.", name="c")).service is ServiceFate.QUEUED
+    later()
+
+    # It has become so slow that whoever tells it is ended first.
+    server.fault, server.fault_on = "hang", None
+    delivery = asyncio.ensure_future(memory.sync())
+    assert await asyncio.to_thread(server.hanging.wait, 300)
+    delivery.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await delivery
+    later()
+
+    # It is starting again, and meanwhile a file changes and another one goes.
+    server.fault = "starting"
+    assert (await memory.save("First, changed.", name="a")).service is ServiceFate.QUEUED
+    await memory.delete("b")
+    later()
+    server.fault = None
+    assert (await memory.sync()).waiting == 0
+    assert sorted(server.held()) == sorted([*foreign.values(), "First, changed.", "Third."])
+    assert {number: server.memories[number]["content"] for number in foreign} == foreign
+    assert await memory.sync() == SyncReport(unchanged=2)
+
+    # It is wiped, and somebody else's memories get the numbers that ours had.
+    server.memories.clear()
+    for text in ("Theirs.", "Theirs, too."):
+        server.add(text)
+    assert (await memory.sync()).sent == 2
+    assert sorted(server.held()) == ["First, changed.", "Theirs, too.", "Theirs.", "Third."]
+    assert (await memory.status()).waiting == 0
