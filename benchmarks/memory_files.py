@@ -4,7 +4,8 @@
 
 FOLDER holds memory files as Serena keeps them (``.serena/memories`` of a repository). Each line of
 QUESTIONS is the name of the file that answers, a bar, and what a developer would ask. Counted are
-the questions whose first item is that file, and those whose context of 2,000 tokens has a part of it.
+the questions whose first item is that file, and those whose context of 2,000 tokens has a part of
+it.
 """
 
 from __future__ import annotations

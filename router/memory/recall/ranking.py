@@ -3,8 +3,9 @@
 Scores of different layers do not compare, so what was found is scored anew, on one footing. Four
 things count:
 
-* words: BM25, with the statistics of what was found. A word that is everywhere in it, such as the
-  name of somebody whom every memory is about, decides little; a rare one decides much;
+* words: BM25, with the statistics of what was found; of a long item that of its best section. A
+  word that is everywhere, such as the name of somebody whom every memory is about, decides little;
+  a rare one decides much;
 * relevance: the calibrated probability of each item by itself, which sees meaning too;
 * time: when the query speaks of one, how close to it the item was remembered. It is no filter:
   people tell the next day what happened, and remember a date wrongly;
@@ -27,6 +28,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from router.memory.model import MemoryItem, Period
+from router.memory.recall.relevance import parts_of
 from router.memory.texts.bm25 import MEMORIES
 from router.memory.texts.words import content_terms
 
@@ -55,7 +57,11 @@ def rank(
         relevances: of each item, in [0, 1].
         period: the time that the query speaks of.
     """
-    words = MEMORIES.shares(content_terms(query), [item.content for item in items])
+    parts = [(number, part) for number, item in enumerate(items) for part in parts_of(item.content)]
+    words = [0.0] * len(items)
+    shares = MEMORIES.shares(content_terms(query), [part for _, part in parts])
+    for (number, _), share in zip(parts, shares, strict=True):
+        words[number] = max(words[number], share)
     own = [
         word + RELEVANCE_WEIGHT * relevance + TIME_WEIGHT * closeness(item.created, period)
         for word, relevance, item in zip(words, relevances, items, strict=True)

@@ -22,10 +22,11 @@ turns to further layers only while the answer is not good enough. Decisions:
   it would read nothing, and for bare keywords, all layers are read at once.
 * The layer is evidence too, added to the log-odds of the relevance of what it found: what its
   weight is short of 1, times ``LAYER_WEIGHT`` (a layer that the classifier would not read has the
-  weight ``UNLIKELY_WEIGHT``); ``OF_ONESELF`` for the layer ``user`` where the query says "I" or
-  "my"; ``PASSING`` for events and tasks, because most questions ask for what holds, unless their
-  layer is what the query asks for first; and ``IN_PERIOD`` for events of the time spoken of. All
-  were fitted together with the coefficients of ``relevance``.
+  weight ``UNLIKELY_WEIGHT``), but not for memory files, which hold knowledge of any kind;
+  ``OF_ONESELF`` for the layer ``user`` where the query says "I" or "my"; ``PASSING`` for events and
+  tasks, because most questions ask for what holds, unless their layer is what the query asks for
+  first; and ``IN_PERIOD`` for events of the time spoken of. All were fitted together with the
+  coefficients of ``relevance``.
 * One turn reads the next ``LAYERS_A_TURN`` secondary layers. Two, because they are read in
   parallel at the price of one. The last turn allowed reads every layer that is left, so that
   "nothing is remembered" is said only after a look into all of them.
@@ -491,7 +492,7 @@ class _Pool:
         relevance = self._relevance[item.content]
         period = self.query.period
         weight = self.weights.get(item.layer, UNLIKELY_WEIGHT)
-        evidence = LAYER_WEIGHT * (weight - 1)
+        evidence = 0.0 if _is_file(item) else LAYER_WEIGHT * (weight - 1)
         evidence += OF_ONESELF * (item.layer == USER_LAYER and self._speaks_of_oneself)
         evidence += PASSING * (item.layer in PASSING_LAYERS and weight < 1)
         if period is not None and item.layer in EVENT_LAYERS:
@@ -500,6 +501,11 @@ class _Pool:
             relevance = min(max(relevance, _ALMOST_NEVER), 1 - _ALMOST_NEVER)
             relevance = logistic(math.log(relevance / (1 - relevance)) + evidence)
         return max(relevance, self._listed.get(item.content, 0.0))
+
+
+def _is_file(item: MemoryItem) -> bool:
+    """Whether an item is a memory file."""
+    return any(origin.startswith("file:") for origin in item.provenance)
 
 
 def _is_gap(item: MemoryItem) -> bool:

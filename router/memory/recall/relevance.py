@@ -52,6 +52,7 @@ MAX_PARTS: Final = 50
 MAX_TEXT_VECTORS: Final = 4_096
 """Vectors of texts that are kept, 1 KB each with the bundled encoder."""
 
+_REFERRING: Final = re.compile(r"^.*`mem:[^`]+`.*$", re.MULTILINE)
 _WORD: Final = re.compile(r"[^\W_][\w'.-]*")
 
 
@@ -112,7 +113,9 @@ class Relevance:
 
 def parts_of(content: str) -> list[str]:
     """A content in the parts that are judged by themselves: the whole of a short one, the sections
-    of a long one under their headings, ``MAX_PARTS`` at most."""
+    of a long one under their headings, ``MAX_PARTS`` at most. Lines that refer to another memory
+    file, such as "Before a release read `mem:release`", are left out: the other file answers."""
+    content = _REFERRING.sub("", content).strip() or content
     if len(content) <= CHUNK_CHARACTERS:
         return [content]
     found = islice(sections(content), MAX_PARTS)

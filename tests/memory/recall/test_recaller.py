@@ -131,6 +131,16 @@ async def test_what_happened_answers_less_often_than_what_holds() -> None:
     assert happened < holds - 0.1
 
 
+async def test_the_layer_says_nothing_of_memory_files() -> None:
+    planning = LoopLayer("planning", "0.4 noted", "0.4 filed")
+    noted, filed = planning.items
+    planning.items = [noted, replace(filed, provenance=("file:plans",))]
+    async with recalling(LoopLayer("session"), planning) as recall:
+        result = await recall.answer(AUTH)
+    relevance = {one.item.content: one.relevance for one in result.items}
+    assert relevance["0.4 noted"] < relevance["0.4 filed"] == 0.4
+
+
 async def test_a_cascade_that_is_good_early_leaves_the_other_layers_alone() -> None:
     further = [LoopLayer(name) for name in FURTHER]
     further[0] = LoopLayer("graph", "0.9 auth depends on tokens")

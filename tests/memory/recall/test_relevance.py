@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from router.memory.recall.recaller import RELEVANCE_FLOOR
-from router.memory.recall.relevance import Relevance, names_in
+from router.memory.recall.relevance import Relevance, names_in, parts_of
 from router.retrieval.encoders import WordLlamaEncoder
 
 PAIRS = [
@@ -59,6 +59,11 @@ class Blind:
 
     def encode_documents(self, documents: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         return self.encode([head for head, _ in documents])
+
+
+def test_a_line_that_refers_to_another_memory_is_no_answer() -> None:
+    assert parts_of("Run the tests.\nBefore a release read `mem:release`.") == ["Run the tests."]
+    assert parts_of("Read `mem:release`.") == ["Read `mem:release`."]
 
 
 @pytest.mark.parametrize(("query", "answer", "unrelated"), PAIRS)
