@@ -32,6 +32,7 @@ from router.errors import ConfigurationError
 from router.learning.learner import own_confidence, said_by
 from router.learning.metrics import (
     ReliabilityBin,
+    aurc,
     expected_calibration_error,
     reliability_bins,
     risk_coverage,
@@ -323,7 +324,7 @@ def summarise(judgements: Sequence[Judgement]) -> Report:
         accuracy=share(j.right for j in routed_labelled),
         exact=share(set(j.selected) == set(j.row.skills) for j in routed_labelled),
         false_accepts=share(j.decision is Decision.ROUTE for j in nothing_fits),
-        aurc=math.fsum(risks) / len(risks) if risks else None,
+        aurc=aurc(confidences, right) if routed else None,
         risk_at={
             f"{point:.0%}": risks[math.ceil(point * len(risks)) - 1]
             for point in COVERAGE_POINTS

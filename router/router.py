@@ -319,9 +319,9 @@ class SemanticRouter(OpenedInBlock):
     async def _decide(
         self, question: Question, snapshot: Snapshot, caches: tuple[StageTrace, ...]
     ) -> RoutingResult:
-        """Stages 3 and 4, for a request that no cache answers: in one process of a cluster, where
-        there is one and an LLM would be asked. All that began in one round of the loop would decide
-        in the next one, so each waits for a turn of its own."""
+        """Stages 3 and 4, for a request that no cache answers. In a cluster one process asks the
+        LLM, and the others take its answer. Each request waits for its turn: all that began in one
+        round of the event loop would otherwise decide together in the next one."""
         if self._admission.taken:
             await self._admission.next_turn()
         if self.cluster is None or not self._runtime.parts.llm.has_models:

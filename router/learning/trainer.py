@@ -109,9 +109,9 @@ class Trainer:
         self._vectors: dict[str, NDArray[np.float32]] = {}
         self._new = 0
         self._stale = False
-        self._all = False
+        self._use_all = False
         self._versions = 0
-        self._hurry = asyncio.Event()
+        self._no_delay = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
@@ -119,7 +119,7 @@ class Trainer:
         is more to learn by now."""
         self.model = await in_thread(self._kept)
         self.current = self.model is not None
-        self._all = True
+        self._use_all = True
         self._begin()
 
     def note(self, labels: int = 1) -> None:
@@ -140,9 +140,9 @@ class Trainer:
 
     async def trained(self) -> None:
         """Wait until the model is of all the evidence that there is now."""
-        self._all = True
+        self._use_all = True
         self._begin()
-        self._hurry.set()
+        self._no_delay.set()
         while self._running is not None and not self._running.done():
             await asyncio.wait([self._running])
 
@@ -154,12 +154,12 @@ class Trainer:
 
     async def _train(self) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._hurry.wait(), DELAY_SECONDS)
-        self._hurry.clear()
+            await asyncio.wait_for(self._no_delay.wait(), DELAY_SECONDS)
+        self._no_delay.clear()
         while True:
             self._stale = False
             new, self._new = self._new, 0
-            every, self._all = self._all, False
+            use_all, self._use_all = self._use_all, False
             previous = self.model if self.current else None
             fitted: tuple[LocalModel | None, TrainingReport | None]
             try:
@@ -167,33 +167,33 @@ class Trainer:
                 if self._peers is not None and not await self._peers.may_fit(key):
                     fitted = await self._published(previous, key), None
                 else:
-                    fitted = await in_thread(lambda: self._fit(previous, new, every))  # noqa: B023 - awaited
+                    fitted = await in_thread(lambda: self._fit(previous, new, use_all))  # noqa: B023 - awaited
                     if self._peers is not None and fitted[0] not in (None, previous):
                         await self._peers.publish(key, fitted[0].to_bytes())
             except (EncoderError, StoreError) as error:
                 _log.warning("not trained: %s", error)
                 return
             if self._stale:  # the skills changed meanwhile
-                self._all |= every
+                self._use_all |= use_all
                 continue
             self.model, report = fitted
             self.current = self._peers is None or self.model is not None
             self.report = report or self.report
-            if not self._all:
+            if not self._use_all:
                 return
 
     def _fit(
-        self, previous: LocalModel | None, new: int, every: bool
+        self, previous: LocalModel | None, new: int, use_all: bool
     ) -> tuple[LocalModel | None, TrainingReport | None]:
-        """The model to serve, and how an attempt to better it went; None when none was due: where
-        ``every`` label is to count, one is unless nothing has changed. In a thread, which no other
+        """The model to serve, and how an attempt to better it went; None when none was due. With
+        ``use_all``, one is due as soon as anything has changed. In a thread, which no other
         one joins."""
         previous = previous or self._kept()
         examples = [example for example in self._examples() if example.right]
         evidence = _digest(examples)
         if previous is not None:
             new = max(new, abs(len(examples) - previous.examples))  # full evidence grows no more
-            if previous.evidence == evidence or not (every or new >= due(previous)):
+            if previous.evidence == evidence or not (use_all or new >= due(previous)):
                 return previous, None
         vectors = self._encoded(examples)
         self._versions += 1
