@@ -8,6 +8,7 @@ from pathlib import Path
 from shutil import copytree, rmtree
 from typing import Any
 
+import openai  # noqa: F401 - on a busy machine its import takes longer than an LLM may
 import pytest
 from cascade import SHIPPED, SQUASH, answer, router_over
 from servers.openai_server import OpenAIServer, completion
