@@ -14,7 +14,8 @@ turns to further layers only while the answer is not good enough. Decisions:
 * Once there is an answer, items that are not much less relevant than the best one follow it, even
   below the floor: their relevance is at least that of the best divided by ``NEAR``. The best item
   is sometimes the wrong one, and then the right one is often among these. Their score is lessened
-  by what their relevance is short of the floor.
+  by what their relevance is short of the floor. Nothing follows what was listed for a query that
+  names no subject.
 * A query that names no subject ("Which tasks are overdue?") asks for whatever its layers list, and
   no word of it need be in an answer. What a primary layer lists for it is taken to bear on it with
   probability ``LISTED`` times the layer's weight, if its words do not make it more.
@@ -419,7 +420,8 @@ class _Pool:
             period=self.query.period,
         )
         best = max((o.relevance for o in ordered if not self._only_counts(o.item)), default=0.0)
-        lowest = min(RELEVANCE_FLOOR, best / NEAR if best >= RELEVANCE_FLOOR else 1.0)
+        others_follow = self.names_subject and best >= RELEVANCE_FLOOR
+        lowest = min(RELEVANCE_FLOOR, best / NEAR) if others_follow else RELEVANCE_FLOOR
         scores = {
             one.item.content: rerank_score(one.item, similarity, self.query.now)
             * min(1.0, one.relevance / RELEVANCE_FLOOR)

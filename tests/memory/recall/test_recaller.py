@@ -41,6 +41,7 @@ from router.memory.texts.contents import content_key
 from router.retrieval.encoders import WordLlamaEncoder
 
 AUTH = "continue working on auth"
+DONE = "which tasks are done"
 FURTHER = ["graph", "episodic", "meta", "user", "planning"]
 
 
@@ -57,7 +58,8 @@ class Stated:
 
 @asynccontextmanager
 async def recalling(*layers: AnyLayer, **options: Any) -> AsyncIterator[Recaller]:
-    table = TableClassifier(**{AUTH: classified("session", secondary=FURTHER)})
+    read = classified("session", secondary=FURTHER)
+    table = TableClassifier(**{AUTH: read, DONE: read})
     router = MemoryRouter(
         layers,
         classifier=table,
@@ -251,6 +253,13 @@ async def test_items_nearly_as_relevant_as_the_best_one_follow_it() -> None:
     async with recalling(LoopLayer("session", *found)) as recall:
         result = await recall.answer(AUTH, cascade=False)
     assert contents(result) == ["0.5 the best", "0.05 doubtful"]
+
+
+async def test_nothing_follows_what_was_listed() -> None:
+    layers = (LoopLayer("session", "0.01 a finished task"), LoopLayer("graph", "0.1 of no kind"))
+    async with recalling(*layers) as recall:
+        result = await recall.answer(DONE, confidence_threshold=1)
+    assert contents(result) == ["0.01 a finished task"]
 
 
 async def test_no_more_than_k_items_are_given_and_the_confidence_is_of_those() -> None:
