@@ -88,9 +88,15 @@ class Follower:
         self._background.run(self._follow())
 
     async def caught_up(self) -> None:
-        """Wait until everything has been read that there is."""
-        self._caught_up.clear()
-        await self._caught_up.wait()
+        """Wait until everything has been read that there is now.
+
+        Raises:
+            RedisError: the server cannot be asked what there is.
+        """
+        newest = _newest(await self._redis.xrevrange(self._stream, count=1))
+        while self.read_at == -math.inf or _order(self.position) < _order(newest):
+            self._caught_up.clear()
+            await self._caught_up.wait()
 
     async def aclose(self) -> None:
         """Stop. Closing twice is fine."""
@@ -116,7 +122,7 @@ class Follower:
             both.xrevrange(self._stream, count=1)
             answer, last = await both.execute()
         records = [(name.decode(), _plain(fields)) for name, fields in _records(answer)]
-        newest = last[0][0].decode() if last else ""
+        newest = _newest(last)
         if self.position and (
             _order(newest) < _order(self.position)
             or (records and records[0][1].get("before") != self.position)
@@ -141,6 +147,11 @@ async def _done(result: Any) -> None:
 def _records(answer: Any) -> Any:
     """What one stream gave; nothing where it has no new record."""
     return answer[0][1] if answer else ()
+
+
+def _newest(last: Any) -> str:
+    """Id of the last record of a stream; empty where it has none."""
+    return last[0][0].decode() if last else ""
 
 
 def _plain(fields: Mapping[bytes, bytes]) -> Record:
