@@ -181,7 +181,7 @@ class Runtime:
         after = await in_thread(lambda: before.updated(change.after), executor=self._builder)
         self.snapshot = after
         if self.parts.learner is not None:
-            self.parts.learner.catalog_changed(after.catalog)
+            self.parts.learner.catalog_changed(change)
         if self._events.listening:
             self._events.emit(Reloaded(change, perf_counter() - began))
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from router.retrieval.index import SkillIndex
     from router.settings import LearningSettings
     from router.skills.catalog import Catalog
+    from router.skills.changes import CatalogChange
     from router.skills.manifest import SkillManifest
 
 _log: Final = logging.getLogger(__name__)
@@ -174,7 +175,7 @@ class Learner:
 
     def _about(self) -> str:
         """In a thread: a digest of what the skills say of themselves."""
-        return hashlib.sha256(json.dumps(self._described).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(self._described, sort_keys=True).encode()).hexdigest()
 
     async def begin(self, catalog: Catalog) -> None:
         """Take up what earlier runs learnt, and train on it in the background.
@@ -182,7 +183,8 @@ class Learner:
         Raises:
             StoreError: the evidence cannot be read.
         """
-        self._set_skills(catalog)
+        self._skills = {skill.name: skill for skill in catalog.routable}
+        self._described = {name: self_description(one) for name, one in self._skills.items()}
         described = await in_thread(lambda: self._store.state("skills"))
         place = self._place = await in_thread(lambda: AccountPlace(self._store.folder))
         bound = await in_thread(lambda: self._store.state(place.state))
@@ -201,32 +203,27 @@ class Learner:
             self.bound = ErrorBound(self._settings.max_error, seed=self._settings.seed)
             self._calibrations = {}
         if isinstance(described, dict):
-            self._changed(described, self._described)
+            self._changed(described, self._described, {*described, *self._described})
         await self.trainer.begin()
 
-    def catalog_changed(self, catalog: Catalog) -> None:
+    def catalog_changed(self, change: CatalogChange) -> None:
         """The skills are others now. Evidence about those that changed counts less, and nothing is
         answered locally until a model of the new skills is there."""
-        before = self._described
-        self._set_skills(catalog)
-        if self._changed(before, self._described):
+        before, after = self._described, change.after
+        self._skills = {skill.name: skill for skill in after.routable}
+        self._described = dict(before)
+        for name in change.names:
+            self._described.pop(name, None)
+            if name in self._skills:
+                self._described[name] = self_description(self._skills[name])
+        if self._changed(before, self._described, change.names):
             self.trainer.restart()
 
-    def _set_skills(self, catalog: Catalog) -> None:
-        """The skills that are offered now, and what they say of themselves."""
-        offered = {skill.name: skill for skill in catalog.routable}
-        self._described = {
-            name: self._described[name]
-            if self._skills.get(name) is skill
-            else self_description(skill)
-            for name, skill in offered.items()
-        }
-        self._skills = offered
-
-    def _changed(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
-        """Whether skills differ; then evidence about these counts less."""
-        changed = {name for name, said in after.items() if before.get(name) != said}
-        changed |= before.keys() - after.keys()
+    def _changed(
+        self, before: Mapping[str, str], after: Mapping[str, str], names: Iterable[str]
+    ) -> bool:
+        """Whether some of these skills differ; then evidence about these counts less."""
+        changed = {name for name in names if before.get(name) != after.get(name)}
         if not changed:
             return False
         self.bound.catalog_changed(changed)

@@ -15,14 +15,16 @@ from __future__ import annotations
 import os
 import zlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
+from itertools import filterfalse
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from router.retrieval.documents import FIELDS, SkillDocument
+from router.retrieval.documents import FIELDS, Edit, SkillDocument
 from router.skills.catalog import Catalog
 
 ALIKE: Final = 0.9
@@ -40,42 +42,55 @@ _MULTIPLIERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Sketch:
-    """What is compared of one document."""
+    """What is compared of one document.
 
-    document: SkillDocument
-    stems: frozenset[str]
+    Attributes:
+        stems: their hashes, each once.
+        bands: pairs of their smallest hashes.
+    """
+
+    stems: NDArray[np.uint32]
     bands: tuple[tuple[int, int], ...]
 
 
 class Copies:
-    """Which skills of a catalog are copies of stronger ones. Immutable.
+    """Which skills of a catalog are copies of stronger ones. Immutable: ``edited`` gives those of
+    the next catalog.
 
     Attributes:
         stronger: for each copy, the names of the stronger skills that say the same.
         originals: the names of all other skills, in their order.
     """
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        documents: Sequence[SkillDocument],
-        *,
-        previous: Copies | None = None,
-    ) -> None:
-        """Compare documents; those that are also in ``previous`` are not looked through again."""
-        roots = root_numbers(catalog)
-        self._sketches: dict[str, _Sketch] = {}
+    def __init__(self) -> None:
+        """Of no skills."""
+        self.originals: tuple[str, ...] = ()
+        self.stronger: Mapping[str, tuple[str, ...]] = {}
+        self._sketches: Mapping[str, _Sketch] = {}
+
+    def edited(self, edit: Edit, names: Sequence[str], roots: Mapping[str, int]) -> Copies:
+        """The copies after a step.
+
+        Args:
+            edit: the step; one from nothing where ``covers`` says no.
+            names: of all skills after it, in their order.
+            roots: see ``root_numbers``.
+        """
+        after = copy(self)
+        sketches: dict[str, _Sketch] = {}
         if roots:
-            known = {} if previous is None else previous._sketches
-            for document in documents:
-                held = known.get(document.name)
-                if held is None or held.document is not document:
-                    held = _sketch(document)
-                self._sketches[document.name] = held
-        self.stronger: Mapping[str, tuple[str, ...]] = self._compared(roots)
-        self.originals = tuple(
-            document.name for document in documents if document.name not in self.stronger
-        )
+            sketches |= self._sketches
+            for document in edit.removed:
+                del sketches[document.name]
+            sketches |= {document.name: _sketch(document) for document in edit.added}
+        after._sketches = sketches
+        after.stronger = after._compared(roots)
+        after.originals = tuple(filterfalse(after.stronger.__contains__, names))
+        return after
+
+    def covers(self, names: Collection[str]) -> bool:
+        """Whether all of these skills were looked through; they are not while there is one root."""
+        return len(self._sketches) == len(names)
 
     def without(self, names: Sequence[str] | None) -> Sequence[str] | None:
         """The names, of all skills where None is given, without the copies of others among them.
@@ -105,7 +120,8 @@ class Copies:
 
     def _alike(self, one: str, other: str) -> bool:
         ours, theirs = self._sketches[one].stems, self._sketches[other].stems
-        return len(ours & theirs) >= ALIKE * len(ours | theirs)
+        shared = len(np.intersect1d(ours, theirs, assume_unique=True))
+        return shared >= ALIKE * (len(ours) + len(theirs) - shared)
 
 
 def root_numbers(catalog: Catalog) -> dict[str, int]:
@@ -130,9 +146,9 @@ def root_numbers(catalog: Catalog) -> dict[str, int]:
 
 def _sketch(document: SkillDocument) -> _Sketch:
     stems = frozenset().union(*(document.fields[field] for field in _COMPARED))
-    if len(stems) < LEAST_STEMS:
-        return _Sketch(document, stems, ())
-    hashed = np.fromiter((zlib.crc32(stem.encode()) for stem in stems), np.uint64, len(stems))
-    least: NDArray[np.uint64] = (hashed[:, np.newaxis] * _MULTIPLIERS >> np.uint64(32)).min(axis=0)
+    hashed = np.unique(np.array([zlib.crc32(stem.encode()) for stem in stems], dtype=np.uint32))
+    if len(hashed) < LEAST_STEMS:
+        return _Sketch(hashed, ())
+    least = (hashed[:, np.newaxis] * _MULTIPLIERS >> np.uint64(32)).min(axis=0)
     values = least.tolist()
-    return _Sketch(document, stems, tuple(zip(values[::2], values[1::2], strict=True)))
+    return _Sketch(hashed, tuple(zip(values[::2], values[1::2], strict=True)))

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
-from typing import Final
+from typing import Final, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 from router.retrieval.phrases import is_profile, profile_of
 from router.skills.manifest import SkillManifest
 from router.text import STOPWORDS, stem, tokens
+
+T = TypeVar("T", bound=np.generic)
 
 FIELDS: Final = ("name", "hints", "description", "prose", "code", "when")
 
@@ -98,7 +100,7 @@ class SkillDocument:
         head = f"{title}. {skill.description} {hints}".rstrip()
         digest = hashlib.sha256(f"{head}\0{body}".encode("utf-8", "replace")).hexdigest()
         fields, found_words, phrases = _analysed(skill) if kept is None else _read(kept)
-        examples = _examples(skill)
+        examples = examples_of(skill)
         return cls(skill.name, fields, found_words, examples, phrases, head, body, digest)
 
     @property
@@ -112,17 +114,46 @@ class SkillDocument:
         return json.dumps(kept, ensure_ascii=True, separators=(",", ":")).encode("ascii")
 
 
-def kept_places(
-    before: Sequence[SkillDocument], after: Sequence[SkillDocument]
-) -> NDArray[np.intp]:
-    """For each document of ``after`` its place in ``before``, or -1 where it is not there."""
-    place = {id(document): place for place, document in enumerate(before)}
-    return np.array([place.get(id(document), -1) for document in after], dtype=np.intp)
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """The step from one index to the next. Each part of an index takes over what it knows of the
+    skills that stay, and reads the documents of the others only, which nobody keeps.
+
+    Attributes:
+        kept: for each skill after the step, in the order of their names, its place before it; -1
+            for one that was not there.
+        added: the documents of these, in the same order.
+        removed: the documents of the skills that are there no more. A skill that has changed is
+            among both.
+    """
+
+    kept: NDArray[np.intp]
+    added: Sequence[SkillDocument]
+    removed: Sequence[SkillDocument] = ()
+
+    @classmethod
+    def of_all(cls, documents: Sequence[SkillDocument]) -> Self:
+        """The step from an index of nothing."""
+        return cls(np.full(len(documents), -1, dtype=np.intp), documents)
+
+    @property
+    def places(self) -> NDArray[np.intp]:
+        """Where the added ones stand after the step."""
+        return np.flatnonzero(self.kept < 0)
+
+    def carried(self, before: NDArray[T], added: NDArray[T]) -> NDArray[T]:
+        """The next table of one row a skill, from the one before and the rows of the added."""
+        if len(added) == len(self.kept):
+            return added
+        table = before.take(self.kept, axis=0, mode="wrap")  # any row, where there was none
+        if len(added):
+            table[self.places] = added
+        return table
 
 
 def analysis_key(skill: SkillManifest) -> str:
     """Digest of all that the analysis of a skill depends on, this program's own rules included."""
-    texts = "\0".join(map(repr, (generation(), *_texts(skill), *_examples(skill))))
+    texts = "\0".join(map(repr, (generation(), *_texts(skill), *examples_of(skill))))
     return "analysis/" + hashlib.sha256(texts.encode("utf-8", "replace")).hexdigest()
 
 
@@ -137,11 +168,11 @@ def generation() -> str:
 def _texts(skill: SkillManifest) -> tuple[str, str, str, str]:
     """Title, hints, description and body."""
     title = skill.name.replace("-", " ").replace("_", " ")
-    hints = ". ".join((*skill.routing_keywords, *skill.intents, *_examples(skill)))
+    hints = ". ".join((*skill.routing_keywords, *skill.intents, *examples_of(skill)))
     return title, hints, skill.description, skill.body[:MAX_BODY_CHARACTERS]
 
 
-def _examples(skill: SkillManifest) -> tuple[str, ...]:
+def examples_of(skill: SkillManifest) -> tuple[str, ...]:
     """Requests that the skill serves, its author's before those that an LLM has written."""
     written = () if skill.enrichment is None else skill.enrichment.requests
     return tuple(dict.fromkeys((*skill.examples, *written)))
@@ -178,4 +209,4 @@ def _analysed(skill: SkillManifest) -> _Analysis:
     when = " ".join(match.group(1)[:MAX_SECTION_CHARACTERS] for match in _WHEN.finditer(prose))
     bags = [indexed_words(text) for text in (title, hints, description, prose, code, when)]
     fields = tuple(Counter(map(stem, bag)) for bag in bags)
-    return fields, frozenset().union(*bags), profile_of(_examples(skill))
+    return fields, frozenset().union(*bags), profile_of(examples_of(skill))

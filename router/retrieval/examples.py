@@ -18,12 +18,14 @@ by their neighbours that have some, and are told from them by what each says of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from router.retrieval.documents import SkillDocument
+from router.retrieval.documents import Edit, T
+from router.retrieval.encoders import unit
 from router.retrieval.phrases import PhraseIndex
 
 NEAREST: Final = 3
@@ -32,12 +34,14 @@ FAIR: Final = 1.1
 """Half of the requests are about as near to the examples of a skill that serves them."""
 QUANTISED_FROM: Final = 50_000
 """From so many examples on, vectors are kept as 8-bit integers, a quarter of the memory."""
+QUANTISED: Final = 127.0
+"""The integer of 1."""
 _TAKEN: Final = -1000.0
 """Below any product."""
 
 
 class ExampleIndex:
-    """The examples of all skills, by skill. Immutable.
+    """The examples of all skills, by skill. Immutable: ``edited`` gives the next index.
 
     Attributes:
         count: number of examples of each skill, shape (skills,).
@@ -45,59 +49,59 @@ class ExampleIndex:
         means: for each of the holders the mean of its examples, unit length.
     """
 
-    def __init__(
-        self,
-        documents: Sequence[SkillDocument],
-        vectors: Callable[[Sequence[str]], NDArray[np.float32]],
-        *,
-        dimensions: int,
-        previous: ExampleIndex | None = None,
-        kept: NDArray[np.intp] | None = None,
-    ) -> None:
-        """Index the examples of documents.
+    def __init__(self) -> None:
+        """The examples of no skills."""
+        self.count: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
+        self.holders = self.count
+        self.means: NDArray[np.float32] = np.zeros((0, 0), dtype=np.float32)
+        self._start: NDArray[np.intp] = np.zeros(1, dtype=np.intp)
+        self._rows: NDArray[Any] = self.means
+        self._scale = 1.0
+        self._profiles: list[bytes] = []
+        self._phrases: PhraseIndex = PhraseIndex([])
+
+    def edited(
+        self, edit: Edit, vectors: Callable[[Sequence[str]], NDArray[np.float32]]
+    ) -> ExampleIndex:
+        """The index after a step.
 
         Args:
-            documents: the skills, in their order.
+            edit: the step.
             vectors: from texts to their unit vectors, one row each.
-            dimensions: of the vectors.
-            previous: an index of other documents, whose vectors are used again.
-            kept: for each document its place in ``previous``, see ``kept_places``.
         """
-        self._documents = tuple(documents)
-        self.count = np.array([len(d.examples) for d in documents], dtype=np.intp)
-        self.holders = np.flatnonzero(self.count)
-        self._start = np.concatenate(([0], np.cumsum(self.count)))
-        total = int(self._start[-1])
-        quantised = total >= QUANTISED_FROM
-        self._scale = 127.0 if quantised else 1.0
-        self._rows: NDArray[Any] = np.zeros(
-            (total, dimensions), np.int8 if quantised else np.float32
-        )
-        self.means = np.zeros((len(self.holders), dimensions), dtype=np.float32)
-        new: list[tuple[int, int]] = []
-        for number, place in enumerate(self.holders.tolist()):
-            before = -1 if kept is None else int(kept[place])
-            if previous is not None and before >= 0 and previous._scale == self._scale:
-                self._rows[self._of(place)] = previous._rows[previous._of(before)]
-                self.means[number] = previous.means[np.searchsorted(previous.holders, before)]
-            else:
-                new.append((number, place))
-        texts = [text for _, place in new for text in documents[place].examples]
-        found = vectors(texts) if texts else np.zeros((0, dimensions), np.float32)
-        owners = [documents[place] for place in self.holders.tolist()]
-        self._phrases: PhraseIndex = (
-            previous._phrases
-            if previous is not None and previous._owners == owners
-            else PhraseIndex([document.phrases for document in owners])
-        )
-        self._owners: list[SkillDocument] = owners
-        at = 0
-        for number, place in new:
-            rows = found[at : at + len(documents[place].examples)]
-            at += len(rows)
-            self._rows[self._of(place)] = np.rint(rows * self._scale) if quantised else rows
-            mean = rows.mean(axis=0)
-            self.means[number] = mean / max(float(np.linalg.norm(mean)), 1e-9)
+        after = copy(self)
+        new = [document for document in edit.added if document.examples]
+        added = np.array([len(document.examples) for document in edit.added], dtype=np.intp)
+        after.count = edit.carried(self.count, added)
+        after.holders = np.flatnonzero(after.count)
+        after._start = np.concatenate(([0], np.cumsum(after.count)))
+        if not new and after._start[-1] == self._start[-1]:
+            return after  # no example came, and none went
+        found, means = self._rows[:0], self.means[:0]
+        ends = np.cumsum(added)
+        if new:
+            found = vectors([text for document in new for text in document.examples])
+            parts = np.split(found, ends[added > 0][:-1])
+            means = unit(np.stack([rows.mean(axis=0) for rows in parts]))
+        # Places in the rows before and the new ones behind them: of each skill's examples ...
+        first = edit.carried(self._start[:-1], len(self._rows) + ends - added)
+        order = np.repeat(first - after._start[:-1], after.count) + np.arange(after._start[-1])
+        # ... and of what is kept once for each holder.
+        holder = edit.carried(
+            np.cumsum(self.count > 0) - 1, len(self.means) + np.cumsum(added > 0) - 1
+        )[after.holders]
+        after._scale = QUANTISED if len(order) >= QUANTISED_FROM else self._scale
+        before = self._rows
+        if after._scale != self._scale:
+            before = _quantised(before)
+        if after._scale == QUANTISED:
+            found = _quantised(found)
+        after._rows = _joined(before, found).take(order, axis=0)
+        after.means = _joined(self.means, means).take(holder, axis=0)
+        profiles = [*self._profiles, *(document.phrases for document in new)]
+        after._profiles = [profiles[place] for place in holder.tolist()]
+        after._phrases = PhraseIndex(after._profiles)
+        return after
 
     def near(
         self,
@@ -141,15 +145,15 @@ class ExampleIndex:
         near[:, holders] = known
         return near
 
-    def nearest(self, vector: NDArray[np.float32], place: int) -> tuple[str, float] | None:
-        """The example of one skill that is nearest to a request, and its cosine; None when the
-        skill has no examples."""
+    def nearest(self, vector: NDArray[np.float32], place: int) -> tuple[int, float] | None:
+        """Which example of one skill is nearest to a request, and its cosine; None when the skill
+        has no examples."""
         rows = self._rows[self._of(place)]
         if not len(rows):
             return None
         cosines = rows.astype(np.float32, copy=False) @ vector / np.float32(self._scale)
         best = int(cosines.argmax())
-        return self._documents[place].examples[best], float(cosines[best])
+        return best, float(cosines[best])
 
     def about(self, vector: NDArray[np.float32], background: float) -> NDArray[np.float64]:
         """A guess at how near the examples of all skills are to a request, shape (skills,), from
@@ -163,6 +167,19 @@ class ExampleIndex:
 
     def _of(self, place: int) -> slice:
         return slice(self._start[place], self._start[place + 1])
+
+
+def _quantised(rows: NDArray[np.float32]) -> NDArray[np.int8]:
+    return np.asarray(np.rint(rows * QUANTISED), dtype=np.int8)
+
+
+def _joined(before: NDArray[T], added: NDArray[T]) -> NDArray[T]:
+    """Two tables as one. The table of no rows does not know how wide it would be."""
+    return (
+        np.concatenate([before, added])
+        if len(before) and len(added)
+        else max(before, added, key=len)
+    )
 
 
 def doubtful(known: NDArray[np.float64]) -> NDArray[np.float64]:

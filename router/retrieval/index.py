@@ -1,8 +1,8 @@
 """The index over one catalog snapshot: the documents, the ways to find them, and their fusion.
 
-All of it is immutable and belongs to the snapshot. The lexical and spelling parts are computed from
-the documents whenever the catalog changes; the vectors of the skills' own texts and of their
-examples come out of the store, where only what changed is encoded again.
+All of it is immutable and belongs to the snapshot. Every index is the one before it, edited
+(``documents.Edit``), and the first one is the index of nothing, edited: so only skills that are new
+or have changed are read and encoded, and there is one way to make an index.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import asyncio
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Final, NamedTuple, Self
 
 import numpy as np
@@ -29,8 +31,8 @@ from router.retrieval.candidates import (
     highest,
 )
 from router.retrieval.clauses import clauses, readable
-from router.retrieval.copies import Copies
-from router.retrieval.documents import SkillDocument, content_words, kept_places
+from router.retrieval.copies import Copies, root_numbers
+from router.retrieval.documents import Edit, content_words, examples_of
 from router.retrieval.encoders import Encoder
 from router.retrieval.examples import ExampleIndex
 from router.retrieval.fusion import DENSE_WEIGHT, fuse
@@ -40,7 +42,6 @@ from router.retrieval.postings import Postings
 from router.retrieval.spelling import SpellingIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
-from router.skills.manifest import SkillManifest
 from router.text import stem, tokens
 
 REMEMBERED_VECTORS: Final = 1_024
@@ -170,32 +171,6 @@ class _Scored(NamedTuple):
     contributions: NDArray[np.float64]
 
 
-def _vectors(
-    ordered: Sequence[SkillDocument],
-    encoder: Encoder,
-    store: VectorStore,
-    progress: Callable[[int, int], None] | None,
-    previous: NDArray[np.float32] | None,
-    kept: NDArray[np.intp],
-) -> tuple[NDArray[np.float32], int]:
-    """The vectors of documents, in their order, and how many were encoded. Rows that the previous
-    table has are copied at once, which costs a tenth of looking a thousand up one by one."""
-    new = np.flatnonzero(kept < 0).tolist()
-
-    def encode(places: Sequence[int]) -> NDArray[np.float32]:
-        chosen = [ordered[new[place]] for place in places]
-        return encoder.encode_documents([(document.head, document.body) for document in chosen])
-
-    keys = [f"document/{ordered[place].digest}" for place in new]
-    found, encoded = store.vectors(keys, encode, progress)
-    if previous is None or len(new) == len(ordered):
-        return found, encoded
-    table = previous[kept]  # the last row stands in for the new ones
-    if len(new):
-        table[new] = found
-    return table, encoded
-
-
 class SkillIndex:
     """Retrieval over one catalog. ``updated`` gives the index of the next one.
 
@@ -204,45 +179,25 @@ class SkillIndex:
         encoded: how many skills were encoded to make it; the others were stored already.
     """
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        documents: dict[str, SkillDocument],
-        encoder: Encoder,
-        store: VectorStore,
-        vectors: NDArray[np.float32],
-        examples: ExampleIndex,
-        encoded: int,
-        previous: SkillIndex | None,
-        kept: NDArray[np.intp],
-    ) -> None:
-        ordered = list(documents.values())
-        self.catalog = catalog
-        self.encoded = encoded
-        self._documents = documents
+    def __init__(self, encoder: Encoder, store: VectorStore) -> None:
+        """The index of an empty catalog."""
+        self.catalog = Catalog()
+        self.encoded = 0
         self._encoder = encoder
         self._store = store
-        self._names = [document.name for document in ordered]
-        self._position = {name: position for position, name in enumerate(self._names)}
-        self._copies: Copies = Copies(
-            catalog, ordered, previous=None if previous is None else previous._copies
-        )
-        self._positions = np.arange(len(self._names))
-        self._vectors = vectors
-        self._mean = vectors.mean(axis=0) if len(vectors) else vectors.sum(axis=0)
-        self._examples = examples
-        self._rough = self._rough_vectors() if len(self._names) > EXHAUSTIVE else None
-        self._lexical: LexicalIndex = LexicalIndex(
-            ordered, previous=None if previous is None else previous._lexical, kept=kept
-        )
-        self._spelling: SpellingIndex = SpellingIndex(
-            ordered, previous=None if previous is None else previous._spelling, kept=kept
-        )
-        self._spellings = SkillNames(self._names)
+        self._names: list[str] = []
+        self._position: dict[str, int] = {}
+        self._positions: NDArray[np.intp] = np.arange(0)
+        self._vectors: NDArray[np.float32] = np.zeros((0, 0), dtype=np.float32)
+        self._mean = self._vectors.sum(axis=0)
+        self._examples: ExampleIndex = ExampleIndex()
+        self._rough: RoughVectors | None = None
+        self._lexical: LexicalIndex = LexicalIndex()
+        self._spelling: SpellingIndex = SpellingIndex()
+        self._spellings = SkillNames()
+        self._copies: Copies = Copies()
         # A request's vector is the encoder's work alone, so it outlives the catalog.
-        self._remembered: LRUCache[str, EncodedRequest] = (
-            LRUCache(REMEMBERED_VECTORS) if previous is None else previous._remembered
-        )
+        self._remembered: LRUCache[str, EncodedRequest] = LRUCache(REMEMBERED_VECTORS)
 
     @classmethod
     def build(
@@ -252,47 +207,69 @@ class SkillIndex:
         encoder: Encoder,
         store: VectorStore,
         progress: Callable[[int, int], None] | None = None,
-        previous: Self | None = None,
     ) -> Self:
         """Index a catalog; texts that the store already holds unchanged are not encoded again.
+
+        Args:
+            catalog: the skills.
+            encoder: gives the vectors.
+            store: keeps them.
+            progress: called with (done, total) skills to encode.
 
         Raises:
             EncoderError: a skill cannot be encoded.
         """
-        known = {} if previous is None else previous._documents
-        old = {} if previous is None else previous.catalog.skills
-        found = {
-            skill.name: known[skill.name]
-            for skill in catalog.routable
-            if skill.name in known and _same(old[skill.name], skill)
-        }
-        new = [skill for skill in catalog.routable if skill.name not in found]
-        found |= {document.name: document for document in store.documents(new)}
-        documents = {skill.name: found[skill.name] for skill in catalog.routable}
-        ordered = list(documents.values())
-        kept = kept_places(list(known.values()), ordered)
-        had = None if previous is None else previous._vectors
-        vectors, encoded = _vectors(ordered, encoder, store, progress, had, kept)
+        return cls(encoder, store).updated(catalog, progress)
+
+    def updated(self, catalog: Catalog, progress: Callable[[int, int], None] | None = None) -> Self:
+        """The index of a later catalog, sharing this one's store and what is known of the skills
+        that did not change; see ``build``."""
+        roots = root_numbers(catalog)
+        if roots and self._names and not self._copies.covers(self._names):
+            return self.build(catalog, encoder=self._encoder, store=self._store, progress=progress)
+        # There may be thousands of skills and one that changed, so loops over all are kept short.
+        before = self.catalog.skills
+        names = [skill.name for skill in catalog.routable]
+        position = dict(zip(names, range(len(names)), strict=True))
+        pairs = zip(catalog.routable, map(before.get, names), strict=True)
+        others = [skill for skill, was in pairs if was is not skill]
+        new = [
+            skill
+            for skill in others
+            if skill.name not in self._position or before[skill.name].mark != skill.mark
+        ]
+        kept = np.fromiter(map(self._position.get, names, repeat(-1)), np.intp, len(names))
+        kept[[position[skill.name] for skill in new]] = -1
+        gone = np.delete(self._positions, kept[kept >= 0]).tolist()
+        removed = self._store.documents([before[self._names[place]] for place in gone])
+        edit = Edit(kept, self._store.documents(new), removed)
+
+        def of_skills(places: Sequence[int]) -> NDArray[np.float32]:
+            chosen = [edit.added[place] for place in places]
+            return self._encoder.encode_documents([(one.head, one.body) for one in chosen])
 
         def of_examples(texts: Sequence[str]) -> NDArray[np.float32]:
-            return store.vectors(
+            return self._store.vectors(
                 [_example_key(text) for text in texts],
-                lambda places: encoder.encode([texts[place] for place in places]),
+                lambda places: self._encoder.encode([texts[place] for place in places]),
                 progress,
             )[0]
 
-        examples = ExampleIndex(
-            ordered,
-            of_examples,
-            dimensions=vectors.shape[1],
-            previous=None if previous is None else previous._examples,
-            kept=kept,
-        )
-        return cls(catalog, documents, encoder, store, vectors, examples, encoded, previous, kept)
-
-    def updated(self, catalog: Catalog) -> Self:
-        """The index of a later catalog, sharing this one's store and unchanged documents."""
-        return self.build(catalog, encoder=self._encoder, store=self._store, previous=self)
+        after = copy(self)
+        keys = [f"document/{document.digest}" for document in edit.added]
+        vectors, after.encoded = self._store.vectors(keys, of_skills, progress)
+        after.catalog = catalog
+        after._names, after._position = names, position
+        after._positions = np.arange(len(names))
+        after._vectors = edit.carried(self._vectors, vectors)
+        after._mean = after._vectors.mean(axis=0) if names else after._vectors.sum(axis=0)
+        after._examples = self._examples.edited(edit, of_examples)
+        after._rough = after._rough_vectors() if len(names) > EXHAUSTIVE else None
+        after._lexical = self._lexical.edited(edit)
+        after._spelling = self._spelling.edited(edit)
+        after._spellings = self._spellings.edited(edit, names)
+        after._copies = self._copies.edited(edit, names, roots)
+        return after
 
     def over(self, catalog: Catalog) -> Self:
         """An index of other skills that has nothing in common with this one but the encoder and
@@ -328,7 +305,12 @@ class SkillIndex:
             EncoderError: the encoder cannot be reached.
         """
         place = self._position.get(name)
-        return None if place is None else self._examples.nearest(await self.vector(request), place)
+        if place is None:
+            return None
+        found = self._examples.nearest(await self.vector(request), place)
+        if found is None:
+            return None
+        return examples_of(self.catalog.skills[name])[found[0]], found[1]
 
     async def _encoded(self, requests: Iterable[str]) -> dict[str, EncodedRequest]:
         """The vectors of requests. Not looked up in ``_remembered`` afterwards, which may have
@@ -535,7 +517,8 @@ class SkillIndex:
     def _rough_vectors(self) -> RoughVectors:
         """What of a score is linear in the request: a nearest row is a skill of a high score."""
         table = DENSE_WEIGHT * self._vectors
-        table[self._examples.holders] += 2 * self._examples.means
+        if len(self._examples.holders):
+            table[self._examples.holders] += 2 * self._examples.means
         return RoughVectors(table)
 
     def _asked(self, text: str) -> _Asked:
@@ -575,10 +558,6 @@ def _first(
     """Places in order of score, with those of some positions before all others."""
     front = [int(np.flatnonzero(positions == position)[0]) for position in wanted]
     return np.array([*front, *(place for place in order.tolist() if place not in front)])
-
-
-def _same(one: SkillManifest, other: SkillManifest) -> bool:
-    return one is other or one.routing_digest == other.routing_digest
 
 
 def _strongest(found: Sequence[str], contributions: Sequence[float]) -> tuple[str, ...]:

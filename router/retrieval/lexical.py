@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from itertools import chain
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from router.retrieval.documents import FIELDS, SkillDocument
+from router.retrieval.documents import FIELDS, Edit, SkillDocument
 from router.retrieval.postings import Postings
 
 FIELD_WEIGHT: Final = {
@@ -49,13 +50,13 @@ MEAN_STEP: Final = 1.01
 MAX_COUNT: Final = 65_535
 """Of a term in one field."""
 MAX_UNUSED_TERMS: Final = 2
-"""Times the terms in use: with more numbers than that, they are given out anew."""
+"""Times the terms in use: with more numbers than that, those of unused terms are given back."""
 K1: Final = 6.0
 IDF_POWER: Final = 0.75
 
 
 class LexicalIndex:
-    """Postings of all documents as arrays, by term and then by document. Immutable.
+    """Postings of all documents as arrays, by term. Immutable: ``edited`` gives the next index.
 
     Attributes:
         size: number of documents.
@@ -65,86 +66,72 @@ class LexicalIndex:
         idf: for each term, its IDF divided by the largest possible one, in (0, 1).
     """
 
-    def __init__(
-        self,
-        documents: Sequence[SkillDocument],
-        *,
-        previous: LexicalIndex | None = None,
-        kept: NDArray[np.intp] | None = None,
-    ) -> None:
-        """Index documents.
+    def __init__(self) -> None:
+        """The index of no documents."""
+        self.size = 0
+        self.document: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+        self.saturated: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
+        self.start: NDArray[np.intp] = np.zeros(1, dtype=np.intp)
+        self.idf: NDArray[np.float64] = np.zeros(0)
+        self._weight = self.idf
+        self._counts: NDArray[np.uint16] = _NO_COUNTS
+        self._lengths: NDArray[np.int32] = np.zeros((0, len(FIELDS)), dtype=np.int32)
+        self._means = np.ones(len(FIELDS))
+        self._numbers: dict[str, int] = {}  # later indexes give out more of them in it
 
-        Args:
-            documents: in the order of their names.
-            previous: an index of other documents, whose postings are used again.
-            kept: for each document its place in ``previous``, see ``kept_places``.
-        """
-        if previous is None or kept is None or previous._wastes_numbers:
-            previous, kept = None, np.full(len(documents), -1)
-        self.size = len(documents)
-        self.document: NDArray[np.int32]
-        self.saturated: NDArray[np.float64]
-        self.start: NDArray[np.intp]
-        self.idf: NDArray[np.float64]
-        self._counts: NDArray[np.uint16]
-        self._wastes_numbers: bool
-        self._numbers: dict[str, int] = {} if previous is None else previous._numbers
-        new = np.flatnonzero(kept < 0)
-        counted = [_counted(documents[place], self._numbers) for place in new.tolist()]
-        terms = np.concatenate([_NO_TERMS, *(found for found, _ in counted)])
-        counts = np.concatenate([_NO_COUNTS, *(table for _, table in counted)])
-        document = np.repeat(new, [len(found) for found, _ in counted]).astype(np.int32)
-        self._lengths = np.zeros((self.size, len(FIELDS)), dtype=np.int32)
-        self._lengths[new] = [
-            [sum(bag.values()) for bag in documents[place].fields] for place in new.tolist()
-        ] or self._lengths[:0]
-        # numpy sorts 16-bit numbers by radix, in a tenth of the time.
-        order = np.argsort(terms.astype(np.min_scalar_type(len(self._numbers))), kind="stable")
-        terms, counts, document = terms[order], counts[order], document[order]
-        if previous is None:
-            self._means = _means(self._lengths)
-            self.saturated = self._saturated_of(document, counts)
-        else:
-            held = np.flatnonzero(kept >= 0)
-            self._lengths[held] = previous._lengths[kept[held]]
-            self._means = _means(self._lengths)
-            place = np.full(previous.size, -1, dtype=np.int32)
-            place[kept[held]] = held
-            before = place[previous.document]
-            stays = before >= 0
-            before = before[stays]
-            terms_before = np.repeat(np.arange(len(previous.idf)), np.diff(previous.start))[stays]
-            at = np.searchsorted(
-                terms_before * self.size + before, terms.astype(np.int64) * self.size + document
-            )
-            saturated = self._saturated_of(document, counts)
-            terms = np.insert(terms_before, at, terms)
-            document = np.insert(before, at, document)
-            counts = np.insert(previous._counts[stays], at, counts, axis=0)
-            if np.array_equal(self._means, previous._means):
-                self.saturated = np.insert(previous.saturated[stays], at, saturated)
-            else:
-                self.saturated = self._saturated_of(document, counts)
-        self.document = document
-        self._counts = counts
-        frequency = np.bincount(terms, minlength=len(self._numbers))
-        self.start = np.concatenate(([0], np.cumsum(frequency)))
-        used = int(np.count_nonzero(frequency))
-        self._wastes_numbers = len(frequency) > MAX_UNUSED_TERMS * used
-        self.idf = np.log1p((self.size - frequency + 0.5) / (frequency + 0.5)) / math.log(
-            2 * self.size + 2
+    def edited(self, edit: Edit) -> LexicalIndex:
+        """The index after a step."""
+        after = copy(self)
+        after.size = len(edit.kept)
+        terms, counts, document = _postings(edit, self._numbers)
+        lengths = [[sum(bag.values()) for bag in document.fields] for document in edit.added]
+        after._lengths = edit.carried(
+            self._lengths, np.array(lengths, dtype=np.int32).reshape(-1, len(FIELDS))
         )
-        self._weight = self.idf**IDF_POWER
+        after._means = _means(after._lengths)
+        # Of the postings before, those of the skills that stay, with the skills' new places.
+        place = np.full(self.size, -1, dtype=np.int32)
+        stay = np.flatnonzero(edit.kept >= 0)
+        place[edit.kept[stay]] = stay
+        moved = place[self.document]
+        held = np.flatnonzero(moved >= 0)
+        frequency = np.zeros(len(self._numbers), dtype=np.intp)
+        frequency[: len(self.idf)] = np.diff(self.start)
+        if len(held) < len(moved):
+            lost = np.searchsorted(self.start, np.flatnonzero(moved < 0), side="right") - 1
+            frequency -= np.bincount(lost, minlength=len(frequency))
+        # New postings come behind the others of their term.
+        ends = np.cumsum(frequency)
+        order = np.insert(held, ends[terms], len(moved) + np.arange(len(terms)))
+        after.document = np.concatenate([moved, document]).take(order)
+        after._counts = np.concatenate([self._counts, counts]).take(order, axis=0)
+        if np.array_equal(after._means, self._means):
+            saturated = after._saturated_of(document, counts)
+            after.saturated = np.concatenate([self.saturated, saturated]).take(order)
+        else:
+            after.saturated = after._saturated_of(after.document, after._counts)
+        frequency += np.bincount(terms, minlength=len(frequency))
+        used = frequency > 0
+        if len(used) > MAX_UNUSED_TERMS * np.count_nonzero(used):
+            number = (np.cumsum(used) - 1).tolist()
+            after._numbers = {term: number[n] for term, n in self._numbers.items() if used[n]}
+            frequency = frequency[used]
+        after.start = np.concatenate(([0], np.cumsum(frequency)))
+        after.idf = np.log1p((after.size - frequency + 0.5) / (frequency + 0.5)) / math.log(
+            2 * after.size + 2
+        )
+        after._weight = after.idf**IDF_POWER
+        return after
 
     def _saturated_of(
         self, document: NDArray[np.int32], counts: NDArray[np.uint16]
-    ) -> NDArray[np.float64]:
+    ) -> NDArray[np.float32]:
         """The saturated frequency of postings, from their documents and their counts by field."""
         frequency = np.zeros(len(document))
         for number, field in enumerate(FIELDS):
             norms = _length_norms(self._lengths[:, number], self._means[number], FIELD_B[field])
             frequency += counts[:, number] * (FIELD_WEIGHT[field] / norms)[document]
-        return frequency / (frequency + K1)
+        return np.asarray(frequency / (frequency + K1), dtype=np.float32)
 
     def number(self, stem: str) -> int | None:
         """The number of a term; None where no document has it."""
@@ -163,6 +150,20 @@ class LexicalIndex:
         frequency, in (0, 1)."""
         found = Postings.of(terms, self.start, self.document, self.saturated, self.size)
         return found._replace(values=found.values * self._weight[list(terms)][found.terms])
+
+
+def _postings(
+    edit: Edit, numbers: dict[str, int]
+) -> tuple[NDArray[np.int32], NDArray[np.uint16], NDArray[np.int32]]:
+    """The postings of the added documents by term: the terms' numbers, how often each field has
+    them, and the documents."""
+    counted = [_counted(document, numbers) for document in edit.added]
+    terms = np.concatenate([_NO_TERMS, *(found for found, _ in counted)])
+    counts = np.concatenate([_NO_COUNTS, *(table for _, table in counted)])
+    document = np.repeat(edit.places, [len(found) for found, _ in counted]).astype(np.int32)
+    # numpy sorts 16-bit numbers by radix, in a tenth of the time.
+    order = np.argsort(terms.astype(np.min_scalar_type(len(numbers))), kind="stable")
+    return terms[order], counts[order], document[order]
 
 
 def _counted(

@@ -8,9 +8,10 @@ is the whole request or marked as a name ("/git", "`git`", "the git skill").
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 from typing import Final
+
+from router.retrieval.documents import Edit
 
 _TOKEN: Final = re.compile(r"[^\s,;!?()\[\]{}<>|]+")
 _MARKS: Final = "/$@#`'\"*"
@@ -28,9 +29,25 @@ MAX_READ_CHARACTERS: Final = 2_000
 class SkillNames:
     """The names of a catalog's skills, as requests spell them. Immutable."""
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self._by_spelling = {name.casefold(): name for name in names}
-        self._by_words = {_words_of_name(name): name for name in self._by_spelling.values()}
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._by_spelling: dict[str, str] = {}
+        self._by_words: dict[str, str] = {}
+        for name in names:
+            self._by_spelling[name.casefold()] = self._by_words[_words(name)] = name
+
+    def edited(self, edit: Edit, names: Sequence[str]) -> SkillNames:
+        """Those after a step, of skills with these names."""
+        after = SkillNames()
+        after._by_spelling, after._by_words = dict(self._by_spelling), dict(self._by_words)
+        for document in edit.removed:
+            after._by_spelling.pop(document.name.casefold(), None)
+            after._by_words.pop(_words(document.name), None)
+        for document in edit.added:
+            name = document.name
+            after._by_spelling[name.casefold()] = after._by_words[_words(name)] = name
+        # Where names are spelled alike, the last one of all stands for them.
+        alike = min(len(after._by_spelling), len(after._by_words)) < len(names)
+        return SkillNames(names) if alike else after
 
     def named_in(self, request: str) -> tuple[str, ...]:
         """Names of the skills that a request names, in its order; each once."""
@@ -51,11 +68,6 @@ class SkillNames:
             if (marked or _COMPOUND.search(bare)) and _REFUSALS.isdisjoint(before):
                 found.setdefault(name)
         return tuple(found)
-
-
-@lru_cache(maxsize=1 << 17)  # a change of one skill of many asks for all names again
-def _words_of_name(name: str) -> str:
-    return _words(name)
 
 
 def _words(text: str) -> str:

@@ -7,15 +7,14 @@ either of them with at most one letter removed, so a look-up replaces a scan of 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from copy import copy
 from itertools import chain
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
 from rapidfuzz.distance import OSA
 
-from router.retrieval.documents import SkillDocument
+from router.retrieval.documents import Edit
 
 UNKNOWN_LENGTHS: Final = range(5, 22)
 """A shorter unknown word is more often another word than a misspelt one."""
@@ -35,45 +34,40 @@ class SpellingIndex:
     first looked up. Nothing else ever changes.
     """
 
-    def __init__(
-        self,
-        documents: Sequence[SkillDocument],
-        *,
-        previous: SpellingIndex | None = None,
-        kept: NDArray[np.intp] | None = None,
-    ) -> None:
-        """Index documents. Of those that are in ``previous`` too, at the places that ``kept`` gives
-        (see ``kept_places``), nothing is looked at."""
-        # A word of one skill alone may be a misspelling itself, unless there are few skills.
-        self._least = 2 if len(documents) > SMALL_CATALOG else 1
-        self._documents = tuple(documents)
+    def __init__(self) -> None:
+        """The index of no words."""
+        self._least = 1
+        self._frequency: Counter[str] = Counter()
         self._neighbours: dict[str, Neighbours] = {}
-        if previous is None or kept is None or previous._least != self._least:
-            self._frequency = Counter(chain.from_iterable(one.words for one in documents))
-            return
-        gone = np.ones(len(previous._documents), dtype=bool)
-        gone[kept[kept >= 0]] = False
-        new = np.flatnonzero(kept < 0).tolist()
-        change = Counter(chain.from_iterable(documents[place].words for place in new))
-        for place in np.flatnonzero(gone).tolist():
-            change.subtract(previous._documents[place].words)
-        self._frequency = previous._frequency.copy()
-        self._neighbours = previous._neighbours.copy()
+
+    def edited(self, edit: Edit) -> SpellingIndex:
+        """The index after a step; words of skills that stay are not looked at."""
+        after = copy(self)
+        # A word of one skill alone may be a misspelling itself, unless there are few skills.
+        after._least = 2 if len(edit.kept) > SMALL_CATALOG else 1
+        after._frequency = self._frequency.copy()
+        after._frequency.update(chain.from_iterable(document.words for document in edit.added))
+        gone = Counter(chain.from_iterable(document.words for document in edit.removed))
+        after._frequency.subtract(gone)
+        for word in gone:
+            if not after._frequency[word]:
+                del after._frequency[word]
+        if after._least != self._least:
+            after._neighbours = {}
+            return after
+        after._neighbours = self._neighbours.copy()
         copied: set[str] = set()
-        for word, more in change.items():
-            was, now = self._frequency[word], self._frequency[word] + more
-            if now:
-                self._frequency[word] = now
-            else:
-                self._frequency.pop(word, None)
+        for word in frozenset(gone).union(*(document.words for document in edit.added)):
             first = word[0]
-            if first not in self._neighbours or not _can_be_meant(word):
+            if first not in after._neighbours or not _can_be_meant(word):
                 continue
-            if (was >= self._least) != (now >= self._least):
+            known = after._frequency[word] >= self._least
+            if known != (self._frequency[word] >= self._least):
                 if first not in copied:
-                    self._neighbours[first] = self._neighbours[first].copy()
+                    after._neighbours[first] = after._neighbours[first].copy()
                     copied.add(first)
-                _file(self._neighbours[first], word, known=now >= self._least)
+                _file(after._neighbours[first], word, known=known)
+        return after
 
     def correct(self, word: str) -> str | None:
         """The most frequent known word one edit away that begins alike; None when ``word`` is

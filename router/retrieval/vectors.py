@@ -1,6 +1,6 @@
 """The vectors that a router works with: looked up, or encoded and kept.
 
-Vectors come, quickest first, from memory, from the machine's own file, from a shared cache where
+Vectors come, quickest first, from the machine's own file, from a shared cache where
 there is one (Chroma, embedded or on a server), and else from the encoder. What was encoded is in
 the file at once. The shared cache is written later, by ``save``, because Chroma stops every thread
 while it writes. What one process could not share, because another one has Chroma's folder or the
@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final, Self
 
 import numpy as np
-from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from router.errors import StoreError
@@ -30,8 +29,6 @@ _log: Final = logging.getLogger(__name__)
 FILE: Final = "embeddings.sqlite3"
 ENCODING_BATCH: Final = 64
 """Texts encoded at a time. Progress is told for each batch."""
-MEMORY_BYTES: Final = 2**28
-"""Of vectors in memory."""
 WORTH_KEEPING: Final = 8
 """From so many skills on, their analyses are kept."""
 
@@ -65,9 +62,6 @@ class VectorStore:
         self._has_new = False
         self._has_warned = False
         self._closed = False
-        self._known: LRUCache[str, NDArray[np.float32]] = LRUCache(
-            MEMORY_BYTES, getsizeof=lambda vector: vector.nbytes
-        )
 
     @classmethod
     def open(
@@ -107,9 +101,8 @@ class VectorStore:
         if not keys:
             return np.zeros((0, 0), dtype=np.float32), 0
         with self._turn:
-            found = {key: self._known[key] for key in keys if key in self._known}
-            places = {key: place for place, key in enumerate(keys) if key not in found}
-            found |= self._looked_up(list(places))
+            places = {key: place for place, key in enumerate(keys)}
+            found = self._looked_up(list(places))
             missing = [key for key in places if key not in found]
             for start in range(0, len(missing), ENCODING_BATCH):
                 batch = missing[start : start + ENCODING_BATCH]
@@ -126,8 +119,6 @@ class VectorStore:
                 rows = np.asarray(encode([keys.index(key) for key in missing]), dtype=np.float32)
                 found = dict(zip(missing, rows, strict=True))
                 self._keep(found)
-            for key, vector in found.items():
-                self._known[key] = vector
         matrix = np.stack([found[key] for key in keys])
         norms = np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-9)
         return np.asarray(matrix / norms, dtype=np.float32), len(missing)

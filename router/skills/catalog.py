@@ -77,17 +77,17 @@ class Catalog:
     routable: tuple[SkillManifest, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        skills = MappingProxyType(dict(sorted(self.skills.items())))
-        # A name is one line.
-        lines = [f"{name}\n{manifest.routing_digest}\n" for name, manifest in skills.items()]
-        content = hashlib.sha256("".join(lines).encode())
+        # Made anew for each change of one skill of thousands: loops over all are kept short.
+        names = sorted(self.skills)
+        skills = MappingProxyType({name: self.skills[name] for name in names})
+        content = hashlib.sha256(b"".join([manifest.mark for manifest in skills.values()]))
         object.__setattr__(self, "skills", skills)
         object.__setattr__(self, "stale", MappingProxyType(dict(sorted(self.stale.items()))))
         object.__setattr__(self, "version", content.hexdigest()[:16])
         object.__setattr__(
             self,
             "routable",
-            tuple(m for m in skills.values() if not m.disable_model_invocation),
+            tuple([m for m in skills.values() if not m.disable_model_invocation]),
         )
 
     def get(self, name: str) -> SkillManifest:
@@ -157,28 +157,34 @@ def merge_sources(
         previous: a catalog whose manifests may be used again where they are the same.
     """
     snapshots = tuple(snapshots)
-    enrich = _Enricher(enrichments, of_others, previous) if enrichments or of_others else None
     skills: dict[str, SkillManifest] = {}
-    shadowed: list[ShadowedSkill] = []
-    stale: dict[str, Diagnostic] = {}
+    lost: list[SkillManifest] = []
     for _, snapshot in snapshots:
-        for manifest in snapshot.skills:
-            if manifest.name in hidden:
-                continue
-            winner = skills.get(manifest.name)
-            if winner is None:
-                skills[manifest.name] = manifest if enrich is None else enrich(manifest)
-                if manifest.path in snapshot.stale:
-                    stale[manifest.name] = snapshot.stale[manifest.path]
-            elif not _same_file(winner, manifest):  # the folders of two sources may overlap
-                shadowed.append(ShadowedSkill(manifest, by=winner))
+        lost += [one for one in snapshot.skills if skills.setdefault(one.name, one) is not one]
+    for name in hidden:
+        skills.pop(name, None)
+    stale = {
+        manifest.name: snapshot.stale[manifest.path]
+        for _, snapshot in snapshots
+        if snapshot.stale
+        for manifest in snapshot.skills
+        if manifest.path in snapshot.stale and skills.get(manifest.name) is manifest
+    }
+    if enrichments or of_others:
+        enrich = _Enricher(enrichments, of_others, previous)
+        skills = {name: enrich(manifest) for name, manifest in skills.items()}
     notices = [
         *(notice for file in enrichments.values() for notice in file.diagnostics),
         *(notice for _, found in snapshots for notice in found.notices),
     ]
     return Catalog(
         skills,
-        tuple(shadowed),
+        tuple(
+            ShadowedSkill(manifest, by=winner)
+            for manifest in lost
+            if (winner := skills.get(manifest.name)) is not None  # else hidden
+            and not _same_file(winner, manifest)  # the folders of two sources may overlap
+        ),
         tuple(dict.fromkeys(fault for _, found in snapshots for fault in found.failures)),
         tuple(dict.fromkeys(notices)),
         stale=stale,

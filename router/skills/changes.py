@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import filterfalse
 from pathlib import Path
 from typing import Self
 
@@ -52,11 +53,13 @@ class CatalogChange:
         """
         old, new = before.skills, after.skills
         touched = frozenset(touched)
-        changed, moved = [], []
-        for name in new.keys() & old.keys():
-            if new[name] is old[name] and name not in touched:
-                continue
-            if new[name].routing_digest != old[name].routing_digest or name in touched:
+        pairs = zip(new, new.values(), map(old.get, new), strict=True)
+        others = [name for name, skill, before_it in pairs if before_it is not skill]
+        added, changed, moved = [], [], []
+        for name in touched.intersection(new).union(others):
+            if name not in old:
+                added.append(name)
+            elif new[name].routing_digest != old[name].routing_digest or name in touched:
                 changed.append(name)
             elif new[name].path != old[name].path or new[name].payload is not old[name].payload:
                 moved.append(name)
@@ -65,9 +68,9 @@ class CatalogChange:
         return cls(
             before,
             after,
-            added=_in_order(new.keys() - old.keys()),
+            added=_in_order(added),
             changed=_in_order(changed),
-            removed=_in_order((old.keys() | touched) - new.keys()),
+            removed=_in_order({*filterfalse(new.__contains__, old), *touched.difference(new)}),
             moved=_in_order(moved),
             shadowed=_in_order(
                 {

@@ -27,6 +27,7 @@ MAX_MANIFEST_BYTES: Final = 1 << 20
 MAX_KEPT_CHARACTERS: Final = 4096
 """Where an over-long text field is cut."""
 MAX_KEPT_NAME: Final = 200
+MARK_BYTES: Final = 8
 
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _NAME_LIMIT: Final = 64
@@ -82,6 +83,8 @@ class SkillManifest:
             The catalog sets it, because it stands in a file of its own.
         origin: the name of the source of a skill without a file; empty for a skill with one.
         payload: the program's own object, handed back as it is; not compared.
+        mark: eight bytes that stand for the name and all that routing reads. What is kept of a
+            catalog to tell later which skills have changed since.
     """
 
     name: str
@@ -103,6 +106,12 @@ class SkillManifest:
     enrichment: Enrichment | None = None
     origin: str = ""
     payload: object = field(default=None, repr=False, compare=False)
+    mark: bytes = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        content = f"{self.name}\0{self.routing_digest}".encode()
+        mark = hashlib.blake2b(content, digest_size=MARK_BYTES).digest()
+        object.__setattr__(self, "mark", mark)
 
     @property
     def routing_digest(self) -> str:

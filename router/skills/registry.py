@@ -146,6 +146,8 @@ class SkillRegistry:
             if snapshot is None or only is None or source in only:
                 snapshot = source.read(snapshot, quick=quick)
             snapshots.append((source, snapshot))
+        if only and not self.of_others and tuple(snapshots) == before.snapshots:
+            return CatalogChange.between(before, before)  # it was read meanwhile
         own = (
             {}
             if self.enrichment is None

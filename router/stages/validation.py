@@ -10,8 +10,8 @@ another catalog is checked before it is given again:
   still offered.
 * For what an LLM said, no skill that was added or changed since may rank above them, either.
 
-What the catalog was when the LLM was asked is known by marks: eight bytes for each skill, digested
-from its name and its content.
+What the catalog was when the LLM was asked is known by the marks of its skills
+(``SkillManifest.mark``).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
 from router.request import Request
 from router.result import RoutingResult
+from router.skills.manifest import MARK_BYTES
 
 if TYPE_CHECKING:
     from router.retrieval.index import SkillIndex
@@ -163,13 +163,9 @@ async def refusal(
     return None
 
 
-MARK_BYTES: Final = 8
-
-
 def marks(catalog: Catalog) -> bytes:
-    """The marks of the skills that are offered, in order of their value."""
-    found = sorted(_mark(skill.name, skill.routing_digest) for skill in catalog.routable)
-    return b"".join(found)
+    """The marks of the skills that are offered, in the order of their names."""
+    return b"".join([skill.mark for skill in catalog.routable])
 
 
 def newer_skills(catalog: Catalog, marks_then: bytes) -> list[str]:
@@ -177,16 +173,7 @@ def newer_skills(catalog: Catalog, marks_then: bytes) -> list[str]:
     then = {
         marks_then[start : start + MARK_BYTES] for start in range(0, len(marks_then), MARK_BYTES)
     }
-    return [
-        skill.name
-        for skill in catalog.routable
-        if _mark(skill.name, skill.routing_digest) not in then
-    ]
-
-
-@lru_cache(maxsize=1 << 17)  # a change of one skill of many asks for all marks again
-def _mark(name: str, digest: str) -> bytes:
-    return hashlib.blake2b(f"{name}\0{digest}".encode(), digest_size=MARK_BYTES).digest()
+    return [skill.name for skill in catalog.routable if skill.mark not in then]
 
 
 def context_of(base: str, asked: Request) -> str:

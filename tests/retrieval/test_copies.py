@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cascade import SHIPPED, settings_for, some_skills
 
 from router import SemanticRouter
-from router.retrieval.copies import Copies
-from router.retrieval.documents import SkillDocument
+from router.retrieval.copies import Copies, root_numbers
+from router.retrieval.documents import Edit, SkillDocument
 from router.skills.catalog import Catalog, load_catalog
 
 SQUASH = "squash the last four commits on this branch into one"
@@ -32,7 +33,8 @@ def roots(tmp_path: Path) -> list[Path]:
 
 
 def copies_of(catalog: Catalog) -> Copies:
-    return Copies(catalog, [SkillDocument.of(skill) for skill in catalog.routable])
+    edit = Edit.of_all([SkillDocument.of(skill) for skill in catalog.routable])
+    return Copies().edited(edit, list(catalog.skills), root_numbers(catalog))
 
 
 def test_copies_and_near_copies_in_a_weaker_root_are_found(roots: list[Path]) -> None:
@@ -58,12 +60,13 @@ def test_a_copy_stands_in_where_its_original_is_not_available(roots: list[Path])
 
 def test_a_later_comparison_is_that_of_a_fresh_one(roots: list[Path]) -> None:
     catalog = load_catalog(roots)
-    documents = {skill.name: SkillDocument.of(skill) for skill in catalog.routable}
-    before = Copies(catalog, list(documents.values()))
     (roots[1] / "a-copy-3" / "SKILL.md").write_text("---\ndescription: Bakes bread.\n---\nBake.\n")
     after = load_catalog(roots, previous=catalog)
-    documents["a-copy-3"] = SkillDocument.of(after.get("a-copy-3"))
-    later = Copies(after, list(documents.values()), previous=before)
+    kept = np.arange(len(catalog.skills))
+    kept[list(after.skills).index("a-copy-3")] = -1
+    documents = [SkillDocument.of(one.get("a-copy-3")) for one in (after, catalog)]
+    edit = Edit(kept, documents[:1], documents[1:])
+    later = copies_of(catalog).edited(edit, list(after.skills), root_numbers(after))
     assert later.originals == copies_of(after).originals == ("a-copy-3", "git", "testing")
 
 

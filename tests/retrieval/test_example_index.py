@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from index_edits import edit_between
 from numpy.typing import NDArray
 
 from router.retrieval import examples as module
-from router.retrieval.documents import SkillDocument, kept_places
+from router.retrieval.documents import Edit, SkillDocument
 from router.retrieval.examples import FAIR, WORDING, ExampleIndex
 from router.retrieval.phrases import PhraseIndex, profile_of
 from router.text import tokens
@@ -57,7 +58,7 @@ def test_nearness_is_that_of_the_formula(
     monkeypatch: pytest.MonkeyPatch, quantised_from: int
 ) -> None:
     monkeypatch.setattr(module, "QUANTISED_FROM", quantised_from)
-    index = ExampleIndex(DOCUMENTS, vectors, dimensions=DIMENSIONS)
+    index = ExampleIndex().edited(Edit.of_all(DOCUMENTS), vectors)
     phrases = PhraseIndex([document.phrases for document in DOCUMENTS])
     wording = phrases.near([tokens(REQUEST)], EVERYTHING)[0]
     known = [
@@ -73,24 +74,23 @@ def test_nearness_is_that_of_the_formula(
 
 
 def test_what_was_there_before_is_not_encoded_again() -> None:
-    index = ExampleIndex(DOCUMENTS, vectors, dimensions=DIMENSIONS)
+    index = ExampleIndex().edited(Edit.of_all(DOCUMENTS), vectors)
     asked: list[str] = []
 
     def watched(texts: Sequence[str]) -> NDArray[np.float32]:
         asked.extend(texts)
         return vectors(texts)
 
-    later = [DOCUMENTS[4], document("new", 2), DOCUMENTS[1]]
-    kept = kept_places(DOCUMENTS, later)
-    updated = ExampleIndex(later, watched, dimensions=DIMENSIONS, previous=index, kept=kept)
+    later = [DOCUMENTS[1], document("new", 2), DOCUMENTS[4]]
+    updated = index.edited(edit_between(DOCUMENTS, later), watched)
     assert asked == ["new 0", "new 1"]
-    anew = ExampleIndex(later, vectors, dimensions=DIMENSIONS)
+    anew = ExampleIndex().edited(Edit.of_all(later), vectors)
     found = [near(one, REQUEST, 0.0, np.arange(len(later))).tolist() for one in (updated, anew)]
     assert found[0] == found[1]
 
 
 def test_several_texts_are_compared_as_each_alone_is() -> None:
-    index = ExampleIndex(DOCUMENTS, vectors, dimensions=DIMENSIONS)
+    index = ExampleIndex().edited(Edit.of_all(DOCUMENTS), vectors)
     texts = [REQUEST, "number", "s1 0"]
     backgrounds = np.array([0.1, 0.2, 0.3])
     together = index.near([tokens(text) for text in texts], vectors(texts), backgrounds, EVERYTHING)
@@ -99,12 +99,12 @@ def test_several_texts_are_compared_as_each_alone_is() -> None:
 
 
 def test_without_any_examples_nothing_is_near() -> None:
-    index = ExampleIndex([document("a", 0)], vectors, dimensions=DIMENSIONS)
+    index = ExampleIndex().edited(Edit.of_all([document("a", 0)]), vectors)
     assert near(index, REQUEST, 0.3, np.arange(1)).tolist() == [0.0]
 
 
 @pytest.mark.parametrize("request_text", ["s4 4", "nothing of all that"])
 def test_a_skill_without_examples_has_the_benefit_of_the_doubt(request_text: str) -> None:
-    index = ExampleIndex(DOCUMENTS, vectors, dimensions=DIMENSIONS)
+    index = ExampleIndex().edited(Edit.of_all(DOCUMENTS), vectors)
     found = near(index, request_text, 0.1)
     assert found[0] == pytest.approx(min(found[1:].max(), FAIR))

@@ -7,15 +7,18 @@ import string
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from index_edits import edit_between
 
-from router.retrieval.documents import SkillDocument, kept_places
+from router.retrieval.documents import Edit, SkillDocument
 from router.retrieval.spelling import SMALL_CATALOG, SpellingIndex
 
 
 def index_of(*documents: str) -> SpellingIndex:
     """An index of documents with these words."""
-    return SpellingIndex(
-        [SkillDocument("", (), frozenset(text.split()), (), b"", "", "", "") for text in documents]
+    return SpellingIndex().edited(
+        Edit.of_all(
+            [SkillDocument("", (), frozenset(t.split()), (), b"", "", "", "") for t in documents]
+        )
     )
 
 
@@ -101,7 +104,7 @@ WORDS = st.text("abc", min_size=4, max_size=6)
 def test_an_index_that_follows_others_corrects_like_one_made_from_nothing(
     history: list[list[frozenset[str]]], asked: list[str]
 ) -> None:
-    index: SpellingIndex | None = None
+    index = SpellingIndex()
     before: list[SkillDocument] = []
     made: dict[frozenset[str], SkillDocument] = {}
     for catalog in history:
@@ -110,8 +113,7 @@ def test_an_index_that_follows_others_corrects_like_one_made_from_nothing(
             made.setdefault(words, SkillDocument("", (), words, (), b"", "", "", ""))
             for words in dict.fromkeys(catalog)
         ]
-        kept = kept_places(before, documents)
-        index, before = SpellingIndex(documents, previous=index, kept=kept), documents
-        anew = SpellingIndex(documents)
+        index, before = index.edited(edit_between(before, documents)), documents
+        anew = SpellingIndex().edited(Edit.of_all(documents))
         for word in (*asked, *(word[:-1] + "b" for word in asked)):
             assert index.correct(word) == anew.correct(word)
