@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from servers.openai_server import HeldServer, completion
 
 from router import Decision, EncoderError, SemanticRouter, Stage
+from router.retrieval.documents import SkillDocument
 from router.retrieval.embedding_chroma import ChromaCache
 from router.skills.changes import CatalogChange
 from router.skills.enrichment import Enrichment
@@ -302,8 +303,8 @@ async def test_new_vectors_are_shared_at_opening_and_closing_but_not_while_reque
     chroma = ChromaCache(state / "embeddings")
 
     def documents(router: SemanticRouter) -> set[str]:
-        index = router._runtime.current.index
-        return {f"document/{document.digest}" for document in index._documents.values()}
+        skills = router._runtime.current.catalog.routable
+        return {f"document/{SkillDocument.of(skill).digest}" for skill in skills}
 
     async with router_over(skills, state, encoder=CostlyEncoder()) as router:
         before = documents(router)
