@@ -127,8 +127,7 @@ def assemble(
     store = VectorStore.open(
         embeddings_folder(settings),
         identity=encoder.identity,
-        # Encoding by a static encoder takes less time than looking into a shared cache.
-        shared=None if encoder.static else shared_embeddings(settings),
+        shared=shared_embeddings(settings, encoder),
     )
     try:
         index = SkillIndex.build(registry.catalog, encoder=encoder, store=store, progress=progress)
@@ -165,15 +164,16 @@ def embeddings_folder(settings: Settings) -> Path:
     return settings.state_dir / "embeddings"
 
 
-def shared_embeddings(settings: Settings) -> EmbeddingCache:
-    """The cache that the settings name. Nothing is opened yet.
+def shared_embeddings(settings: Settings, encoder: Encoder) -> EmbeddingCache | None:
+    """The cache that the settings name; None where nobody named one and the encoder is static,
+    because encoding then takes less time than looking into Chroma. Nothing is opened yet.
 
     Raises:
-        ConfigurationError: they name none, or a plug-in that cannot be used.
+        ConfigurationError: the settings name a plug-in that cannot be used.
     """
     name = settings.vector_store
     if name == "chroma":
-        return ChromaCache(embeddings_folder(settings))
+        return None if encoder.static else ChromaCache(embeddings_folder(settings))
     if is_plugin(EMBEDDING_CACHES, name):
         cache: EmbeddingCache = load_plugin(EMBEDDING_CACHES, name, EmbeddingCache, "vector_store")
         return cache

@@ -16,6 +16,7 @@ from cascade import (
     WAIT_SECONDS,
     CountingEncoder,
     answer,
+    bundled_encoder,
     happened,
     offered_names,
     router_over,
@@ -27,7 +28,8 @@ from cascade import (
 from numpy.typing import NDArray
 from servers.openai_server import HeldServer, completion
 
-from router import Decision, EncoderError, SemanticRouter, Stage
+from router import Decision, EncoderError, SemanticRouter, Settings, Stage
+from router.components import shared_embeddings
 from router.retrieval.documents import SkillDocument
 from router.retrieval.embedding_chroma import ChromaCache
 from router.skills.changes import CatalogChange
@@ -318,10 +320,14 @@ async def test_new_vectors_are_shared_at_opening_and_closing_but_not_while_reque
     chroma.close()
 
 
-async def test_vectors_of_a_static_encoder_are_never_shared(skills: Path, tmp_path: Path) -> None:
+async def test_vectors_of_a_static_encoder_are_shared_where_a_store_is_named(
+    skills: Path, tmp_path: Path
+) -> None:
     async with router_over(skills, tmp_path / "state") as router:
         await router.route(QUILTS)
     assert not (tmp_path / "state" / "embeddings" / "chroma").exists()
+    named = Settings(vector_store="http://127.0.0.1:9")
+    assert isinstance(shared_embeddings(named, bundled_encoder()), ChromaCache)
 
 
 async def test_no_snapshot_is_kept_beside_the_current_one(skills: Path, tmp_path: Path) -> None:
