@@ -60,6 +60,7 @@ class Catalog:
         hidden: names that are left out on request.
         snapshots: what each source gave, strongest source first.
         enrichments: the files of enrichments that were read, by their paths.
+        of_others: what other processes knew, by the digest of the skill's text.
         version: 16 hex digits; equal for equal names, contents and enrichments.
         routable: the skills that may be offered for routing, in the order of their names.
     """
@@ -73,6 +74,7 @@ class Catalog:
     hidden: frozenset[str] = frozenset()
     snapshots: tuple[tuple[SkillSource, SourceSnapshot], ...] = field(default=(), repr=False)
     enrichments: Mapping[Path, EnrichmentFile] = field(default_factory=dict, repr=False)
+    of_others: Mapping[str, Enrichment] = field(default_factory=dict, repr=False)
     version: str = field(init=False)
     routable: tuple[SkillManifest, ...] = field(init=False, repr=False)
 
@@ -196,6 +198,7 @@ def merge_sources(
             for files in (enrichments, *(s.enrichments for _, s in snapshots))
             for item in files.items()
         ),
+        of_others=of_others,
     )
 
 

@@ -146,17 +146,24 @@ class SkillRegistry:
             if snapshot is None or only is None or source in only:
                 snapshot = source.read(snapshot, quick=quick)
             snapshots.append((source, snapshot))
-        if only and not self.of_others and tuple(snapshots) == before.snapshots:
-            return CatalogChange.between(before, before)  # it was read meanwhile
-        own = (
-            {}
-            if self.enrichment is None
-            else {self.enrichment: before.enrichments[self.enrichment]}
-        )
+        if only is None:
+            own = read_own_enrichments(self.enrichment, before)
+        elif self.enrichment is None:
+            own = {}
+        else:
+            own = {self.enrichment: before.enrichments[self.enrichment]}
+        hidden = before.hidden if hidden is None else hidden
+        if (
+            tuple(snapshots) == before.snapshots
+            and hidden == before.hidden
+            and own.items() <= before.enrichments.items()
+            and self.of_others == before.of_others
+        ):
+            return CatalogChange.between(before, before)  # nothing to merge anew
         after = merge_sources(
             snapshots,
-            hidden=before.hidden if hidden is None else hidden,
-            enrichments=read_own_enrichments(self.enrichment, before) if only is None else own,
+            hidden=hidden,
+            enrichments=own,
             of_others=self.of_others,
             previous=before,
         )

@@ -11,8 +11,10 @@ import pytest
 
 from router.errors import ConfigurationError, UnknownSkill
 from router.settings import Settings
+from router.skills.enrichment import Enrichment
 from router.skills.folders import FolderSnapshot, FolderSource
 from router.skills.registry import SkillRegistry
+from router.tools.source import ToolSource
 
 
 def put(folder: Path, *, text: str = "x", more: str = "") -> None:
@@ -198,6 +200,19 @@ def test_sources_and_hidden_names_change_with_the_snapshot(tmp_path: Path) -> No
     assert list(registry.roots) == [tmp_path / "one", tmp_path / "two"]
     registry.reload()
     assert registry.list_available_skills() == ("sql",)
+
+
+def test_sources_that_give_what_they_gave_are_not_merged_again() -> None:
+    source = ToolSource([{"name": "weather", "description": "Tells the weather."}])
+    registry = SkillRegistry([source])
+    before = registry.catalog
+    assert registry.prepare().after is before
+    assert registry.prepare(only={source}).after is before
+    assert registry.prepare(hidden=frozenset({"weather"})).removed == ("weather",)
+    registry.of_others = {
+        before.get("weather").digest: Enrichment(skill="weather", requests=("will it rain?",))
+    }
+    assert registry.prepare().changed == ("weather",)
 
 
 def test_one_of_many_reloads_at_once_is_the_last_and_sees_the_disk(tmp_path: Path) -> None:
