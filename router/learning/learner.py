@@ -150,7 +150,7 @@ class Learner:
         self._settings = settings
         self._events = Events() if events is None else events
         self._has_llm = has_llm
-        self._skills: Mapping[str, SkillManifest] = {}
+        self._skills: dict[str, SkillManifest] = {}
         self._described: dict[str, str] = {}
         self.trainer = Trainer(
             encoder, store, self._examples, about=self._about, calibrates=not has_llm, peers=peers
@@ -169,7 +169,7 @@ class Learner:
         Requests that an LLM wrote beforehand count only where an LLM judges the answers. Without
         one, retrieval reads them already.
         """
-        skills = self._skills
+        skills = dict(sorted(self._skills.items()))
         written = written_examples(skills.values()) if self._has_llm else []
         return [*written, *shipped_examples(skills.values()), *self._store.examples(skills)]
 
@@ -210,11 +210,13 @@ class Learner:
         """The skills are others now. Evidence about those that changed counts less, and nothing is
         answered locally until a model of the new skills is there."""
         before, after = self._described, change.after
-        self._skills = {skill.name: skill for skill in after.routable}
-        self._described = dict(before)
+        # Copies, because threads read the old ones.
+        self._skills, self._described = dict(self._skills), dict(before)
         for name in change.names:
+            self._skills.pop(name, None)
             self._described.pop(name, None)
-            if name in self._skills:
+            if after.offers(name):
+                self._skills[name] = after.get(name)
                 self._described[name] = self_description(self._skills[name])
         if self._changed(before, self._described, change.names):
             self.trainer.restart()
@@ -312,7 +314,7 @@ class Learner:
     def uncovered_skills(self) -> list[str]:
         """The skills of which the model has too few examples."""
         covered = {} if self.trainer.model is None else self.trainer.model.examples_of
-        return [name for name in self._skills if covered.get(name, 0) < COVERED]
+        return [name for name in sorted(self._skills) if covered.get(name, 0) < COVERED]
 
     async def learn(
         self,
