@@ -208,7 +208,7 @@ def test_it_serves_a_script_that_runs_a_loop_of_its_own(tmp_path: Path) -> None:
     [
         (SyncSemanticRouter, SemanticRouter, {"aclose", "cache", "exact", "fuzzy"}),
         (SyncMemory, Memory, {"aclose"}),
-        (SyncSkillManager, SkillManager, {"aclose"}),
+        (SyncSkillManager, SkillManager, {"aclose", "use_enrichments"}),
     ],
 )
 def test_a_face_has_all_that_the_asynchronous_one_has(

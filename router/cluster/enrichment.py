@@ -140,7 +140,7 @@ class SharedEnrichment:
         of_others = {d: e for d, e in self._of_others.items() if d in lacking} | read
         if of_others != self._of_others:
             self._of_others = of_others
-            await manager.enrich(of_others)
+            await manager.use_enrichments(of_others)
 
     async def _read(self, digests: Iterable[str]) -> list[bytes]:
         """What lies under the digests, and no more of it than ``MAX_BYTES``. Raises ``Alone``."""

@@ -175,7 +175,7 @@ class SkillManager:
             current.get(name)
             return await self._step(hidden=current.hidden | {name})
 
-    async def enrich(self, of_others: Mapping[str, Enrichment]) -> CatalogChange:
+    async def use_enrichments(self, of_others: Mapping[str, Enrichment]) -> CatalogChange:
         """Use enrichments of other processes, and no longer those that were given before.
 
         Args:
