@@ -17,8 +17,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from benchmarks.inputs import memory_settings
 from router.memory.memory import Memory
-from router.settings import Settings
 
 CONTEXT_TOKENS: Final = 2_000
 
@@ -26,16 +26,8 @@ CONTEXT_TOKENS: Final = 2_000
 async def measure(folder: Path, questions: list[tuple[str, str]], directory: Path) -> None:
     """Ask every question of a project with these memory files, and print what was missed."""
     shutil.copytree(folder, directory / ".serena" / "memories")
-    settings = Settings(
-        memory={
-            "directory": directory / "kept",
-            "project_directory": directory,
-            "layer_deadline_seconds": 5,
-            "deadline_seconds": 10,
-        }
-    )
     first = in_context = 0
-    async with Memory(settings) as memory:
+    async with Memory(memory_settings(directory)) as memory:
         for right, question in questions:
             found = [one.item.id for one in (await memory.recall(question)).items]
             context = await memory.assemble(question, token_budget=CONTEXT_TOKENS)

@@ -29,9 +29,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.inputs import memory_settings
 from router.memory.memory import Memory
 from router.memory.model import Scope
-from router.settings import Settings
 
 DATA: Final = Path(__file__).with_name("data")
 NOW: Final = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
@@ -146,15 +146,7 @@ async def ask(memory: Memory, question: Question) -> Outcome:
 
 async def measure(half: str, directory: Path) -> list[Outcome]:
     """Every question of one half, asked of a memory that holds both halves."""
-    settings = Settings(
-        memory={
-            "directory": directory / "kept",
-            "project_directory": directory,
-            "layer_deadline_seconds": 5,
-            "deadline_seconds": 10,
-        }
-    )
-    async with Memory(settings, clock=NOW.timestamp) as memory:
+    async with Memory(memory_settings(directory), clock=NOW.timestamp) as memory:
         for each in HALVES:
             for one in read(DATA / f"memory_finding_{each}.txt")[0]:
                 await memory.save(

@@ -18,6 +18,9 @@ from servers.openai_server import OpenAIServer
 from router import Decision, Outcome, RoutingResult, SemanticRouter, Settings
 from router.llm.protocol import ChatModel, Completion, OutputMode, Prompt
 from router.retrieval.encoders import Encoder, WordLlamaEncoder
+from router.retrieval.index import SkillIndex
+from router.retrieval.vectors import VectorStore
+from router.skills.catalog import load_catalog
 
 SHIPPED: Final = Path(__file__).parents[1] / "skills"
 SQUASH: Final = "squash the last four commits on this branch into one"
@@ -82,6 +85,13 @@ def bundled_encoder() -> WordLlamaEncoder:
 def shipped_router(state: Path, server: OpenAIServer | None = None, **more: Any) -> SemanticRouter:
     """A router over the shipped skills, not open yet."""
     return router_over(SHIPPED, state, server, **more)
+
+
+def shipped_index(folder: Path) -> SkillIndex:
+    """The index over the shipped skills, with its vectors in a folder; to be closed."""
+    encoder = bundled_encoder()
+    store = VectorStore.open(folder, identity=encoder.identity)
+    return SkillIndex.build(load_catalog([SHIPPED]), encoder=encoder, store=store)
 
 
 def some_skills(folder: Path, *names: str) -> Path:

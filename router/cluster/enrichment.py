@@ -55,7 +55,7 @@ class SharedEnrichment:
         self._link = link
         self._keys = keys
         self._manager: SkillManager | None = None
-        self._put: dict[str, str] = {}  # lines that Redis has, by digest
+        self._put: dict[str, Enrichment] = {}  # what Redis has of this process, by digest
         self._asked: set[str] = set()  # digests that were looked for
         self._of_others: dict[str, Enrichment] = {}
         self._turn = asyncio.Lock()
@@ -99,16 +99,18 @@ class SharedEnrichment:
 
     async def _put_own(self, catalog: Catalog) -> None:
         """Raises ``Alone``."""
-        lines = {
-            skill.digest: skill.enrichment.to_line()
+        news = {
+            skill.digest: skill.enrichment
             for skill in catalog.skills.values()
             if skill.enrichment is not None
             and skill.enrichment.digest == skill.digest
             and skill.enrichment != self._of_others.get(skill.digest)
+            and skill.enrichment != self._put.get(skill.digest)
         }
-        news = [(digest, line) for digest, line in lines.items() if self._put.get(digest) != line]
-        for start in range(0, len(news), BATCH):
-            batch = [item for item in news[start : start + BATCH] if len(item[1]) <= MAX_BYTES]
+        lines = [(digest, enrichment.to_line()) for digest, enrichment in news.items()]
+        lines = [item for item in lines if len(item[1]) <= MAX_BYTES]
+        for start in range(0, len(lines), BATCH):
+            batch = lines[start : start + BATCH]
             keys = [self._keys.enrichment(digest) for digest, _ in batch]
             await self._link.script(
                 scripts.PUT_ENRICHMENTS,
@@ -116,7 +118,7 @@ class SharedEnrichment:
                 *(LENGTH, LIFE_SECONDS * 1000),
                 *(text for item in batch for text in item),
             )
-            self._put.update(batch)
+            self._put.update((digest, news[digest]) for digest, _ in batch)
 
     async def _look_for(self, manager: SkillManager) -> None:
         """Raises ``Alone``."""

@@ -22,6 +22,7 @@ from router.errors import StoreError
 from router.retrieval.documents import SkillDocument, analysis_key
 from router.retrieval.embedding_cache import EmbeddingCache
 from router.retrieval.embedding_file import EmbeddingFile
+from router.retrieval.encoders import unit
 from router.skills.manifest import SkillManifest
 
 _log: Final = logging.getLogger(__name__)
@@ -119,9 +120,7 @@ class VectorStore:
                 rows = np.asarray(encode([keys.index(key) for key in missing]), dtype=np.float32)
                 found = dict(zip(missing, rows, strict=True))
                 self._keep(found)
-        matrix = np.stack([found[key] for key in keys])
-        norms = np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-9)
-        return np.asarray(matrix / norms, dtype=np.float32), len(missing)
+        return unit(np.stack([found[key] for key in keys])), len(missing)
 
     def documents(self, skills: Sequence[SkillManifest]) -> list[SkillDocument]:
         """The documents of skills, in order. Those of many are read from the file, where they are

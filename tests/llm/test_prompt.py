@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from llm.asked import answer
 
 from router.errors import LLMAnswerError
 from router.llm.prompt import (
@@ -33,19 +34,6 @@ GIT = OfferedSkill("git", "Work with version control.")
 TESTING = OfferedSkill("testing", "Write and run tests.")
 WRITER = OfferedSkill("writer", "Write texts.")
 OFFERED = (GIT, TESTING, WRITER)
-
-
-def answer(**fields: Any) -> str:
-    return json.dumps(
-        {
-            "skills": ["git"],
-            "memory_layers": ["project"],
-            "mission_brief": "Commit the change.",
-            "reasoning": "It is about commits.",
-            "confidence": 0.9,
-            **fields,
-        }
-    )
 
 
 def parse(text: str) -> Selection:

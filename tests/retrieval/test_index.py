@@ -6,11 +6,13 @@ import asyncio
 import hashlib
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from cascade import shipped_index
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -20,8 +22,7 @@ from router.retrieval.encoders import WordLlamaEncoder
 from router.retrieval.fusion import DENSE_WEIGHT, EXAMPLES_WEIGHT, LEXICAL_WEIGHT
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
-from router.skills.catalog import Catalog, load_catalog
-from router.skills.discovery import shipped_skills_root
+from router.skills.catalog import Catalog
 from router.skills.enrichment import Enrichment
 from router.skills.manifest import SkillManifest
 
@@ -71,11 +72,8 @@ TAX = skill("tax", "Files the tax return.", "Collect receipts.")
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillIndex]:
-    encoder = WordLlamaEncoder()
-    store = VectorStore.open(tmp_path_factory.mktemp("index"), identity=encoder.identity)
-    index = SkillIndex.build(load_catalog([shipped_skills_root()]), encoder=encoder, store=store)
-    yield index
-    index.close()
+    with closing(shipped_index(tmp_path_factory.mktemp("index"))) as index:
+        yield index
 
 
 @pytest.fixture

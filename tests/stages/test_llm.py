@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
+from llm.asked import answer
 from pydantic import SecretStr
 from servers.loopback import HANG
 from servers.ollama_server import OllamaServer, chat
@@ -29,19 +29,6 @@ TESTING = OfferedSkill("testing", "Write and run tests.")
 OFFERED = (TESTING, GIT)
 REQUEST = Request.parse("commit it")
 SEED = 7
-
-
-def answer(**fields: Any) -> str:
-    return json.dumps(
-        {
-            "skills": ["git"],
-            "memory_layers": ["project"],
-            "mission_brief": "Commit the change.",
-            "reasoning": "It is about commits.",
-            "confidence": 0.9,
-            **fields,
-        }
-    )
 
 
 def attempts(answered: LLMAnswer) -> tuple[str, ...]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from cascade import shipped_index
 from cpu_time import cpu_time_at_most
 from numpy.typing import NDArray
 
@@ -18,8 +20,7 @@ from router.result import Decision, Outcome, Stage
 from router.retrieval.encoders import WordLlamaEncoder
 from router.retrieval.index import Match, Ranking, SkillIndex
 from router.retrieval.vectors import VectorStore
-from router.skills.catalog import Catalog, load_catalog
-from router.skills.discovery import shipped_skills_root
+from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
 from router.stages.likelihood import Likelihood
 from router.stages.vector import (
@@ -36,11 +37,8 @@ from router.stages.vector import (
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillIndex]:
-    encoder = WordLlamaEncoder()
-    store = VectorStore.open(tmp_path_factory.mktemp("index"), identity=encoder.identity)
-    index = SkillIndex.build(load_catalog([shipped_skills_root()]), encoder=encoder, store=store)
-    yield index
-    index.close()
+    with closing(shipped_index(tmp_path_factory.mktemp("index"))) as index:
+        yield index
 
 
 LEAST_FIT = (1 + BALANCED) / 2

@@ -135,14 +135,10 @@ class _QueryWords:
     def of(cls, query: str) -> Self:
         words = content_words(query)
         terms = frozenset(map(stem, words))
-        return cls(
-            terms,
-            names_in(query) & terms,
-            related_to(terms),
-        )
+        return cls(terms, names_in(query) & terms, related_to(terms))
 
     def signal(self, text: TextWords) -> float:
-        """What the coverage, the related words, the names and the numbers add up to."""
+        """What the coverage, the related words and the missing names add up to."""
         if not self.terms:
             return 0.0
         stored = text.bag.keys()
