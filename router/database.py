@@ -12,8 +12,9 @@ from __future__ import annotations
 import itertools
 import re
 import sqlite3
-from collections.abc import Callable
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -101,6 +102,43 @@ def opened(
                 return connection
     except (OSError, sqlite3.Error) as error:  # FileLock's Timeout is an OSError
         raise StoreError(path, f"cannot be opened: {error}") from error
+
+
+class SharedConnection:
+    """One connection to a file, on which threads take turns.
+
+    Every error of the file is raised as a ``StoreError`` that names it. Raises as ``opened`` does,
+    with ``set_aside`` left out.
+    """
+
+    def __init__(
+        self, path: Path, schema: Schema, *, durable: bool, busy_seconds: float = BUSY_SECONDS
+    ) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._connection = opened(path, schema, durable=durable, busy_seconds=busy_seconds)
+
+    @contextmanager
+    def turn(self) -> Iterator[sqlite3.Connection]:
+        """The connection, for one thread at a time; each statement is its own transaction."""
+        with self._lock:
+            try:
+                yield self._connection
+            except sqlite3.Error as error:
+                raise StoreError(self.path, f"cannot be used: {error}") from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """The same for a block of statements that are all done, or none."""
+        with self.turn() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            with connection:  # commits, or rolls back
+                yield connection
+
+    def close(self) -> None:
+        """Close the file; nothing may be called after it. Closing twice is fine."""
+        with self._lock:
+            self._connection.close()
 
 
 def in_memory(schema: Schema) -> sqlite3.Connection:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from router.database import Schema, UnusableFile, opened
+from router.database import Schema, SharedConnection, UnusableFile, opened
 from router.errors import StoreError
 
 FIRST = """
@@ -160,3 +160,14 @@ def test_a_file_that_another_process_keeps_is_an_error(path: Path) -> None:
     with pytest.raises(StoreError, match="locked"):
         opened(path, V1, durable=True, busy_seconds=0.01)
     db.close()
+
+
+def test_a_transaction_that_fails_leaves_nothing_and_names_the_file(path: Path) -> None:
+    shared = SharedConnection(path, V1, durable=True)
+    with pytest.raises(StoreError, match=r"notes\.sqlite3"), shared.transaction() as db:
+        db.execute("INSERT INTO notes (text) VALUES ('lost')")
+        db.execute("INSERT INTO nowhere VALUES (1)")
+    with shared.transaction() as db:
+        db.execute("INSERT INTO notes (text) VALUES ('kept')")
+    shared.close()
+    assert notes(path) == ["kept"]

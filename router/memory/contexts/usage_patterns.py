@@ -6,23 +6,19 @@ counted; beyond that the one that was asked for longest ago is forgotten.
 
 from __future__ import annotations
 
-import sqlite3
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from router.database import Schema, opened
-from router.errors import InvalidRequest, StoreError
+from router.database import Schema, SharedConnection
+from router.errors import InvalidRequest
 from router.flight import in_thread
 from router.memory.model import NOBODY, MemoryItem, Scope
 from router.memory.stores.ownership import owns
 from router.memory.stores.spaces import parse_scope, scope_key
 
 MAX_TRACKED: Final = 10_000
-
-
 _SCHEMA: Final = Schema(
     (
         """
@@ -47,7 +43,10 @@ class ConsolidationCandidate:
 
 
 class QueryPatternTracker:
-    """Counts retrievals. What it is told has passed the scope filter already."""
+    """Counts retrievals. What it is told has passed the scope filter already.
+
+    Every method raises StoreError when the file cannot be used.
+    """
 
     def __init__(
         self, path: Path, *, clock: Callable[[], float], max_tracked: int = MAX_TRACKED
@@ -57,63 +56,42 @@ class QueryPatternTracker:
         Raises:
             StoreError: the file cannot be opened; the message names it.
         """
-        self._path = path
+        # A crash may lose the last counts, never the file.
+        self._file = SharedConnection(path, _SCHEMA, durable=False)
         self._clock = clock
         self._max_tracked = max_tracked
-        self._lock = threading.Lock()
-        # A crash may lose the last counts, never the file.
-        self._database = opened(path, _SCHEMA, durable=False)
+        self.close = self._file.close
 
     async def record(self, items: Sequence[MemoryItem]) -> None:
-        """Count one retrieval of each item.
-
-        Raises:
-            StoreError: the counts cannot be written.
-        """
+        """Count one retrieval of each item."""
         if items:
             await in_thread(lambda: self._record(items))
 
     def forget(self, owner: Scope) -> int:
-        """Remove the counts of what belongs to an owner; how many there were.
-
-        Raises:
-            StoreError: the counts cannot be written.
-        """
-        with self._lock:
-            try:
-                stored = self._database.execute("SELECT DISTINCT scope FROM retrievals").fetchall()
-                gone = [(key,) for (key,) in stored if owns(owner, parse_scope(key))]
-                with self._database:
-                    done = self._database.executemany(
-                        "DELETE FROM retrievals WHERE scope = ?", gone
-                    )
-                self._database.execute("VACUUM")  # the owner's name is gone from the disk too
-                self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                return max(done.rowcount, 0)
-            except sqlite3.Error as error:
-                raise StoreError(self._path, f"cannot be written: {error}") from error
+        """Remove the counts of what belongs to an owner; how many there were."""
+        with self._file.transaction() as db:
+            stored = db.execute("SELECT DISTINCT scope FROM retrievals").fetchall()
+            gone = [(key,) for (key,) in stored if owns(owner, parse_scope(key))]
+            done = db.executemany("DELETE FROM retrievals WHERE scope = ?", gone)
+        with self._file.turn() as db:  # so that the owner's name is gone from the disk too
+            db.execute("VACUUM")
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return max(done.rowcount, 0)
 
     def _record(self, items: Sequence[MemoryItem]) -> None:
         now = self._clock()
         rows = [(item.layer, scope_key(item.scope), item.id, now) for item in items]
-        with self._lock:
-            try:
-                with self._database:
-                    self._database.execute("BEGIN IMMEDIATE")
-                    self._database.executemany(
-                        "INSERT INTO retrievals VALUES (?, ?, ?, 1, ?)"
-                        " ON CONFLICT (layer, scope, id) DO UPDATE"
-                        " SET count = count + 1, last = excluded.last",
-                        rows,
-                    )
-                    self._database.execute(
-                        "DELETE FROM retrievals WHERE (layer, scope, id) IN (SELECT layer, scope,"
-                        " id FROM retrievals ORDER BY last DESC, layer, scope, id"
-                        " LIMIT -1 OFFSET ?)",
-                        (self._max_tracked,),
-                    )
-            except sqlite3.Error as error:
-                raise StoreError(self._path, f"cannot be written: {error}") from error
+        with self._file.transaction() as db:
+            db.executemany(
+                "INSERT INTO retrievals VALUES (?, ?, ?, 1, ?) ON CONFLICT (layer, scope, id) "
+                "DO UPDATE SET count = count + 1, last = excluded.last",
+                rows,
+            )
+            db.execute(
+                "DELETE FROM retrievals WHERE (layer, scope, id) IN (SELECT layer, scope, id "
+                "FROM retrievals ORDER BY last DESC, layer, scope, id LIMIT -1 OFFSET ?)",
+                (self._max_tracked,),
+            )
 
     def get_consolidation_candidates(
         self, min_retrievals: int, *, scope: Scope = NOBODY
@@ -122,31 +100,17 @@ class QueryPatternTracker:
 
         Raises:
             InvalidRequest: ``min_retrievals`` is below 1.
-            StoreError: the counts cannot be read.
         """
         if isinstance(min_retrievals, bool) or min_retrievals < 1:
             raise InvalidRequest(f"min_retrievals: {min_retrievals!r} is below 1")
-        with self._lock:
-            try:
-                rows = self._database.execute(
-                    "SELECT layer, id, count, scope FROM retrievals"
-                    " WHERE count >= ? ORDER BY count DESC, last DESC, layer, id",
-                    (min_retrievals,),
-                ).fetchall()
-            except sqlite3.Error as error:
-                raise StoreError(self._path, f"cannot be read: {error}") from error
+        with self._file.turn() as db:
+            rows = db.execute(
+                "SELECT layer, id, count, scope FROM retrievals"
+                " WHERE count >= ? ORDER BY count DESC, last DESC, layer, id",
+                (min_retrievals,),
+            ).fetchall()
         return tuple(
             ConsolidationCandidate(layer, item_id, count)
             for layer, item_id, count, stored in rows
             if scope.sees(parse_scope(stored))
         )
-
-    def clear(self) -> None:
-        """Forget all counts."""
-        with self._lock, self._database:
-            self._database.execute("DELETE FROM retrievals")
-
-    def close(self) -> None:
-        """Close the file. Closing twice is fine."""
-        with self._lock:
-            self._database.close()

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
 
 from router.errors import MemoryServiceError, UnknownMemory
 from router.flight import in_thread
@@ -23,9 +22,6 @@ from router.memory.services.outbox import Delivered, Intent, QueuedFile, Service
 from router.memory.texts.contents import memory_digest
 from router.plain_json import PlainJson
 
-CALL_SECONDS: Final = 10.0
-"""What one call that writes may take: the service computes embeddings before it answers."""
-
 
 @dataclass(frozen=True, slots=True)
 class SyncReport(PlainJson):
@@ -35,8 +31,8 @@ class SyncReport(PlainJson):
         sent: files whose present state the service has taken.
         deleted: files that are gone here, and now there.
         unchanged: files that the service holds already, or that cannot be read now.
-        kept: files that are gone under a folder that could not be seen in full; nothing was
-            deleted on that evidence.
+        kept: files that are gone under a folder that could not be seen in full, which proves
+            nothing.
         failed: what the service refused or did not answer; it is tried again later.
         waiting: what the outbox still holds.
         fault: why the first failure was one; empty when there was none.
@@ -52,14 +48,8 @@ class SyncReport(PlainJson):
 
 
 class FileDelivery:
-    """Sends files to a service. Belongs to one event loop.
-
-    Args:
-        files: what is sent.
-        service: where to.
-        outbox: the queue and the record of that service.
-        clock: monotonic seconds.
-    """
+    """Sends files to a service. Belongs to one event loop; ``aclose`` closes the service and the
+    outbox."""
 
     def __init__(
         self,
@@ -69,25 +59,30 @@ class FileDelivery:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.service = service
+        self.stores = {store_id(root): root for root in files.roots}
         self._files = files
         self._clock = clock
-        self._service = service
         self._outbox = outbox
-        self._stores = {store_id(root): root for root in files.roots}
         self._one_at_a_time = asyncio.Lock()
 
+    async def aclose(self) -> None:
+        """Close the connection and the outbox. What is queued stays queued."""
+        await self.service.aclose()
+        await in_thread(self._outbox.close)
+
     async def queue(self, name: str, intent: Intent) -> None:
-        """Note durably what is to be done; raises StoreError when that fails."""
+        """Note durably what is to be done."""
         await in_thread(lambda: self._outbox.add([(self._store_of(name), name, intent)]))
 
     async def is_waiting(self, name: str) -> bool:
         """Whether something is still to be done about a name."""
-        waiting = await in_thread(lambda: self._outbox.queued(list(self._stores)))
+        waiting = await in_thread(lambda: self._outbox.queued(list(self.stores)))
         return (self._store_of(name), name) in waiting
 
     async def waiting(self) -> int:
         """How many intentions wait."""
-        return len(await in_thread(lambda: self._outbox.queued(list(self._stores))))
+        return len(await in_thread(lambda: self._outbox.queued(list(self.stores))))
 
     async def run(self, *, seconds: float, join: bool = True) -> SyncReport:
         """Do what is due, oldest first, until nothing is, the service fails, or time is up. One
@@ -95,11 +90,11 @@ class FileDelivery:
         if self._one_at_a_time.locked() and not join:
             return SyncReport(waiting=await self.waiting(), fault="a delivery is under way")
         ends = self._clock() + seconds
-        stores = list(self._stores)
+        stores = list(self.stores)
         report = SyncReport()
         async with self._one_at_a_time:
             while self._clock() < ends:
-                fault = await self._service.probe()
+                fault = await self.service.probe()
                 if fault is not None:  # nothing is taken that cannot be sent
                     report = replace(report, fault=report.fault or fault)
                     break
@@ -113,7 +108,7 @@ class FileDelivery:
         """Queue every file that the service does not hold as it is, and a tombstone for every one
         that it holds and that is gone; then ``run``, postponed entries included. A service that was
         wiped is sent all of them."""
-        stores = list(self._stores)
+        stores = list(self.stores)
         snapshot = await in_thread(self._files.snapshot)
         held = await in_thread(lambda: self._outbox.delivered(stores))
         if await self._is_wiped(held):
@@ -153,7 +148,7 @@ class FileDelivery:
         ids = {one.ids[-1]: key for key, one in held.items() if one.ids}
         try:
             for number in {min(ids), max(ids)} if ids else ():
-                if await self._service.holds(number, of=ids[number], within_seconds=CALL_SECONDS):
+                if await self.service.holds(number, of=ids[number]):
                     return False
         except MemoryServiceError:  # who cannot answer has not lost anything for that
             return False
@@ -189,16 +184,12 @@ class FileDelivery:
         return Intent.SEND
 
     def _read(self, entry: QueuedFile) -> MemoryItem | None:
-        """The file's memory; None when it is gone.
-
-        Raises:
-            _Unseen: it was to be sent, and it is not certain that it is gone.
-        """
+        """The file's memory; None when it is gone. Raises _Unseen if that is not certain."""
         try:
             return self._files.get(entry.name)
         except UnknownMemory:
             snapshot = self._files.snapshot()
-            is_seen = self._stores[entry.store] in snapshot.whole
+            is_seen = self.stores[entry.store] in snapshot.whole
             if entry.intent is Intent.DELETE or (is_seen and entry.name not in snapshot.digests):
                 return None
         raise _Unseen(f"memory {entry.name!r} cannot be read now")
@@ -215,9 +206,9 @@ class FileDelivery:
         for part in parts[len(ids) :]:
             made: int | None = None
             if entry.attempts > 1:
-                made = await self._service.find(part, within_seconds=CALL_SECONDS)
+                made = await self.service.find(part)
             if made is None:
-                made = await self._service.create(part, within_seconds=CALL_SECONDS)
+                made = await self.service.create(part)
             ids.append(made)
             await in_thread(lambda: self._outbox.note_sent(entry, digest, ids))
         return Delivered(digest, tuple(ids))
@@ -226,12 +217,11 @@ class FileDelivery:
         self, entry: QueuedFile, ids: Iterable[int], reason: str, by: int | None
     ) -> None:
         for memory_id in ids:
-            await self._service.obsolete(
+            await self.service.obsolete(
                 memory_id,
                 of=(entry.store, entry.name),
                 reason=reason,
                 superseded_by=by,
-                within_seconds=CALL_SECONDS,
             )
 
 

@@ -16,16 +16,13 @@ entry; a later intention takes the place of an earlier one, and its place in the
 from __future__ import annotations
 
 import json
-import sqlite3
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from router.database import Schema, opened
+from router.database import Schema, SharedConnection
 from router.errors import StoreError
 
 MAX_ENTRIES: Final = 20_000
@@ -72,9 +69,6 @@ class QueuedFile:
 
     Attributes:
         id: its number; later ones are larger.
-        store: which store holds the file.
-        name: the file memory's name.
-        intent: what is to be done.
         attempts: how often it, or one that it took the place of, was taken; this time included.
         sent_digest: the state of the file of which ``sent`` are parts; empty when nothing was sent.
         sent: ids of the parts that the service has confirmed, in order.
@@ -100,27 +94,19 @@ class Delivered:
 class ServiceOutbox:
     """The queue and the record of one service. Thread-safe, and several processes may share it.
 
-    Args:
-        path: the file; made when it is not there.
-        clock: seconds since the epoch, which processes share.
-
-    Raises:
-        StoreError: the file cannot be used. It is not begun anew: it knows what was deleted.
+    Every method raises StoreError when the file cannot be used. It is never begun anew, because it
+    knows what was deleted. ``clock`` gives seconds since the epoch, which processes share.
     """
 
     def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
-        self._path = path
+        self._file = SharedConnection(path, _SCHEMA, durable=True)
         self._clock = clock
-        self._lock = threading.Lock()
-        self._db = opened(path, _SCHEMA, durable=True)
+        self.close = self._file.close
 
     def add(self, intents: Iterable[tuple[str, str, Intent]]) -> None:
-        """Queue intentions, each for a store and a name; durable on return, all or none.
-
-        Raises:
-            StoreError: they cannot be written, or over 20,000 names would wait.
-        """
-        with self._transaction() as db:
+        """Queue intentions, each for a store and a name; durable on return, all or none. StoreError
+        is also raised if over 20,000 names would wait."""
+        with self._file.transaction() as db:
             for store, name, intent in intents:
                 old = db.execute(
                     "SELECT attempts, sent_digest, sent FROM queue WHERE store = ? AND name = ?",
@@ -133,12 +119,14 @@ class ServiceOutbox:
                     (store, name, intent.value, self._clock(), *(old or (0, "", "[]"))),
                 )
             if db.execute("SELECT count(*) FROM queue").fetchone()[0] > MAX_ENTRIES:
-                raise StoreError(self._path, f"the outbox is full: {MAX_ENTRIES:,} memories wait")
+                raise StoreError(
+                    self._file.path, f"the outbox is full: {MAX_ENTRIES:,} memories wait"
+                )
 
     def take(self, stores: Sequence[str]) -> QueuedFile | None:
         """The oldest entry that is due, held for a minute; None when there is none."""
         marks = ",".join("?" * len(stores))
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             now = self._clock()
             row = db.execute(
                 "SELECT id, store, name, intent, attempts + 1, sent_digest, sent FROM queue"  # noqa: S608 - only marks
@@ -156,17 +144,23 @@ class ServiceOutbox:
 
     def note_sent(self, entry: QueuedFile, digest: str, ids: Sequence[int]) -> None:
         """Remember parts that the service has confirmed, and hold the entry for another minute."""
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             db.execute(
                 "UPDATE queue SET sent_digest = ?, sent = ?, due = ? WHERE store = ? AND name = ?",
-                (digest, json.dumps(list(ids)), self._held(), entry.store, entry.name),
+                (
+                    digest,
+                    json.dumps(list(ids)),
+                    self._clock() + HOLD_SECONDS,
+                    entry.store,
+                    entry.name,
+                ),
             )
 
     def settle(self, entry: QueuedFile, delivered: Delivered | None) -> None:
         """Done: record what the service holds now (None: nothing) and let the entry go, unless it
         was replaced meanwhile."""
         key = entry.store, entry.name
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             db.execute("DELETE FROM queue WHERE id = ?", (entry.id,))
             db.execute(
                 "UPDATE queue SET sent_digest = '', sent = '[]', due = ?"
@@ -181,7 +175,7 @@ class ServiceOutbox:
     def postpone(self, entry: QueuedFile, fault: str) -> None:
         """Not done: due again after 2, 4, 8 ... seconds, an hour at most."""
         delay = min(LONGEST_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2.0 ** min(entry.attempts - 1, 20))
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             db.execute(
                 "UPDATE queue SET due = ?, fault = ? WHERE id = ?",
                 (self._clock() + delay, fault, entry.id),
@@ -190,7 +184,7 @@ class ServiceOutbox:
     def make_due(self, stores: Sequence[str]) -> None:
         """Let every entry that was postponed be taken at once; those that are held stay so."""
         marks = ",".join("?" * len(stores))
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             db.execute(
                 f"UPDATE queue SET due = ? WHERE store IN ({marks}) AND fault != ''",  # noqa: S608 - only marks
                 (self._clock(), *stores),
@@ -203,7 +197,7 @@ class ServiceOutbox:
 
     def held(self, store: str, name: str) -> Delivered:
         """What the service holds of one file; nothing has an empty digest."""
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             row = db.execute(
                 "SELECT digest, ids FROM delivered WHERE store = ? AND name = ?", (store, name)
             ).fetchone()
@@ -211,7 +205,7 @@ class ServiceOutbox:
 
     def lose(self, stores: Sequence[str]) -> None:
         """Forget what the service holds: it was wiped."""
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             db.executemany("DELETE FROM delivered WHERE store = ?", [(store,) for store in stores])
 
     def queued(self, stores: Sequence[str]) -> dict[tuple[str, str], Intent]:
@@ -219,36 +213,10 @@ class ServiceOutbox:
         rows = self._rows("SELECT store, name, intent FROM queue", stores)
         return {(store, name): Intent(intent) for store, name, intent in rows}
 
-    def close(self) -> None:
-        with self._lock:
-            self._db.close()
-
-    def _held(self) -> float:
-        return self._clock() + HOLD_SECONDS
-
     def _rows(self, statement: str, stores: Sequence[str]) -> list[tuple[Any, ...]]:
         marks = ",".join("?" * len(stores))
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             return db.execute(f"{statement} WHERE store IN ({marks})", tuple(stores)).fetchall()
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Everything or nothing.
-
-        Raises:
-            StoreError: the file cannot be read or written.
-        """
-        with self._lock:
-            try:
-                self._db.execute("BEGIN IMMEDIATE")
-                try:
-                    yield self._db
-                except BaseException:
-                    self._db.execute("ROLLBACK")
-                    raise
-                self._db.execute("COMMIT")
-            except sqlite3.Error as error:
-                raise StoreError(self._path, f"the outbox cannot be used: {error}") from error
 
 
 def _ids(text: str) -> tuple[int, ...]:

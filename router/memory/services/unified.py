@@ -13,10 +13,11 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from router.errors import InvalidRequest, MemoryServiceError, StoreError, UnknownMemory
@@ -24,10 +25,9 @@ from router.flight import in_thread
 from router.memory.files.names import GLOBAL, parse_name
 from router.memory.files.store import FileStore
 from router.memory.model import MAX_CONTENT_CHARACTERS, LayerStatus, MemoryItem
-from router.memory.services.delivery import FileDelivery, SyncReport, store_id
+from router.memory.services.delivery import FileDelivery, SyncReport
 from router.memory.services.forgetful.client import (
     LAYER,
-    PROBE_SECONDS,
     Forgetful,
     connect_service,
 )
@@ -51,10 +51,6 @@ _log: Final = logging.getLogger(__name__)
 NO_SERVICE: Final = "no memory service is set (setting memory.service.url)"
 MAX_QUERY: Final = 500
 MAX_LIMIT: Final = 100
-PATIENCE_SECONDS: Final = PROBE_SECONDS
-"""How long an answer from the files waits for the service."""
-ALONE_SECONDS: Final = 10.0
-"""How long the service may take when only it was asked."""
 SAVE_SECONDS: Final = 10.0
 RETRY_SECONDS: Final = 5.0
 SYNC_SECONDS: Final = 600.0
@@ -110,10 +106,10 @@ class SaveReport(PlainJson):
         name: of the file, or the item's id.
         service: whether the memory service has been told; it is told of files only.
         reason: why it has not been told.
-        layer: that the item was saved to; None for a file.
-        item: as it was saved; None for a file.
+        layer: that the item was saved to; None for a file, as ``item`` is.
+        item: as it was saved.
         supersedes: earlier memories that this one may replace. ``save`` with ``supersede`` marks
-            them; nothing is marked without.
+            them.
     """
 
     name: str
@@ -126,15 +122,8 @@ class SaveReport(PlainJson):
 
 @dataclass(frozen=True, slots=True)
 class UnifiedStatus(PlainJson):
-    """How both sides are.
-
-    Attributes:
-        files: how many memories the files hold.
-        problems: what is left out of the files, and why.
-        service: ``up``, ``down`` or ``off``.
-        reason: why the service is down.
-        waiting: what the service has yet to be told.
-    """
+    """How both sides are: the number of memory files, what is left out of them and why; whether the
+    service is ``up``, ``down`` or ``off``, why, and how much it has yet to be told."""
 
     files: int
     problems: tuple[str, ...]
@@ -143,49 +132,34 @@ class UnifiedStatus(PlainJson):
     waiting: int
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceSide:
-    """The service, with the outbox that belongs to it."""
-
-    service: Forgetful
-    outbox: ServiceOutbox
-
-
 class UnifiedMemory:
     """Files and service as one. Belongs to one event loop; ``aclose`` it.
 
     Args:
         files: the canonical store.
-        side: the service and its outbox, closed by ``aclose``; None when there is none.
-        patience_seconds: how long an answer from the files waits for the service.
+        delivery: tells the service of the files, and is closed by ``aclose``; None when there is
+            no service.
         retry_seconds: pause of the delivery in the background between two attempts.
     """
 
     def __init__(
         self,
         files: FileStore,
-        side: ServiceSide | None = None,
+        delivery: FileDelivery | None = None,
         *,
-        patience_seconds: float = PATIENCE_SECONDS,
         retry_seconds: float = RETRY_SECONDS,
     ) -> None:
-        self._files = files
-        self._patience = patience_seconds
-        self._side = side
-        self._roots = {store_id(root): root for root in files.roots}
+        self.files = files
+        self._delivery = delivery
         self._retry_seconds = retry_seconds
         self._delivering: asyncio.Task[None] | None = None
-        self._delivery = None if side is None else FileDelivery(files, side.service, side.outbox)
-
-    @property
-    def files(self) -> FileStore:
-        """The canonical store."""
-        return self._files
 
     @classmethod
     def open(cls, settings: MemorySettings, *, encoder: Encoder | None = None) -> UnifiedMemory:
-        """The memories that the settings name. The outbox of a service is a file beside the other
-        memories, one a URL: what one service was told says nothing about another. Blocks shortly.
+        """The memories that the settings name. Blocks shortly.
+
+        Each service has an outbox of its own, a file beside the other memories: what one service
+        was told says nothing about another.
 
         Raises:
             ConfigurationError: a pattern or the service's URL cannot be used.
@@ -199,12 +173,11 @@ class UnifiedMemory:
         given = settings.service
         if given.url is None:
             return cls(files)
-        service = connect_service(given.url, protocol=given.protocol, token=given.token)
+        connection = connect_service(given.url, protocol=given.protocol, token=given.token)
         key = hashlib.sha256(given.url.rstrip("/").encode()).hexdigest()[:16]
         outbox = ServiceOutbox(settings.directory / f"outbox-{key}.sqlite3", clock=time.time)
-        forgetful = Forgetful(service, encoder=encoder, probe_seconds=given.probe_seconds)
-        side = ServiceSide(forgetful, outbox)
-        return cls(files, side, patience_seconds=given.probe_seconds)
+        service = Forgetful(connection, encoder=encoder, probe_seconds=given.probe_seconds)
+        return cls(files, FileDelivery(files, service, outbox))
 
     async def search(
         self,
@@ -225,7 +198,7 @@ class UnifiedMemory:
             limit: 1 to 100 items at most. The service gives 20 at most.
             lexical_only: ask the files alone.
             semantic_only: ask the service alone. If it is down the answer is empty and says why.
-            strategy: how the two lists become one.
+            strategy: how the lists of the files and of the service become one.
 
         Raises:
             InvalidRequest: an argument is out of its range, or both sources are excluded.
@@ -237,11 +210,10 @@ class UnifiedMemory:
             raise InvalidRequest("lexical_only and semantic_only exclude each other")
         if strategy not in set(MergeStrategy):
             raise InvalidRequest(f"strategy: {strategy!r} is none of {', '.join(MergeStrategy)}")
-        patience = ALONE_SECONDS if semantic_only else self._patience
         (judged, layers), (ours, files), (theirs, service) = await asyncio.gather(
             of_layers() if of_layers else _unasked("the layers were not asked"),
             self._search_files(query, limit) if not semantic_only else _unasked("semantic_only"),
-            self._search_service(query, limit, patience)
+            self._search_service(query, limit, alone=semantic_only)
             if not lexical_only
             else _unasked("lexical_only"),
         )
@@ -257,10 +229,9 @@ class UnifiedMemory:
             MemoryServiceError: the service was meant and gave no answer.
         """
         kind, _, number = name.partition(":")
-        if kind == LAYER and number.isdecimal() and self._side is not None:
-            service = self._side.service
-            return await service.get(int(number), within_seconds=ALONE_SECONDS)
-        return await in_thread(lambda: self._files.get(name))
+        if kind == LAYER and number.isdecimal() and self._delivery is not None:
+            return await self._delivery.service.get(int(number))
+        return await in_thread(lambda: self.files.get(name))
 
     async def save(
         self, content: str, *, name: str | None = None, tags: Sequence[str] = ()
@@ -280,48 +251,32 @@ class UnifiedMemory:
         """
         check_text("content", content, MAX_CONTENT_CHARACTERS)
         chosen = name if name is not None else await in_thread(lambda: self._free_name(content))
-        item = await in_thread(lambda: self._files.save(chosen, content, tags=tags))
+        item = await in_thread(lambda: self.files.save(chosen, content, tags=tags))
         return await self._tell(item.id, Intent.SEND)
 
     async def delete(self, name: str) -> SaveReport:
-        """Delete a memory's file, durably, and then tell the service, now or later.
-
-        Raises:
-            UnknownMemory: there is no such file.
-            InvalidRequest, ReadOnlyMemory, StoreError: as for ``save``.
-        """
+        """Delete a memory's file, durably, and then tell the service. Raises as ``save``, and
+        UnknownMemory."""
         name = parse_name(name)
-        await in_thread(lambda: self._files.delete(name))
+        await in_thread(lambda: self.files.delete(name))
         return await self._tell(name, Intent.DELETE)
 
     async def forget_files(self) -> tuple[int, int]:
         """Delete every file of the project, not the global ones, and tell the service; how many
-        there were, and of how many the service has yet to be told.
-
-        Raises:
-            ReadOnlyMemory: one is protected; then none is deleted.
-            StoreError: one cannot be deleted.
-        """
+        there were, and of how many it has yet to be told. If one is protected (ReadOnlyMemory),
+        none is deleted."""
         names = [
-            name for name in await in_thread(self._files.names) if not name.startswith(f"{GLOBAL}/")
+            name for name in await in_thread(self.files.names) if not name.startswith(f"{GLOBAL}/")
         ]
         for name in names:
-            self._files.check_writable(name)
+            self.files.check_writable(name)
         fates = [(await self.delete(name)).service for name in names]
         told = (ServiceFate.DELIVERED, ServiceFate.OFF)
         return len(names), sum(fate not in told for fate in fates)
 
     async def sync(self, *, dry_run: bool = False, seconds: float = SYNC_SECONDS) -> SyncReport:
-        """Bring the service to the state of the files, never the other way round: changed files
-        are sent again, deleted ones marked obsolete.
-
-        Args:
-            dry_run: only count what would be done.
-            seconds: after which the rest is left for the next time.
-
-        Raises:
-            StoreError: the outbox cannot be used.
-        """
+        """Bring the service to the state of the files, never the other way round. See
+        ``FileDelivery.sync``; the rest is left for the next time after ``seconds``."""
         if self._delivery is None:
             return SyncReport(fault=NO_SERVICE)
         return await self._delivery.sync(dry_run=dry_run, seconds=seconds)
@@ -338,10 +293,10 @@ class UnifiedMemory:
 
     async def status(self) -> UnifiedStatus:
         """How both sides are; waits for a dead service as long as a search does."""
-        names, problems = await in_thread(lambda: (self._files.names(), self._files.problems()))
-        if self._side is None or self._delivery is None:
+        names, problems = await in_thread(lambda: (self.files.names(), self.files.problems()))
+        if self._delivery is None:
             return UnifiedStatus(len(names), problems, "off", NO_SERVICE, 0)
-        fault = await self._side.service.probe()
+        fault = await self._delivery.service.probe()
         return UnifiedStatus(
             files=len(names),
             problems=problems,
@@ -366,67 +321,57 @@ class UnifiedMemory:
 
     async def beside(self, query: str, *, k: int) -> tuple[list[MemoryItem], SourceReport] | None:
         """What the service adds to a recall, and how that went; None when there is no service."""
-        if self._side is None:
+        if self._delivery is None:
             return None
-        return await self._search_service(query[:MAX_QUERY], k, self._patience)
+        return await self._search_service(query[:MAX_QUERY], k)
 
     async def aclose(self) -> None:
         """Close connections and files. What is queued stays queued."""
         if self._delivering is not None:
             self._delivering.cancel()
             await asyncio.wait([self._delivering])
-        if self._side is not None:
-            await self._side.service.aclose()
-            await in_thread(self._side.outbox.close)
+        if self._delivery is not None:
+            await self._delivery.aclose()
 
     async def _search_files(self, query: str, limit: int) -> tuple[list[MemoryItem], SourceReport]:
         started = time.perf_counter()
-        items = await in_thread(lambda: self._files.search(query, k=limit))
+        items = await in_thread(lambda: self.files.search(query, k=limit))
         return items, _report(items, started)
 
     async def _search_service(
-        self, query: str, limit: int, patience: float
+        self, query: str, limit: int, *, alone: bool = False
     ) -> tuple[list[MemoryItem], SourceReport]:
-        if self._side is None:
+        if self._delivery is None:
             return await _unasked(NO_SERVICE)
         started = time.perf_counter()
+        service = self._delivery.service
+        patience = None if alone else service.probe_seconds
         try:
-            found = await self._side.service.search(query, k=limit, within_seconds=patience)
+            found = await service.search(query, k=limit, within_seconds=patience)
         except MemoryServiceError as error:
             spent = (time.perf_counter() - started) * 1000
             return [], SourceReport(
                 _STATUS.get(type(error), LayerStatus.ERROR), 0, spent, str(error)
             )
-        items = await in_thread(lambda: self._as_files_say(found))
+        stores = self._delivery.stores
+        shown = await in_thread(lambda: [self._as_its_file_says(item, stores) for item in found])
+        items = [item for item in shown if item is not None]
         return items, _report(items, started)
 
-    def _as_files_say(self, found: Sequence[MemoryItem]) -> list[MemoryItem]:
-        """What the service found, where it is of our files as they are now: their text under their
-        name, or nothing if they are gone."""
-        items: list[MemoryItem] = []
-        for item in found:
-            root = self._roots.get(str(item.attributes.get("store")))
-            if root is None:  # not made from a file of ours
-                items.append(item)
-                continue
-            try:
-                ours = self._files.get(str(item.attributes["file"]))
-            except UnknownMemory:
-                if not root.is_dir():  # the folder is away, not the memory
-                    items.append(item)
-                continue
-            except InvalidRequest:  # somebody else made up where it comes from
-                items.append(item)
-                continue
-            items.append(
-                replace(
-                    ours,
-                    provenance=ours.provenance + item.provenance,
-                    score=item.score,
-                    score_kind=item.score_kind,
-                )
-            )
-        return items
+    def _as_its_file_says(self, item: MemoryItem, stores: Mapping[str, Path]) -> MemoryItem | None:
+        """What the service found; if it was made from a file of ours, what that says now under its
+        name, and None if the file is gone."""
+        root = stores.get(str(item.attributes.get("store")))
+        if root is None:
+            return item
+        try:
+            ours = self.files.get(str(item.attributes["file"]))
+        except UnknownMemory:  # if the folder is away, that says nothing about the memory
+            return None if root.is_dir() else item
+        except InvalidRequest:  # somebody else made up where it comes from
+            return item
+        provenance = ours.provenance + item.provenance
+        return replace(ours, provenance=provenance, score=item.score, score_kind=item.score_kind)
 
     async def _tell(self, name: str, intent: Intent) -> SaveReport:
         if self._delivery is None:
@@ -445,7 +390,7 @@ class UnifiedMemory:
         """A name made from the content that no other memory has."""
         name = name_from(content)
         with suppress(UnknownMemory):
-            if content_key(self._files.get(name).content) != content_key(content):
+            if content_key(self.files.get(name).content) != content_key(content):
                 return f"{name}-{content_key(content)[:8]}"
         return name
 

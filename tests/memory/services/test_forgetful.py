@@ -48,14 +48,14 @@ async def test_a_memory_is_created_found_and_read_back(
 ) -> None:
     number = await service.create(memory())
     (found,) = await service.search("refreshed tokens", k=5)
-    assert found == await service.get(number)
-    assert (found.id, found.content, found.tags) == (
+    assert found.memory == await service.get(number)
+    assert (found.memory.id, found.memory.content, found.memory.tags) == (
         number,
         "Tokens are refreshed hourly.",
-        ("t",),
+        ["t"],
     )
-    assert found.origin == Origin("auth/login", "ab12", "cd34", 1, 1)
-    assert found.created.tzinfo is not None
+    assert found.memory.origin == Origin("auth/login", "ab12", "cd34", 1, 1)
+    assert found.memory.created.tzinfo is not None
     (call,) = [arguments for name, arguments in server.calls if name == "query_memory"]
     assert call["query_context"]
 
@@ -63,7 +63,7 @@ async def test_a_memory_is_created_found_and_read_back(
 async def test_what_is_obsolete_is_not_found_again(service: ForgetfulService) -> None:
     first, second = await service.create(memory()), await service.create(memory())
     await service.obsolete(first, reason="changed", superseded_by=second)
-    assert [found.id for found in await service.search("tokens", k=5)] == [second]
+    assert [found.memory.id for found in await service.search("tokens", k=5)] == [second]
     assert (await service.get(first)).is_obsolete
 
 
@@ -82,7 +82,7 @@ async def test_the_services_similarities_are_taken(
     server.add("refresh tokens hourly")
     server.add("refresh", importance=9)
     found = await service.search("refresh tokens", k=5)
-    assert [(each.id, each.similarity) for each in found] == [(2, 0.5), (1, 1.0)]
+    assert [(each.memory.id, each.similarity) for each in found] == [(2, 0.5), (1, 1.0)]
 
 
 async def test_what_the_service_refuses_is_told_apart(service: ForgetfulService) -> None:
@@ -133,7 +133,7 @@ async def test_calls_at_the_same_time_do_not_disturb_each_other(
     for number in range(8):
         server.add(f"word{number}")
     answers = await asyncio.gather(*(service.search(f"word{n}", k=1) for n in range(8)))
-    assert [found.content for (found,) in answers] == [f"word{n}" for n in range(8)]
+    assert [found.memory.content for (found,) in answers] == [f"word{n}" for n in range(8)]
 
 
 async def test_the_token_is_shown_to_the_server_and_to_nobody_else(

@@ -21,14 +21,13 @@ from router.errors import (
 )
 from router.memory.files.store import FileStore
 from router.memory.model import LayerStatus, ScoreKind
-from router.memory.services.delivery import store_id
+from router.memory.services.delivery import FileDelivery, store_id
 from router.memory.services.forgetful.client import Forgetful, connect_service
 from router.memory.services.forgetful.wire import Origin
 from router.memory.services.outbox import ServiceOutbox
 from router.memory.services.unified import (
     NO_SERVICE,
     ServiceFate,
-    ServiceSide,
     UnifiedAnswer,
     UnifiedMemory,
 )
@@ -59,8 +58,7 @@ async def open_memory(
         outbox = ServiceOutbox(tmp_path / "outbox.sqlite3", clock=time.time)
         connection = connect_service(server.url, protocol=request.param)
         service = Forgetful(connection, probe_seconds=patience)
-        side = ServiceSide(service, outbox)
-        opened.append(UnifiedMemory(files, side, patience_seconds=patience))
+        opened.append(UnifiedMemory(files, FileDelivery(files, service, outbox)))
         return opened[-1]
 
     yield opening

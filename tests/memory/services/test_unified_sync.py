@@ -12,10 +12,10 @@ import pytest
 from servers.forgetful_server import ForgetfulServer
 
 from router.memory.files.store import FileStore
-from router.memory.services.delivery import SyncReport
+from router.memory.services.delivery import FileDelivery, SyncReport
 from router.memory.services.forgetful.client import FRESH_SECONDS, Forgetful, connect_service
 from router.memory.services.outbox import HOLD_SECONDS, ServiceOutbox
-from router.memory.services.unified import ServiceFate, ServiceSide, UnifiedMemory
+from router.memory.services.unified import ServiceFate, UnifiedMemory
 
 
 class Clock:
@@ -42,7 +42,7 @@ async def memory(
 ) -> AsyncIterator[UnifiedMemory]:
     outbox = ServiceOutbox(tmp_path / "outbox.sqlite3", clock=clock)
     service = Forgetful(connect_service(server.url), clock=clock, probe_seconds=120)
-    made = UnifiedMemory(files, ServiceSide(service, outbox))
+    made = UnifiedMemory(files, FileDelivery(files, service, outbox))
     yield made
     await made.aclose()
 
@@ -189,7 +189,7 @@ async def test_what_was_queued_is_delivered_in_the_background(
 ) -> None:
     outbox = ServiceOutbox(tmp_path / "queue.sqlite3", clock=clock)
     service = Forgetful(connect_service(server.url), clock=clock, probe_seconds=120)
-    memory = UnifiedMemory(files, ServiceSide(service, outbox), retry_seconds=0.001)
+    memory = UnifiedMemory(files, FileDelivery(files, service, outbox), retry_seconds=0.001)
     server.fault = "starting"
     assert (await memory.save("One.", name="a")).service is ServiceFate.QUEUED
     server.fault = None
@@ -337,7 +337,8 @@ async def test_global_memories_of_two_projects_are_told_once(
         files.save("here", f"only {project}")
         outbox = ServiceOutbox(tmp_path / "outbox.sqlite3", clock=clock)
         memory = UnifiedMemory(
-            files, ServiceSide(Forgetful(connect_service(server.url), probe_seconds=120), outbox)
+            files,
+            FileDelivery(files, Forgetful(connect_service(server.url), probe_seconds=120), outbox),
         )
         await memory.sync()
         await memory.aclose()
@@ -349,12 +350,13 @@ _SYNC = """
     from pathlib import Path
     from router.memory.files.store import FileStore
     from router.memory.services.forgetful.client import Forgetful, connect_service
+    from router.memory.services.delivery import FileDelivery
     from router.memory.services.outbox import ServiceOutbox
-    from router.memory.services.unified import ServiceSide, UnifiedMemory
+    from router.memory.services.unified import UnifiedMemory
     top = Path(sys.argv[1])
     files = FileStore(top / "project", serena_home=top / "home")
     outbox = ServiceOutbox(top / "outbox.sqlite3", clock=lambda: 1_000.0)
-    side = ServiceSide(Forgetful(connect_service(sys.argv[2]), probe_seconds=120), outbox)
+    side = FileDelivery(files, Forgetful(connect_service(sys.argv[2]), probe_seconds=120), outbox)
     asyncio.run(UnifiedMemory(files, side).sync())
 """
 

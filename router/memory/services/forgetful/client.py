@@ -15,13 +15,12 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import SecretStr
 
-from router.breaker import BreakerState, CircuitBreaker, GuardedCall
+from router.breaker import BreakerState, CircuitBreaker
 from router.errors import EncoderError, MemoryServiceError
 from router.flight import in_thread
 from router.memory.model import MemoryItem, ScoreKind
@@ -34,6 +33,7 @@ from router.memory.services.forgetful.wire import (
     MAX_TAGS,
     MAX_TITLE,
     ForgetfulService,
+    Match,
     NewMemory,
     Origin,
     RemoteMemory,
@@ -66,7 +66,6 @@ def connect_service(
     """The service behind a URL; nothing is sent yet.
 
     Args:
-        url: such as ``http://127.0.0.1:8020``.
         protocol: ``http`` or ``mcp``.
         token: needed, like https, where the host is not this machine.
 
@@ -80,11 +79,15 @@ def connect_service(
 class Forgetful:
     """A memory service that may be slow, dead or silent about its scores. Belongs to one loop.
 
+    Every call raises MemoryServiceError when the service fails, is late, or is left alone after a
+    failure.
+
     Args:
         service: the connection; ``aclose`` closes it.
         encoder: a local one, for services that give no similarity; None means words alone.
         clock: monotonic seconds.
-        probe_seconds: how long ``probe`` waits for an answer.
+        probe_seconds: how long ``probe`` waits for an answer; all else waits as long as the
+            service itself, if not told otherwise.
     """
 
     def __init__(
@@ -98,116 +101,96 @@ class Forgetful:
         self._service = service
         self._encoder = encoder
         self._clock = clock
-        self._probe_seconds = probe_seconds
+        self.probe_seconds = probe_seconds
         self._breaker = CircuitBreaker(failures=1, reset_seconds=FRESH_SECONDS, clock=clock)
         self._answered_at = -math.inf
         self._fault = ""
-        self._probing: asyncio.Task[None] | None = None
 
     async def probe(self) -> str | None:
-        """Why the service cannot be used now; None when it can. Waits ``probe_seconds`` at most;
-        what is known from any call of the last 30 seconds is not asked again."""
+        """Why the service cannot be used now; None when it can. What is known from any call of the
+        last 30 seconds is not asked again."""
         age = self._clock() - self._answered_at
         if age < FRESH_SECONDS and self._breaker.state is BreakerState.CLOSED:
             return None
         try:
-            await self._call(self._service.probe, self._probe_seconds)
+            await self._call(self._service.probe(), self.probe_seconds)
         except MemoryServiceError as error:
             return str(error)
         return None
 
-    async def search(self, query: str, *, k: int, within_seconds: float) -> list[MemoryItem]:
+    async def search(
+        self, query: str, *, k: int, within_seconds: float | None = None
+    ) -> list[MemoryItem]:
         """At most ``k`` items, best first: similarities of kind ``COSINE``, or scores in [-0.7, 1]
         of kind ``FUSED`` where the service gives none.
 
         Their attributes are ``title``, ``importance``, ``remote_ids`` and, if they were made from a
         file, ``file`` and ``store``.
-
-        Raises:
-            MemoryServiceError: it failed, was late, or is left alone after a failure.
         """
         asked = min(MAX_K, 2 * k)  # parts of one file become one item
-        found = await self._call(lambda: self._service.search(query, k=asked), within_seconds)
+        found = await self._call(self._service.search(query, k=asked), within_seconds)
         scores, kind = await self._scores(query, found)
-        ranked = sorted(zip(scores, found, strict=True), key=lambda pair: -pair[0])
+        memories = [match.memory for match in found]
+        ranked = sorted(zip(scores, memories, strict=True), key=lambda pair: -pair[0])
         return _items(ranked, kind)[:k]
 
-    async def get(self, memory_id: int, *, within_seconds: float) -> MemoryItem:
-        """One memory; raises as ``search``."""
-        found = await self._call(lambda: self._service.get(memory_id), within_seconds)
-        return _item([found])
+    async def get(self, memory_id: int) -> MemoryItem:
+        """One memory."""
+        return _item([await self._call(self._service.get(memory_id))])
 
-    async def create(self, memory: NewMemory, *, within_seconds: float) -> int:
-        """Store one part of a file; its id. Raises as ``search``."""
-        return await self._call(
-            lambda: self._service.create(memory), within_seconds, memory_may_be_at_fault=True
-        )
+    async def create(self, memory: NewMemory) -> int:
+        """Store one part of a file; its id."""
+        return await self._call(self._service.create(memory), memory_may_be_at_fault=True)
 
-    async def find(self, memory: NewMemory, *, within_seconds: float) -> int | None:
-        """The id of a memory made from the same part of the same file, if the service finds one;
-        raises as ``search``."""
+    async def find(self, memory: NewMemory) -> int | None:
+        """The id of a memory made from the same part of the same file, if the service finds one."""
         found = await self._call(
-            lambda: self._service.search(memory.content[:500], k=MAX_K),
-            within_seconds,
-            memory_may_be_at_fault=True,
+            self._service.search(memory.content[:500], k=MAX_K), memory_may_be_at_fault=True
         )
-        return next((each.id for each in found if each.origin == memory.origin), None)
+        same = (each.id for each, _ in found if each.source_url == memory.source_url)
+        return next(same, None)
 
-    async def holds(self, memory_id: int, *, of: tuple[str, str], within_seconds: float) -> bool:
+    async def holds(self, memory_id: int, *, of: tuple[str, str]) -> bool:
         """Whether the service has this memory, obsolete or not, and it was made from this file
-        (store and name). Raises as ``search``."""
-        try:
-            found = await self._call(
-                lambda: self._service.get(memory_id), within_seconds, memory_may_be_at_fault=True
-            )
-        except RequestRefused:
-            return False
-        origin = found.origin
-        return origin is not None and (origin.store, origin.name) == of
+        (store and name)."""
+        return await self._ours(memory_id, of) is not None
 
     async def obsolete(
-        self,
-        memory_id: int,
-        *,
-        of: tuple[str, str],
-        reason: str,
-        superseded_by: int | None,
-        within_seconds: float,
+        self, memory_id: int, *, of: tuple[str, str], reason: str, superseded_by: int | None
     ) -> bool:
         """Delete a memory, as far as the service does; whether it was there, and ours.
 
         The service's numbers begin anew when it is wiped, so before anything is changed its
-        ``source_url`` must say that it was made from this file. One that is gone, or somebody
-        else's, is left alone. Raises as ``search``.
-
-        Args:
-            of: store and name of the file that it was made from.
+        ``source_url`` must say that it was made from this file (store and name). One that is gone,
+        or somebody else's, is left alone.
         """
-
-        async def work() -> bool:
-            found = await self._service.get(memory_id)
-            origin = found.origin
-            if found.is_obsolete or origin is None or (origin.store, origin.name) != of:
-                return False
-            await self._service.obsolete(memory_id, reason=reason, superseded_by=superseded_by)
-            return True
-
+        found = await self._ours(memory_id, of)
+        if found is None or found.is_obsolete:
+            return False
+        marking = self._service.obsolete(memory_id, reason=reason, superseded_by=superseded_by)
         try:
-            return await self._call(work, within_seconds, memory_may_be_at_fault=True)
+            await self._call(marking, memory_may_be_at_fault=True)
         except RequestRefused:
             return False
+        return True
+
+    async def _ours(self, memory_id: int, of: tuple[str, str]) -> RemoteMemory | None:
+        """The memory, if there is one and it was made from this file."""
+        try:
+            found = await self._call(self._service.get(memory_id), memory_may_be_at_fault=True)
+        except RequestRefused:
+            return None
+        origin = found.origin
+        return found if origin is not None and (origin.store, origin.name) == of else None
 
     async def aclose(self) -> None:
-        """End what is under way and close the connection."""
-        if self._probing is not None:
-            self._probing.cancel()
-            await asyncio.wait([self._probing])
+        """Close the connection."""
         await self._service.aclose()
 
     async def _call(
         self,
-        work: Callable[[], Awaitable[T]],
-        seconds: float,
+        work: Coroutine[Any, Any, T],
+        seconds: float | None = None,
         *,
         memory_may_be_at_fault: bool = False,
     ) -> T:
@@ -219,62 +202,40 @@ class Forgetful:
         """
         call = self._breaker.try_call()
         if call is None:
+            work.close()
             raise ServiceResting(
                 f"the memory service is left alone for up to {FRESH_SECONDS:g} s after a failure: "
                 f"{self._fault}"
             )
         with call:
             try:
-                async with asyncio.timeout(seconds):
-                    result = await work()
-            except RequestRefused:
-                call.succeeded()
-                raise
-            except TimeoutError:
-                self._fault = f"the memory service gave no answer within {seconds:g} s"
-                if seconds < self._probe_seconds:
-                    self._probe_later()  # the caller was in a hurry, which proves nothing
-                else:
-                    await self._settle(call, memory_may_be_at_fault)
-                raise ServiceLate(self._fault) from None
+                result = await _within(work, seconds)
             except MemoryServiceError as error:
-                self._fault = str(error)
-                await self._settle(call, memory_may_be_at_fault)
+                if isinstance(error, RequestRefused) or (
+                    memory_may_be_at_fault and await self._answers()
+                ):
+                    call.succeeded()
+                else:
+                    call.failed()
+                    self._fault = str(error)
                 raise
             call.succeeded()
             self._answered_at = self._clock()
             return result
 
-    async def _settle(self, call: GuardedCall, memory_may_be_at_fault: bool) -> None:
-        """Count a failed call, unless the service answers something else just now."""
-        if memory_may_be_at_fault and await self._answers():
-            call.succeeded()
-        else:
-            call.failed()
-
-    def _probe_later(self) -> None:
-        if self._probing is None or self._probing.done():
-            self._probing = asyncio.ensure_future(self._probe_in_background())
-
-    async def _probe_in_background(self) -> None:
-        with suppress(MemoryServiceError):  # the breaker has noted it
-            await self._call(self._service.probe, self._probe_seconds)
-
     async def _answers(self) -> bool:
+        """Whether the service answers something else just now."""
         try:
-            async with asyncio.timeout(self._probe_seconds):
-                await self._service.probe()
-        except (TimeoutError, MemoryServiceError):
+            await _within(self._service.probe(), self.probe_seconds)
+        except MemoryServiceError:
             return False
         return True
 
-    async def _scores(
-        self, query: str, found: Sequence[RemoteMemory]
-    ) -> tuple[list[float], ScoreKind]:
+    async def _scores(self, query: str, found: Sequence[Match]) -> tuple[list[float], ScoreKind]:
         similarities = [each.similarity for each in found if each.similarity is not None]
         if len(similarities) == len(found):
-            return similarities, ScoreKind.COSINE
-        texts = [f"{each.title}\n{each.content}" for each in found]
+            return [min(1.0, max(-1.0, each)) for each in similarities], ScoreKind.COSINE
+        texts = [f"{each.memory.title}\n{each.memory.content}" for each in found]
         wanted = set(content_terms(query))
         shares = [len(wanted.intersection(stems(text))) / max(len(wanted), 1) for text in texts]
         cosines = await self._cosines(query, texts)
@@ -301,6 +262,14 @@ class Forgetful:
             return None
 
 
+async def _within(work: Awaitable[T], seconds: float | None) -> T:
+    try:
+        async with asyncio.timeout(seconds):
+            return await work
+    except TimeoutError:
+        raise ServiceLate(f"the memory service gave no answer within {seconds:g} s") from None
+
+
 def new_memories(
     name: str, *, store: str, digest: str, content: str, tags: Sequence[str]
 ) -> list[NewMemory]:
@@ -316,7 +285,7 @@ def new_memories(
                 context=f"From the memory file {name}{mark}."[:MAX_CONTEXT],
                 keywords=tuple(dict.fromkeys(tokens(name)))[:_MAX_KEYWORDS],
                 tags=tuple(tags)[:MAX_TAGS],
-                origin=Origin(name, store, digest, number, len(pieces)),
+                source_url=Origin(name, store, digest, number, len(pieces)).to_url(),
             )
         )
     return made
@@ -352,7 +321,7 @@ def _item(memories: Sequence[RemoteMemory]) -> MemoryItem:
         layer=LAYER,
         content=readable("\n\n".join(memory.content for memory in ordered)),
         created=min(memory.created for memory in ordered),
-        tags=best.tags,
+        tags=tuple(best.tags),
         provenance=tuple(f"{LAYER}:{memory.id}" for memory in ordered),
         attributes=attributes,
     )

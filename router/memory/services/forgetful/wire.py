@@ -11,13 +11,13 @@ from __future__ import annotations
 import asyncio
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from router.errors import ConfigurationError, MemoryServiceError
 from router.web.names import is_loopback
@@ -51,10 +51,9 @@ class Origin:
 
     Attributes:
         name: the file memory's name.
-        store: tells the stores apart that hold files of the same name.
+        store: tells the folders apart that hold files of the same name.
         digest: of the whole file's content and tags.
-        part: its number, from 1.
-        parts: how many there are.
+        part: its number, from 1 to ``parts``.
     """
 
     name: str
@@ -84,47 +83,81 @@ _ORIGIN: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class NewMemory:
-    """A memory to create; within the service's limits."""
+    """A memory to create, as the service's create request names its parts."""
 
     title: str
     content: str
     context: str
     keywords: tuple[str, ...]
     tags: tuple[str, ...]
-    origin: Origin
-
-    def to_arguments(self) -> dict[str, Any]:
-        """The JSON of a create request."""
-        return {
-            "title": self.title,
-            "content": self.content,
-            "context": self.context,
-            "keywords": list(self.keywords),
-            "tags": list(self.tags),
-            "importance": IMPORTANCE,
-            "source_url": self.origin.to_url(),
-            "encoding_agent": AGENT,
-        }
+    source_url: str
+    importance: int = IMPORTANCE
+    encoding_agent: str = AGENT
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteMemory:
-    """A memory as the service holds it.
+def _in_utc(moment: datetime) -> datetime:
+    """SQLite gives the service's times back without their zone, which is UTC."""
+    try:
+        return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"time {moment}") from None
 
-    Attributes:
-        similarity: to the query, in [-1, 1]; None outside a query, or when the service is silent.
-        origin: the file it was made from; None when somebody else made it.
-    """
 
-    id: int
-    title: str
-    content: str
-    tags: tuple[str, ...]
-    importance: int
-    created: datetime
-    is_obsolete: bool
-    origin: Origin | None
-    similarity: float | None = None
+class _Wire(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False, frozen=True)
+
+
+class RemoteMemory(_Wire):
+    """A memory as the service holds it."""
+
+    id: int = Field(ge=0)
+    title: str = Field(max_length=1_000)
+    content: str = Field(max_length=2 * MAX_CONTENT)
+    tags: list[Annotated[str, Field(max_length=200)]] = Field(default=[], max_length=50)
+    importance: int = IMPORTANCE
+    created: Annotated[datetime, AfterValidator(_in_utc)] = Field(validation_alias="created_at")
+    is_obsolete: bool = False
+    source_url: str | None = Field(default=None, max_length=4_000)
+
+    @property
+    def origin(self) -> Origin | None:
+        """The file it was made from; None when somebody else made it."""
+        return Origin.from_url(self.source_url)
+
+
+class Match(NamedTuple):
+    """A memory that was found, and its similarity to the query, in [-1, 1] but for rounding; None
+    when the service is silent about it."""
+
+    memory: RemoteMemory
+    similarity: float | None
+
+
+class _Score(_Wire):
+    similarity: float | None = Field(default=None, ge=-1.01, le=1.01)
+
+
+class _QueryResult(_Wire):
+    primary_memories: list[RemoteMemory] = Field(max_length=MAX_K)
+    scores: list[_Score] | None = Field(default=None, max_length=MAX_K)
+
+
+class _Created(_Wire):
+    id: int = Field(ge=0)
+
+
+_W = TypeVar("_W", bound=_Wire)
+
+
+def _parsed(model: type[_W], body: bytes) -> _W:
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        fault = error.errors(include_input=False, include_url=False)[0]
+        place = ".".join(str(part) for part in fault["loc"])
+        raise MemoryServiceError(
+            f"the memory service's reply is malformed: {place}: {fault['msg']}"
+        ) from None
 
 
 class ForgetfulService(ABC):
@@ -152,18 +185,29 @@ class ForgetfulService(ABC):
         self._headers = headers_with(token)
         self._timeout = timeout_seconds
 
-    async def search(self, query: str, *, k: int) -> list[RemoteMemory]:
+    async def search(self, query: str, *, k: int) -> list[Match]:
         """At most ``k`` (1 to 20) memories that are not obsolete, in the service's order."""
         arguments = {"query": query, "query_context": QUERY_CONTEXT, "k": k, "include_links": 0}
-        return parse_query(await self._call("query_memory", arguments))[:k]
+        found = _parsed(_QueryResult, await self._call("query_memory", arguments))
+        scores: Sequence[_Score] = found.scores or ()
+        if len(scores) != len(found.primary_memories):
+            scores = [_Score()] * len(found.primary_memories)
+        return [
+            Match(memory, score.similarity)
+            for memory, score in zip(found.primary_memories, scores, strict=True)
+            if not memory.is_obsolete and memory.content.strip()
+        ][:k]
 
     async def create(self, memory: NewMemory) -> int:
         """Store a memory; its id."""
-        return parse_created(await self._call("create_memory", memory.to_arguments()))
+        return _parsed(_Created, await self._call("create_memory", asdict(memory))).id
 
     async def get(self, memory_id: int) -> RemoteMemory:
         """One memory by its id."""
-        return parse_memory(await self._call("get_memory", {"memory_id": memory_id}))
+        memory = _parsed(RemoteMemory, await self._call("get_memory", {"memory_id": memory_id}))
+        if not memory.content.strip():
+            raise MemoryServiceError(f"the memory service's memory {memory.id} is empty")
+        return memory
 
     async def obsolete(self, memory_id: int, *, reason: str, superseded_by: int | None) -> None:
         """Mark a memory obsolete, the service's way of deleting."""
@@ -221,101 +265,6 @@ def check_endpoint(url: str, token: str | None) -> bool:
             "(ROUTER_MEMORY__SERVICE__TOKEN)"
         )
     return False
-
-
-class _Wire(BaseModel):
-    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
-
-
-_W = TypeVar("_W", bound=_Wire)
-
-
-class _Memory(_Wire):
-    id: int = Field(ge=0)
-    title: str = Field(max_length=1_000)
-    content: str = Field(max_length=2 * MAX_CONTENT)
-    tags: list[Annotated[str, Field(max_length=200)]] = Field(default=[], max_length=50)
-    importance: int = IMPORTANCE
-    created_at: datetime
-    is_obsolete: bool = False
-    source_url: str | None = Field(default=None, max_length=4_000)
-
-
-class _Score(_Wire):
-    similarity: float | None = Field(default=None, ge=-1.01, le=1.01)
-
-
-class _QueryResult(_Wire):
-    primary_memories: list[_Memory] = Field(max_length=MAX_K)
-    scores: list[_Score] | None = Field(default=None, max_length=MAX_K)
-
-
-class _Created(_Wire):
-    id: int = Field(ge=0)
-
-
-def parse_query(body: bytes) -> list[RemoteMemory]:
-    """The memories of a search reply that are not obsolete, with their similarities where the
-    service gives one for each.
-
-    Raises:
-        MemoryServiceError: it is malformed.
-    """
-    result = _parsed(_QueryResult, body)
-    scores = result.scores or []
-    if len(scores) != len(result.primary_memories):
-        scores = [_Score()] * len(result.primary_memories)
-    return [
-        _remote(memory, score.similarity)
-        for memory, score in zip(result.primary_memories, scores, strict=True)
-        if not memory.is_obsolete and memory.content.strip()
-    ]
-
-
-def parse_memory(body: bytes) -> RemoteMemory:
-    """The memory of a reply; raises as ``parse_query``."""
-    memory = _parsed(_Memory, body)
-    if not memory.content.strip():
-        raise MemoryServiceError(f"the memory service's memory {memory.id} is empty")
-    return _remote(memory, None)
-
-
-def parse_created(body: bytes) -> int:
-    """The new id in a reply; raises as ``parse_query``."""
-    return _parsed(_Created, body).id
-
-
-def _remote(memory: _Memory, similarity: float | None) -> RemoteMemory:
-    created = memory.created_at
-    try:
-        # SQLite gives the service's times back without their zone, which is UTC.
-        created = created.replace(tzinfo=created.tzinfo or UTC).astimezone(UTC)
-    except OverflowError:
-        raise MemoryServiceError(
-            f"the memory service's reply is malformed: time {created}"
-        ) from None
-    return RemoteMemory(
-        id=memory.id,
-        title=memory.title,
-        content=memory.content,
-        tags=tuple(memory.tags),
-        importance=memory.importance,
-        created=created,
-        is_obsolete=memory.is_obsolete,
-        origin=Origin.from_url(memory.source_url),
-        similarity=None if similarity is None else min(1.0, max(-1.0, similarity)),
-    )
-
-
-def _parsed(model: type[_W], body: bytes) -> _W:
-    try:
-        return model.model_validate_json(body)
-    except ValidationError as error:
-        fault = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(str(part) for part in fault["loc"])
-        raise MemoryServiceError(
-            f"the memory service's reply is malformed: {place}: {fault['msg']}"
-        ) from None
 
 
 def unreachable(url: str, fault: BaseException) -> MemoryServiceError:
