@@ -303,9 +303,10 @@ class SemanticRouter(OpenedInBlock):
         question = Question(asked, context, snapshot.index, evidence, similar)
         answer, caches = await self._caches.answer(question, id=next(self._ids))
         if answer is None:
+            era = None if self.cluster is None else self.cluster.answers.era()
             with self._admission:
                 answer = await self._flights.do(
-                    (normalise(asked.text), context, similar, snapshot.catalog.version),
+                    (normalise(asked.text), context, similar, snapshot.catalog.version, era),
                     lambda: self._decide(question, snapshot, caches),
                 )
             # Others may have been given the same answer.

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from router import SemanticRouter, Settings
+from router.events import Degraded, Event
 from router.llm.protocol import Completion, OutputMode, Prompt
 
 CALL_SECONDS: Final = 0.2
@@ -56,6 +57,11 @@ class Worker:
     def __init__(self, router: SemanticRouter, model: Counting) -> None:
         self._router = router
         self._model = model
+        self._losses = 0
+        router.events.subscribe(self._count)
+
+    def _count(self, event: Event) -> None:
+        self._losses += isinstance(event, Degraded)
 
     @property
     def _is_up(self) -> bool:
@@ -87,9 +93,9 @@ class Worker:
         if kind == "feedback":
             await router.feedback(call["id"], call["skills"])
         elif kind == "forget":
-            was_up = self._is_up
+            was_up, losses = self._is_up, self._losses
             await router.forget(call["text"])
-            return {"up": was_up and self._is_up}
+            return {"acknowledged": was_up and losses == self._losses}
         elif kind == "reload":
             await router.reload()
         elif kind == "labels":

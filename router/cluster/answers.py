@@ -6,8 +6,9 @@ So it has an index of similar requests of its own, and may give an answer that i
 without asking for it again (``router/cluster/near.py``).
 
 While Redis cannot be used, the process keeps the answers that it decides for itself, in memory,
-until Redis is back. An answer that was forgotten meanwhile is not given by this process, and the
-drop is sent until Redis has it.
+until Redis is back. It keeps no answer there that may have reached Redis, because others may have
+dropped it since. An answer that was forgotten meanwhile is not given by this process, and the drop
+is sent until Redis has it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -116,6 +118,12 @@ class SharedAnswers:
             self._pending[json.loads(letter)["entry"]] += 1
         self.follower.start()
 
+    def era(self) -> int:
+        """A number that changes when answers may have been dropped. A request may wait for the
+        answer to an identical one only if both began in one era (``router/cluster/near.py``). While
+        Redis cannot be used there is a single era: nothing is read that others could drop."""
+        return self._near.era() if self._link.is_up else -1
+
     async def find(self, text: str, context: str, *, similar: bool) -> Found:
         began = time.perf_counter()
         near = self._near.get(text, context)
@@ -132,6 +140,8 @@ class SharedAnswers:
             self._index.discard(text, context)
             recall = await self._similar(text, context)
         except Alone as alone:
+            if self._link.is_up:  # one operation failed, and this process has no answers of its own
+                return Found(None, alone=str(alone))
             found = await self._alone.find(text, context, similar=similar)
             return replace(found, alone=str(alone))
         in_fuzzy = (time.perf_counter() - looked) * 1e6
@@ -177,24 +187,23 @@ class SharedAnswers:
         value = json.dumps([kept.result.to_dict(), basis.to_json()])
         if len(value) > MAX_ANSWER_BYTES:
             return
-        if self._link.is_up and not self._pending[entry]:
-            if holding.get() == NOT_SHARED:
-                return
-            try:
-                said = await self._write(
-                    entry, value, basis.catalog, text, context, similar, token=holding.get()
-                )
-            except Alone:
-                pass
-            else:
-                self._near.drop(text, context)
-                if said == b"kept":
-                    await self._learn(text, context, similar=similar)
-                    if basis.decided_by is DecidedBy.PERSON:
-                        await asyncio.sleep(SETTLE_SECONDS)
+        by_person = basis.decided_by is DecidedBy.PERSON
+        if self._link.is_up:
+            if not self._pending[entry] and holding.get() != NOT_SHARED:
+                with suppress(Alone):
+                    said = await self._write(
+                        entry, value, basis.catalog, text, context, similar, token=holding.get()
+                    )
+                    self._near.drop(text, context)
+                    if said == b"kept":
+                        await self._learn(text, context, similar=similar)
+                        if by_person:
+                            await asyncio.sleep(SETTLE_SECONDS)
+                    return
+            if not by_person:
                 return
         await self._alone.keep(text, context, kept, similar=similar)
-        if basis.decided_by is DecidedBy.PERSON:
+        if by_person:
             letter = {"text": text, "context": context, "similar": similar}
             letter |= {"value": value, "catalog": basis.catalog}
             await self._post(entry, letter)
@@ -236,17 +245,21 @@ class SharedAnswers:
         """
         entry = entry_of(text, context)
         self._pending[entry] += 1
-        self._near.drop(text, context)
-        self._index.discard(text, context)
-        await self._alone.forget(text, context)
         try:
-            await self._drop(entry, text, context)
-        except Alone:
-            await self._post(entry, {"text": text, "context": context})
+            self._near.drop(text, context)
+            self._near.end_era()
+            self._index.discard(text, context)
+            await self._alone.forget(text, context)
+            while self._link.is_up:
+                with suppress(Alone):
+                    await self._drop(entry, text, context)
+                    break
+            else:
+                await self._post(entry, {"text": text, "context": context})
+                return
+        finally:
             self._settled(entry)
-        else:
-            self._settled(entry)
-            await asyncio.sleep(SETTLE_SECONDS)
+        await asyncio.sleep(SETTLE_SECONDS)
 
     async def _drop(self, entry: str, text: str, context: str) -> None:
         keys = self._keys
@@ -283,8 +296,10 @@ class SharedAnswers:
 
     async def _come_back(self) -> None:
         """Redis answers again: what it holds counts, and not what was decided meanwhile."""
-        await self._delivery.deliver()
-        self._alone = self._new_alone()
+        try:
+            await self._delivery.deliver()
+        finally:
+            self._alone = self._new_alone()
 
     # The index of similar requests
 
@@ -294,6 +309,8 @@ class SharedAnswers:
             if text is None or context is None:
                 continue  # a later version wrote it
             self._near.drop(text, context)
+            if record.get("kind") == "drop":
+                self._near.end_era()
             await self._learn(text, context, similar=record.get("kind") == "learn")
             if number % 20 == 19:
                 await give_way()

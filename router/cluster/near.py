@@ -6,6 +6,10 @@ began that reading less than ``TRUST_SECONDS`` ago. Who drops or replaces an ans
 process has read of the change, or is not in touch any more and asks Redis. This holds for a process
 that is cut off or was stopped, too, because each looks at its own clock before it gives an answer.
 
+A request may wait for the answer to an identical one that is under way in this process. That one
+may have read its answer before a drop, so both must have begun in one *era*. An era ends with each
+drop that this process reads of and, while the process is not in touch, after ``TRUST_SECONDS``.
+
 The clock only grows, and counts the time that the machine sleeps. The two times differ by more
 than the clocks of two machines drift apart in so short a time.
 """
@@ -41,12 +45,27 @@ class NearAnswers:
         )
         self._follower = follower
         self.changes = 0
+        self._era = 0
+        self._era_began = now()
+
+    @property
+    def _in_touch(self) -> bool:
+        return now() - self._follower.read_at <= TRUST_SECONDS
+
+    def era(self) -> int:
+        """The number of the era that a request belongs to which begins now."""
+        if not self._in_touch and now() - self._era_began > TRUST_SECONDS:
+            self.end_era()
+        return self._era
+
+    def end_era(self) -> None:
+        """No later request joins one that has begun before."""
+        self._era += 1
+        self._era_began = now()
 
     def get(self, text: str, context: str) -> KeptAnswer | None:
         """The answer, where it may be given without asking Redis."""
-        if now() - self._follower.read_at > TRUST_SECONDS:
-            return None
-        return self._answers.get(text, context)
+        return self._answers.get(text, context) if self._in_touch else None
 
     def put(self, text: str, context: str, kept: KeptAnswer, *, changes: int) -> None:
         """Remember an answer that was read from Redis.
@@ -69,3 +88,4 @@ class NearAnswers:
         """Nothing is known about any answer."""
         self._answers.clear()
         self.changes += 1
+        self.end_era()

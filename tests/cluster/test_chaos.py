@@ -40,7 +40,9 @@ class History:
     catalogs: dict[str, set[str]] = field(default_factory=dict)
     given: dict[str, set[str]] = field(default_factory=dict)  # decisions by text
     dropped: dict[str, float] = field(default_factory=dict)  # decision: when that was acknowledged
-    alone: set[str] = field(default_factory=set)  # decided by a process that was cut off
+    alone: set[str] = field(
+        default_factory=set
+    )  # decided by a process that was cut off, for itself
     labels: set[str] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
@@ -54,7 +56,10 @@ class History:
             if names is not None and skill not in names:
                 self.faults.append(f"{skill} is not in {answer['catalog']}")
         decision = answer["decision"]
-        if not answer["up"]:
+        if not decision.startswith("decision "):
+            self.counts["decided without the LLM"] += 1  # each is like all others
+            return
+        if not answer["up"] and not answer["cached"]:
             self.alone.add(decision)
         dropped = self.dropped.get(decision)
         if dropped is not None and began > dropped and decision not in self.alone:
@@ -90,7 +95,7 @@ class Chaos:
         if chance < 0.1:
             known = set(history.given.get(text, ()))
             said = await process.ask("forget", text=text)
-            if self._is_fine(said) and said["up"]:
+            if self._is_fine(said) and said["acknowledged"]:
                 now = time.monotonic()
                 history.dropped.update(dict.fromkeys(known - history.dropped.keys(), now))
                 history.counts["drops"] += 1

@@ -9,7 +9,7 @@ import signal
 import socket
 import ssl
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
@@ -110,6 +110,20 @@ def _until_late() -> Iterator[None]:
         time.sleep(0.01)  # for a process of others there is no event to wait for
 
 
+class _Connection:
+    """One connection through the proxy; answers go on while it ``flows``."""
+
+    def __init__(self, *writers: asyncio.StreamWriter) -> None:
+        self._writers = writers
+        self.flows = asyncio.Event()
+        self.flows.set()
+
+    def cut(self) -> None:
+        """Break it in both directions."""
+        for writer in self._writers:
+            writer.transport.abort()
+
+
 class FaultyProxy:
     """Forwards connections to a server of loopback, and breaks them when it is told to.
 
@@ -126,9 +140,11 @@ class FaultyProxy:
         self.port = 0
         self.delay = 0.0
         self.swallows = False
+        self._holding = asyncio.Event()
         self._is_cut = False
+        self._held: tuple[bytes, ...] = ()
         self._server: asyncio.Server | None = None
-        self._writers: set[asyncio.StreamWriter] = set()
+        self._connections: set[_Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -153,12 +169,31 @@ class FaultyProxy:
     def cut(self) -> None:
         """Break every connection, and take no new one."""
         self._is_cut = True
-        for writer in self._writers:
-            writer.transport.abort()
+        for connection in self._connections:
+            connection.cut()
+
+    def hold(self, *parts: bytes) -> None:
+        """Keep back the answer to each operation that has one of these parts, and what comes after
+        it on the same connection, until ``mend``."""
+        self._held = parts
+        self._holding.clear()
+
+    async def held(self) -> None:
+        """Wait until such an answer is kept back: its operation has happened."""
+        async with asyncio.timeout(START_SECONDS):
+            await self._holding.wait()
+
+    def cut_held(self) -> None:
+        """Break the connections whose answers are kept back."""
+        for connection in self._connections:
+            if not connection.flows.is_set():
+                connection.cut()
 
     def mend(self) -> None:
         """Forward everything again."""
-        self._is_cut, self.swallows, self.delay = False, False, 0.0
+        self._is_cut, self.swallows, self.delay, self._held = False, False, 0.0, ()
+        for connection in self._connections:
+            connection.flows.set()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._is_cut:
@@ -169,25 +204,42 @@ class FaultyProxy:
         except OSError:
             writer.transport.abort()
             return
-        self._writers |= {writer, to_writer}
-        for source, sink, answers in ((reader, to_writer, False), (to_reader, writer, True)):
-            task = asyncio.create_task(self._forward(source, sink, answers=answers))
+        connection = _Connection(writer, to_writer)
+        self._connections.add(connection)
+        for work in (
+            self._forward_questions(reader, to_writer, connection),
+            self._forward_answers(to_reader, writer, connection),
+        ):
+            task = asyncio.create_task(self._until_broken(work, connection))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _forward(
-        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *, answers: bool
-    ) -> None:
+    async def _until_broken(self, work: Awaitable[None], connection: _Connection) -> None:
         try:
-            while data := await source.read(65536):
-                if answers and self.delay:
-                    await asyncio.sleep(self.delay)
-                if answers and self.swallows:
-                    continue
+            with suppress(OSError):
+                await work
+        finally:
+            connection.cut()
+            self._connections.discard(connection)
+
+    async def _forward_questions(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, connection: _Connection
+    ) -> None:
+        while data := await source.read(65536):
+            if any(part in data for part in self._held):
+                connection.flows.clear()
+            sink.write(data)
+            await sink.drain()
+
+    async def _forward_answers(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, connection: _Connection
+    ) -> None:
+        while data := await source.read(65536):
+            if self.delay:
+                await asyncio.sleep(self.delay)
+            if not connection.flows.is_set():
+                self._holding.set()
+                await connection.flows.wait()
+            if not self.swallows:
                 sink.write(data)
                 await sink.drain()
-        except OSError:
-            pass
-        finally:
-            sink.transport.abort()
-            self._writers.discard(sink)
