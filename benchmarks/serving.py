@@ -2,11 +2,19 @@
 
     python benchmarks/serving.py [--seconds 5] [--steady 600] [--broken 10000]
 
-Three servers of the same uvicorn settings run one after the other in processes of their own: a bare
-Starlette handler that returns the bytes of an answer, ``router serve`` answering the same request
-from its exact cache, and ``router serve`` deciding requests that it has not seen. The load comes
-from this process over 16 connections that stay open; the routes are asked for one at a time over a
-plain socket, the cheapest client there is. Only ratios of one run mean anything.
+**Exact hits**: ``router serve`` answers the same request from its exact cache, and a bare Starlette
+handler under the same uvicorn settings returns the bytes of that answer, one after the other. The
+load comes from this process over 16 connections that stay open.
+
+**A local route**: requests that nobody has seen are asked one at a time, each of three processes
+in turn: ``router serve``, the library behind a socket that takes lines, and the bare handler. So
+all three wait equally long between two requests, and what else the machine does hits them alike. A
+library that is called without a pause is quicker, because the processor's caches stay warm; its
+time stands beside the others. What the bare handler takes is the floor: nothing served by Starlette
+and uvicorn is quicker. The library measures its own calls; the others' times include the client's
+side of the socket. CPU is that of each process, and holds on a busy machine too.
+
+Only ratios and differences of one run mean anything.
 
 ``--steady`` keeps 200 connections busy for so many seconds while a skill is saved every second, and
 compares with as many seconds, at most 60, without that: errors, p99, and the server's memory after
@@ -29,7 +37,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import perf_counter
 
@@ -51,6 +59,8 @@ WRONG = (
     HEAD + b"Content-Type: application/json\r\nContent-Length: 5000000\r\n\r\n",
 )
 REQUEST = "squash the last four commits on this branch"
+SERVE = ("-m", "router", "serve", "--port", "0", "--no-llm")
+WARMING_UP = [f"merge branch {number} and undo commit {number}" for number in range(20)]
 
 BARE = """
 import asyncio, sys
@@ -72,6 +82,31 @@ async def main() -> None:
         said = f"serving at {address_of(listening)}"
         started = lambda: print(said, file=sys.stderr, flush=True)
         await run(app, listening, drain_seconds=1, started=started)
+
+asyncio.run(main())
+"""
+
+LIBRARY = """
+import asyncio, sys
+from pathlib import Path
+from time import perf_counter
+from router import SemanticRouter, Settings
+
+async def main() -> None:
+    settings = Settings(state_dir=Path(sys.argv[1]), llm={"enabled": False})
+    async with SemanticRouter(settings) as router:
+
+        async def handle(reader, writer):
+            while line := await reader.readline():
+                began = perf_counter()
+                await router.route(line.decode().strip())
+                writer.write(f"{perf_counter() - began}\\n".encode())
+            writer.close()
+
+        listening = await asyncio.start_server(handle, "127.0.0.1", 0)
+        port = listening.sockets[0].getsockname()[1]
+        print(f"serving at :{port}", file=sys.stderr, flush=True)
+        await listening.serve_forever()
 
 asyncio.run(main())
 """
@@ -255,31 +290,74 @@ async def broken(port: int, number: int) -> None:
     )
 
 
+def ask_once(connection: socket.socket, text: str) -> bytes:
+    """The answer to one request, by the cheapest client there is."""
+    connection.sendall(posted(text))
+    head, _, body = connection.recv(MAX_REPLY).partition(b"\r\n\r\n")
+    while len(body) < length_of(head):
+        body += connection.recv(MAX_REPLY)
+    return body
+
+
+def cpu_seconds(process: int) -> float:
+    """What the main thread of a process has computed."""
+    return int(Path(f"/proc/{process}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9
+
+
+def local_routes(state: Path) -> None:
+    """Prints what a local route takes over HTTP and in the library, and what the floor is."""
+    with ExitStack() as stack:
+        served, library = (
+            stack.enter_context(server(*command, state=state / name))
+            for name, command in (
+                ("served", SERVE),
+                ("library", ("-c", LIBRARY, str(state / "library"))),
+            )
+        )
+        with socket.create_connection(("127.0.0.1", served[0])) as connection:
+            answer = ask_once(connection, "warm up").decode()
+        bare = stack.enter_context(server("-c", BARE, answer, state=state))
+        over_http, by_line, floor = (
+            stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            for port, _ in (served, library, bare)
+        )
+        took: list[list[float]] = [[], [], []]
+        began = [0.0] * 3
+        for number, text in enumerate([*WARMING_UP, *new_requests()]):
+            if number == len(WARMING_UP):
+                began = [cpu_seconds(process) for _, process in (served, library, bare)]
+            start = perf_counter()
+            ask_once(over_http, text)
+            took[0].append(perf_counter() - start)
+            by_line.sendall(text.encode() + b"\n")
+            took[1].append(float(by_line.recv(MAX_REPLY)))
+            start = perf_counter()
+            ask_once(floor, text)
+            took[2].append(perf_counter() - start)
+        ended = [cpu_seconds(process) for _, process in (served, library, bare)]
+    cpu = [(end - start) / ROUTES * 1000 for start, end in zip(began, ended, strict=True)]
+    p50 = [statistics.median(times[len(WARMING_UP) :]) * 1000 for times in took]
+    unpaused = asyncio.run(p50_without_a_pause(state / "unpaused"))
+    for name, (served_ms, library_ms, bare_ms) in (("p50 ms", p50), ("CPU ms", cpu)):
+        above = served_ms - library_ms
+        print(
+            f"local route, {name}   over HTTP {served_ms:.2f}   library {library_ms:.2f}   "
+            f"difference {above:.2f}   floor {bare_ms:.2f}   above the floor {above - bare_ms:.2f}"
+        )
+    print(f"the library without a pause, p50 ms   {unpaused:.2f}")
+
+
 def new_requests() -> list[str]:
     """Requests that no cache has seen."""
     return [f"rebase branch {number} and resolve conflict {number}" for number in range(ROUTES)]
 
 
-def p50_over_http(port: int) -> float:
-    """Milliseconds of a request that is decided anew, one at a time."""
-    times = []
-    with socket.create_connection(("127.0.0.1", port)) as connection:
-        for text in ["warm up", *new_requests()]:
-            began = perf_counter()
-            connection.sendall(posted(text))
-            head, _, body = connection.recv(MAX_REPLY).partition(b"\r\n\r\n")
-            missing = length_of(head) - len(body)
-            while missing > 0:
-                missing -= len(connection.recv(MAX_REPLY))
-            times.append(perf_counter() - began)
-    return statistics.median(times[1:]) * 1000
-
-
-async def p50_of_the_library(state: Path) -> float:
-    """The same without HTTP."""
+async def p50_without_a_pause(state: Path) -> float:
+    """Milliseconds of a request to the library, called in a loop."""
     settings = Settings(state_dir=state, llm={"enabled": False})
     async with SemanticRouter(settings) as router:
-        await router.route("warm up")
+        for text in WARMING_UP:
+            await router.route(text)
         times = []
         for text in new_requests():
             began = perf_counter()
@@ -296,30 +374,23 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         state = Path(folder)
-        serve = ("-m", "router", "serve", "--port", "0", "--no-llm")
         if given.steady or given.broken:
             skills = state / "skills"
             save_a_skill(skills, 0)
             shipped = str(Path(__file__).parents[1] / "skills")
-            both = (*serve, "--skills", str(skills), "--skills", shipped)
+            both = (*SERVE, "--skills", str(skills), "--skills", shipped)
             with server(*both, state=state / "steady") as (port, process):
                 if given.steady:
                     asyncio.run(steady(port, process, skills, given.steady))
                 if given.broken:
                     asyncio.run(broken(port, given.broken))
             return
-        with server(*serve, state=state / "hits") as (port, _):
+        with server(*SERVE, state=state / "hits") as (port, _):
             hits, answer = asyncio.run(hits_a_second(port, given.seconds))
         with server("-c", BARE, answer.decode(), state=state) as (port, _):
             bare, _ = asyncio.run(hits_a_second(port, given.seconds))
-        with server(*serve, state=state / "routes") as (port, _):
-            over_http = p50_over_http(port)
-        library = asyncio.run(p50_of_the_library(state / "library"))
-    print(f"exact hits a second   {hits:8.0f}   bare handler {bare:8.0f}   ratio {hits / bare:.2f}")
-    print(
-        f"local route, p50 ms   {over_http:8.2f}   library      {library:8.2f}   "
-        f"difference {over_http - library:.2f}"
-    )
+        print(f"exact hits a second   {hits:.0f}   bare {bare:.0f}   ratio {hits / bare:.2f}")
+        local_routes(state)
 
 
 if __name__ == "__main__":
