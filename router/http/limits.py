@@ -1,4 +1,5 @@
-"""What one request may cost: the size and pace of its body, and places to be worked on.
+"""What one request may cost: the size of its body, and places to be worked on. How long a body may
+take to come is bounded in ``router/web/connections.py``.
 
 ``Places`` bounds how many requests are worked on and how many wait; whoever comes when all is taken
 is told so at once, which costs nothing. One caller may hold half of the places, so that a busy one
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
-BODY_SECONDS: Final = 20.0
-"""A body must have come by then."""
 MAX_ACTIVE: Final = 64
 """Requests that are worked on at the same time; cached answers take microseconds, LLM calls
 seconds."""
@@ -32,7 +31,7 @@ async def read_json(request: Request) -> Any:
     """The body of a request as JSON; an empty one is an empty object.
 
     Raises:
-        Refused: it is too large, too slow, or no JSON.
+        Refused: it is too large, or no JSON.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in ("application/json", ""):
@@ -51,19 +50,15 @@ async def read_body(request: Request) -> bytes:
     """The body of a request.
 
     Raises:
-        Refused: it is too large or too slow.
+        Refused: it is too large.
     """
     body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > MAX_BODY_BYTES:
-                    raise Refused(
-                        413, "the body is too large", f"at most {MAX_BODY_BYTES:,} bytes are read"
-                    )
-    except TimeoutError:
-        raise Refused(408, "the body came too slowly", f"{BODY_SECONDS:g} s are waited") from None
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BODY_BYTES:
+            raise Refused(
+                413, "the body is too large", f"at most {MAX_BODY_BYTES:,} bytes are read"
+            )
     return bytes(body)
 
 

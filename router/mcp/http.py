@@ -6,7 +6,6 @@ token, the size of messages, and the number of sessions.
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -31,8 +30,6 @@ MAX_SESSIONS: Final = 1_000
 """Sessions of clients of the older protocol at the same time."""
 MAX_READ_BYTES: Final = 16 * MAX_MESSAGE_BYTES
 """Of a message that is too long: read on to its end, to answer by its id. Nothing is kept of it."""
-BODY_SECONDS: Final = 30.0
-"""A message must have come by then."""
 DRAIN_SECONDS: Final = 2
 """Requests under way when the server is told to stop may take so long."""
 
@@ -117,19 +114,13 @@ class LongMessagesAnswered:
             return
         body = bytearray()
         message: Message = {"more_body": True}
-        refusal: Response | None = None
-        try:
-            async with asyncio.timeout(BODY_SECONDS):
-                while message.get("more_body") and len(body) <= MAX_MESSAGE_BYTES:
-                    message = await receive()
-                    if message["type"] != "http.request":  # the client has gone
-                        return
-                    body += message.get("body", b"")
-                if len(body) > MAX_MESSAGE_BYTES:
-                    refusal = await _refusal(body, message, receive)
-        except TimeoutError:
-            refusal = problem(408, "the message came too slowly", f"{BODY_SECONDS:g} s are waited")
-        if refusal is not None:
+        while message.get("more_body") and len(body) <= MAX_MESSAGE_BYTES:
+            message = await receive()
+            if message["type"] != "http.request":  # the client has gone
+                return
+            body += message.get("body", b"")
+        if len(body) > MAX_MESSAGE_BYTES:
+            refusal = await _refusal(body, message, receive)
             await refusal(scope, receive, send)
             return
         whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]

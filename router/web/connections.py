@@ -1,8 +1,8 @@
 """Connections that send nothing, or a request bit by bit, are closed after a while, and what is no
 HTTP is refused as everything else is.
 
-uvicorn waits for the rest of a request's headers for as long as the connection stands, so clients
-that never finish would take its places for ever.
+uvicorn waits for the rest of a request for as long as the connection stands, so clients that never
+finish would take its places for ever.
 
 The parser is h11. uvicorn's other one, httptools, is quicker by some 0.2 ms. But it drops the body
 of a request that offers to upgrade, as Java's HttpClient does by default (``Upgrade: h2c``), and
@@ -12,6 +12,7 @@ takes a body that comes later for the next request. It has no bound for headers 
 from __future__ import annotations
 
 import asyncio
+from http import HTTPStatus
 from typing import Any, Final
 
 import h11
@@ -22,42 +23,63 @@ from router.web.problems import problem
 HEADER_SECONDS: Final = 10.0
 """From the first byte of a request to the end of its headers; for the first request from the moment
 at which the connection was made."""
+BODY_SECONDS: Final = 20.0
+"""From the end of a request's headers to the end of its body."""
 
 
 class ImpatientProtocol(H11Protocol):
-    """HTTP/1.1 that waits for the headers of a request for a bounded time."""
+    """HTTP/1.1 that waits for the headers and for the body of a request for a bounded time each."""
 
     _patience: asyncio.TimerHandle | None = None
+    _in_body = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._wait()
+        self._wait_for_headers()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self.conn.their_state is not h11.IDLE or not self.conn.trailing_data[0]:
-            self._stop_waiting()  # the headers are there, or nothing of the next request
-        elif self._patience is None:
-            self._wait()
+        in_body = self.conn.their_state is h11.SEND_BODY
+        if self._patience is not None:
+            if in_body is self._in_body and (in_body or self._has_begun()):
+                return  # the same part of the request goes on
+            self._patience.cancel()
+            self._patience = None
+        if in_body:
+            self._in_body = True
+            self._patience = self.loop.call_later(BODY_SECONDS, self._give_up_the_body)
+        elif self._has_begun():
+            self._wait_for_headers()
 
     def send_400_response(self, msg: str) -> None:
         """As a problem; uvicorn sends plain text."""
-        told = problem(
-            400, "the request is no HTTP/1.1 that can be read", msg, headers={"Connection": "close"}
+        self._refuse(HTTPStatus.BAD_REQUEST, "the request is no HTTP/1.1 that can be read", msg)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+        super().connection_lost(exc)
+
+    def _has_begun(self) -> bool:
+        """Whether a part of a request's headers is there, and not all of them."""
+        return self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
+
+    def _wait_for_headers(self) -> None:
+        self._in_body = False
+        self._patience = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+
+    def _give_up_the_body(self) -> None:
+        if self.cycle.response_started:
+            self.transport.close()
+        else:
+            waited = f"{BODY_SECONDS:g} s are waited"
+            self._refuse(HTTPStatus.REQUEST_TIMEOUT, "the body came too slowly", waited)
+
+    def _refuse(self, status: HTTPStatus, title: str, detail: str) -> None:
+        told = problem(status, title, detail, headers={"Connection": "close"})
+        start = h11.Response(
+            status_code=status, headers=told.raw_headers, reason=status.phrase.encode()
         )
-        start = h11.Response(status_code=400, headers=told.raw_headers, reason=b"Bad Request")
         for event in (start, h11.Data(data=bytes(told.body)), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_waiting()
-        super().connection_lost(exc)
-
-    def _wait(self) -> None:
-        self._patience = self.loop.call_later(HEADER_SECONDS, self.transport.close)
-
-    def _stop_waiting(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None

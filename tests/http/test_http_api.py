@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from typing import Any
@@ -288,19 +287,6 @@ async def test_a_full_server_says_so_at_once(
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
     assert (await client.post("/v1/route", json={"request": SQUASH})).status_code == 200
     assert api.places.taken == 0
-
-
-async def test_a_slow_body_is_given_up(
-    api: Api, connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("router.http.limits.BODY_SECONDS", 0.01)
-
-    async def slow() -> Any:
-        yield b"{"
-        await asyncio.Event().wait()
-
-    answer = await connect(api).post("/v1/route", content=slow())
-    assert answer.status_code == 408
 
 
 async def test_a_request_is_a_part_of_its_caller_s_trace(

@@ -1,4 +1,5 @@
-"""What is no HTTP is refused as everything else is; an offer to upgrade is let pass."""
+"""What is no HTTP, and what comes too slowly, is refused as everything else is; an offer to upgrade
+is let pass."""
 
 from __future__ import annotations
 
@@ -66,3 +67,37 @@ async def test_a_request_that_offers_to_upgrade_keeps_its_body() -> None:
     head, body = await answer_of(echo, sent)
     assert head.startswith(b"HTTP/1.1 200 OK\r\n")
     assert body == b"GET / HTTP/1.1\r\n"  # and no request of its own
+
+
+PART_OF_A_BODY = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 16\r\n\r\n{"
+
+
+async def test_a_body_that_comes_too_slowly_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = asyncio.Event()
+
+    async def read(scope: Any, receive: Any, send: Any) -> None:
+        while (await receive())["type"] == "http.request":
+            pass
+        gone.set()
+
+    monkeypatch.setattr("router.web.connections.BODY_SECONDS", 0.01)
+    head, body = await answer_of(read, PART_OF_A_BODY)
+    assert head.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+    assert json.loads(body)["title"] == "the body came too slowly"
+    assert gone.is_set()
+
+
+async def test_a_slow_body_that_was_answered_already_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("router.web.connections.BODY_SECONDS", 0.01)
+
+    async def begin(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"some", "more_body": True})
+        while (await receive())["type"] == "http.request":
+            pass
+
+    head, body = await answer_of(begin, PART_OF_A_BODY)
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"some" in body
