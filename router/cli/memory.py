@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
-from router.cli import classify, memory_changes, memory_curation, memory_records, output
-from router.cli.memory_options import Project, Session, TimeZone, User, run
-from router.cli.options import EXIT_CODES, AsJson
+from router.cli import classify, memory_changes, memory_curation, output
+from router.cli.commands import Work, memory_command
+from router.cli.options import EXIT_CODES
 
 if TYPE_CHECKING:
+    from router.memory.contexts.context import AssembledContext
     from router.memory.memory import Memory
     from router.memory.model import MemoryItem, Scope
     from router.memory.recall.answers import RecallResult
+    from router.memory.records import Page
     from router.memory.services.unified import UnifiedAnswer
 
 MAX_SHOWN: Final = 300
@@ -23,8 +26,24 @@ _STATES: Final = {"closed": "ok", "open": "failing", "half-open": "on trial"}
 """What a layer's circuit breaker means to a person, to whom a closed layer is one that is shut."""
 
 Query: TypeAlias = Annotated[str, typer.Argument(metavar="QUERY", help="What is asked.")]
+TimeZone: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--time-zone", metavar="ZONE", help='Such as Europe/Berlin, for "yesterday".'),
+]
 
 
+def _show_found(found: UnifiedAnswer) -> None:
+    if not found.items:
+        typer.echo("nothing found", err=True)
+        return
+    rows = (
+        (item.id, ", ".join(item.provenance) or item.layer, item.content[:MAX_SHOWN])
+        for item in found.items
+    )
+    output.print_rows("name", "found in", "content", rows=rows)
+
+
+@memory_command(_show_found)
 def search_memories(
     query: Query,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100)] = 10,
@@ -37,14 +56,10 @@ def search_memories(
     strategy: Annotated[
         str, typer.Option("--strategy", help="primary_first, union or weighted.")
     ] = "primary_first",
-    user: User = None,
-    project: Project = None,
-    session: Session = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Work:
     """Search memory layers, the project's memory files and the service beside them."""
 
-    async def search(memory: Memory, scope: Scope) -> tuple[UnifiedAnswer, bool]:
+    async def search(memory: Memory, scope: Scope) -> UnifiedAnswer:
         found = await memory.search(
             query,
             scope=scope,
@@ -53,106 +68,47 @@ def search_memories(
             semantic_only=semantic_only,
             strategy=strategy,
         )
-        is_wanted = semantic_only or (memory.settings.memory.service.url and not lexical_only)
-        return found, bool(is_wanted)
+        if found.layers.reason and not (lexical_only or semantic_only):
+            output.warn(found.layers.reason)
+        wanted = semantic_only or (memory.settings.memory.service.url and not lexical_only)
+        if wanted and found.service.reason:
+            output.warn(f"the service gave nothing: {found.service.reason}")
+        return found
 
-    found, service_is_wanted = run(search, (user, project, session))
-    if as_json:
-        output.print_json(found.to_dict())
-        return
-    _print_items(found.items)
-    if found.layers.reason and not (lexical_only or semantic_only):
-        output.warn(found.layers.reason)
-    if service_is_wanted and found.service.reason:
-        output.warn(f"the service gave nothing: {found.service.reason}")
+    return search
 
 
-def recall_memories(
-    query: Query,
-    k: Annotated[int, typer.Option("-k", min=1, max=100, help="Items at most.")] = 5,
-    cascade: Annotated[
-        bool, typer.Option("--cascade/--no-cascade", help="Turn to secondary layers if needed.")
-    ] = True,
-    threshold: Annotated[
-        float,
-        typer.Option("--threshold", min=0, max=1, help="Confidence below which it does."),
-    ] = 0.5,
-    depth: Annotated[int, typer.Option("--depth", min=0, max=10, help="How often at most.")] = 2,
-    time_zone: TimeZone = None,
-    user: User = None,
-    project: Project = None,
-    session: Session = None,
-    as_json: AsJson = False,
-) -> None:
-    """Answer a query from the memory layers, with a confidence and the reasons."""
-    found = run(
-        lambda memory, scope: memory.recall(
-            query,
-            scope,
-            k=k,
-            cascade=cascade,
-            confidence_threshold=threshold,
-            max_cascade_depth=depth,
-            time_zone=time_zone,
-        ),
-        (user, project, session),
-    )
-    if as_json:
-        output.print_json(found.to_dict())
-        return
-    _print_recall(found)
-
-
-def _print_recall(found: RecallResult) -> None:
-    table = output.table("relevance", "level", "layer", "created", "content", right=("relevance",))
-    for answer in found.items:
-        item = answer.item
-        level = "" if answer.confidence is None else answer.confidence.level.value
-        table.add_row(
-            f"{answer.relevance:.2f}",
-            level,
-            item.layer,
-            item.created.date().isoformat(),
-            output.plain(item.content[:MAX_SHOWN]),
-        )
-    screen = output.screen()
+def _show_recalled(found: RecallResult) -> None:
     if found.items:
-        screen.print(table)
+        rows = (
+            (
+                f"{answer.relevance:.2f}",
+                "" if answer.confidence is None else answer.confidence.level.value,
+                answer.item.layer,
+                answer.item.created.date(),
+                answer.item.content[:MAX_SHOWN],
+            )
+            for answer in found.items
+        )
+        columns = ("relevance", "level", "layer", "created", "content")
+        output.print_rows(*columns, rows=rows, right=("relevance",))
+    screen = output.screen()
     screen.print(f"confidence {found.confidence:.2f}, {found.milliseconds:.1f} ms")
     for reason in found.reasoning:
         screen.print(f"- {output.plain(reason)}")
 
 
-def assemble_context(
+@memory_command(_show_recalled)
+def recall_memories(
     query: Query,
-    strategy: Annotated[
-        str, typer.Option("--strategy", help="lexical, episodic, hybrid or rag.")
-    ] = "hybrid",
-    budget: Annotated[int, typer.Option("--budget", min=1, help="Tokens at most.")] = 2000,
-    weights: Annotated[
-        str, typer.Option("--weights", help="balanced, rag_focused or memory_focused.")
-    ] = "memory_focused",
+    k: Annotated[int, typer.Option("-k", min=1, max=100, help="Items at most.")] = 5,
     time_zone: TimeZone = None,
-    user: User = None,
-    project: Project = None,
-    session: Session = None,
-    as_json: AsJson = False,
-) -> None:
-    """Print what memory and documents say about a query, within a budget of tokens."""
-    found = run(
-        lambda memory, scope: memory.assemble(
-            query,
-            strategy,
-            budget,
-            scope=scope,
-            weights=weights,
-            time_zone=time_zone,
-        ),
-        (user, project, session),
-    )
-    if as_json:
-        output.print_json(found.to_dict())
-        return
+) -> Work:
+    """Answer a query from the memory layers, with a confidence and the reasons."""
+    return lambda memory, scope: memory.recall(query, scope, k=k, time_zone=time_zone)
+
+
+def _show_context(found: AssembledContext) -> None:
     if found.text:
         _print_content(found.text)
     for note in found.notes:
@@ -164,36 +120,44 @@ def assemble_context(
     )
 
 
+@memory_command(_show_context)
+def assemble_context(
+    query: Query,
+    strategy: Annotated[
+        str, typer.Option("--strategy", help="lexical, episodic, hybrid or rag.")
+    ] = "hybrid",
+    budget: Annotated[int, typer.Option("--budget", min=1, help="Tokens at most.")] = 2000,
+    weights: Annotated[
+        str, typer.Option("--weights", help="balanced, rag_focused or memory_focused.")
+    ] = "memory_focused",
+    time_zone: TimeZone = None,
+) -> Work:
+    """Print what memory and documents say about a query, within a budget of tokens."""
+    return lambda memory, scope: memory.assemble(
+        query, strategy, budget, scope=scope, weights=weights, time_zone=time_zone
+    )
+
+
+def _show_item(item: MemoryItem) -> None:
+    _print_content(item.content)
+
+
+@memory_command(_show_item)
 def get_memory(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a file, or id of an item.")],
     layer: Annotated[str | None, typer.Option("--layer", help="Of this layer.")] = None,
-    user: User = None,
-    project: Project = None,
-    session: Session = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Work:
     """Print one memory."""
-    item = run(
-        lambda memory, scope: memory.get(name, layer=layer, scope=scope),
-        (user, project, session),
+    return lambda memory, scope: memory.get(name, layer=layer, scope=scope)
+
+
+def _show_status(status: dict[str, Any]) -> None:
+    rows = (
+        (layer["name"], _STATES[layer["breaker"]], layer["description"])
+        for layer in status["layers"]
     )
-    if as_json:
-        output.print_json(item.to_dict())
-    else:
-        _print_content(item.content)
-
-
-def show_status(as_json: AsJson = False) -> None:
-    """Show layers, weights, caches, memory files and the service."""
-    status = run(lambda memory, _: memory.status())
-    if as_json:
-        output.print_json(status)
-        return
-    table = output.table("layer", "state", "holds")
-    for state in status["layers"]:
-        table.add_row(state["name"], _STATES[state["breaker"]], output.plain(state["description"]))
+    output.print_rows("layer", "state", "holds", rows=rows)
     screen = output.screen()
-    screen.print(table)
     for kind, factors in status["weight_factors"].items():
         learned = ", ".join(f"{layer} x{factor:.2f}" for layer, factor in factors.items())
         screen.print(f"by feedback, {kind} queries weigh {output.plain(learned)}")
@@ -206,6 +170,41 @@ def show_status(as_json: AsJson = False) -> None:
         screen.print(f"changes that wait for the service: {unified['waiting']}")
     for problem in unified["problems"]:
         output.warn(problem)
+
+
+@memory_command(_show_status, scoped=False)
+def show_status() -> Work:
+    """Show layers, weights, caches, memory files and the service."""
+    return lambda memory, _: memory.status()
+
+
+def _show_items(items: Iterable[MemoryItem]) -> None:
+    rows = ((item.id, item.layer, item.created.date(), item.content[:MAX_SHOWN]) for item in items)
+    output.print_rows("id", "layer", "date", "content", rows=rows)
+
+
+def _show_page(page: Page) -> None:
+    _show_items(page.items)
+    if page.next is not None:
+        output.warn(f"there are more: --after {page.next}")
+
+
+@memory_command(_show_page)
+def list_memories(
+    layer: Annotated[list[str] | None, typer.Option("--layer", help="Of this layer.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000)] = 20,
+    after: Annotated[
+        str | None, typer.Option("--after", help="Where the page before ended.")
+    ] = None,
+) -> Work:
+    """List what the layers hold, newest first, a page at a time."""
+    return lambda memory, scope: memory.list(scope=scope, layers=layer, limit=limit, after=after)
+
+
+@memory_command(_show_items)
+def show_profile() -> Work:
+    """Show what is known of a user and holds now."""
+    return lambda memory, scope: memory.profile(scope=scope)
 
 
 def _print_content(text: str) -> None:
@@ -223,20 +222,6 @@ def _harmless(sign: str) -> str:
     return output.plain(sign) or " "  # some white space is no more than that to plain
 
 
-def _print_items(items: tuple[MemoryItem, ...]) -> None:
-    table = output.table("name", "found in", "content")
-    for item in items:
-        table.add_row(
-            output.plain(item.id),
-            output.plain(", ".join(item.provenance) or item.layer),
-            output.plain(item.content[:MAX_SHOWN]),
-        )
-    if items:
-        output.screen().print(table)
-    else:
-        typer.echo("nothing found", err=True)
-
-
 app = typer.Typer(help="Classify, search, recall, assemble, remember.", no_args_is_help=True)
 for name, command in (
     ("classify", classify.classify_query),
@@ -250,12 +235,12 @@ for name, command in (
     ("sync", memory_changes.sync_memories),
     ("ingest", memory_changes.ingest_documents),
     ("feedback", memory_changes.give_feedback),
-    ("list", memory_records.list_memories),
-    ("edit", memory_records.edit_memory),
-    ("profile", memory_records.show_profile),
-    ("export", memory_records.export_memories),
-    ("import", memory_records.import_memories),
-    ("forget", memory_records.forget_memories),
+    ("list", list_memories),
+    ("edit", memory_changes.edit_memory),
+    ("profile", show_profile),
+    ("export", memory_changes.export_memories),
+    ("import", memory_changes.import_memories),
+    ("forget", memory_changes.forget_memories),
     ("consolidate", memory_curation.consolidate_memories),
     ("extract", memory_curation.extract_memories),
     ("proposals", memory_curation.show_proposals),

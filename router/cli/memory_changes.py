@@ -1,26 +1,50 @@
-"""``router memory``, the commands that change something: save, delete, ingest, sync, feedback."""
+"""``router memory``, the commands that change what is remembered."""
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from router.cli import output
-from router.cli.memory_options import Project, Session, User, run
-from router.cli.options import AsJson
+from router.cli.commands import Project, Session, User, Work, memory_command
 
 if TYPE_CHECKING:
+    from router.memory.contexts.documents import IngestReport
     from router.memory.memory import Memory
-    from router.memory.model import Scope
+    from router.memory.model import MemoryItem, Scope
+    from router.memory.records import ForgetReport
+    from router.memory.services.delivery import SyncReport
+    from router.memory.services.unified import SaveReport
 
+Name: TypeAlias = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of a file, or id of an item.")
+]
 Tags: TypeAlias = Annotated[
     list[str] | None, typer.Option("--tag", metavar="TAG", help="A label; may be repeated.")
 ]
+Attributes: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--attribute",
+        metavar="KEY=VALUE",
+        help="Such as due=2026-12-01; may be repeated. In an edit, KEY= removes the attribute.",
+    ),
+]
 
 
+def _show_saved(saved: SaveReport) -> None:
+    told = "" if saved.service == "off" else f"; service: {saved.service.value}"
+    where = f" to {saved.layer}" if saved.layer else ""
+    typer.echo(f"saved {output.plain(saved.name)}{where}{told}")
+    for old in saved.supersedes:
+        output.warn(f"it may replace {old.id} (save with --supersede to mark it)")
+
+
+@memory_command(_show_saved, scoped=False)
 def save_memory(
     content: Annotated[
         str, typer.Argument(metavar="TEXT", help="The text; - reads standard input.")
@@ -30,16 +54,16 @@ def save_memory(
     ] = None,
     tags: Tags = None,
     layer: Annotated[
-        str | None, typer.Option("--layer", help="Save to this layer, not to a memory file.")
+        str | None,
+        typer.Option(
+            "--layer", help="Save to this layer, not to a memory file. What follows needs it."
+        ),
     ] = None,
     kind: Annotated[str, typer.Option("--type", help="Such as fact, event, task.")] = "note",
     created: Annotated[
         str | None, typer.Option("--created", metavar="ISO", help="When it happened.")
     ] = None,
-    attributes: Annotated[
-        list[str] | None,
-        typer.Option("--attribute", metavar="KEY=VALUE", help="Such as due=2026-12-01."),
-    ] = None,
+    attributes: Attributes = None,
     supersede: Annotated[
         list[str] | None,
         typer.Option("--supersede", metavar="ID", help="An item that this one replaces."),
@@ -47,42 +71,26 @@ def save_memory(
     user: User = None,
     project: Project = None,
     session: Session = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Work:
     """Remember something: in a memory file, or with --layer in a memory layer."""
+    from router.service.memory import scope_of
+
     text = _read_input() if content == "-" else content
     when = None if created is None else _time(created)
-    given = dict(pair(each) for each in attributes or ())
-    if layer is None and (given or when or user or project or session or kind != "note"):
-        raise typer.BadParameter(
-            "--type, --created, --attribute, --user, --project and --session need --layer"
-        )
-
-    async def save(memory: Memory, scope: Scope) -> dict[str, Any]:
-        if layer is None:
-            return (await memory.save(text, name=name, tags=tags or ())).to_dict()
-        report = await memory.save(
-            text,
-            name=name,
-            tags=tags or (),
-            layer=layer,
-            scope=scope,
-            type=kind,
-            created=when,
-            attributes=given,
-            supersede=supersede or (),
-        )
-        return report.to_dict()
-
-    saved = run(save, (user, project, session))
-    if as_json:
-        output.print_json(saved)
-        return
-    told = "" if saved["service"] == "off" else f"; service: {saved['service']}"
-    where = f" to {saved['layer']}" if saved["layer"] else ""
-    typer.echo(f"saved {output.plain(saved['name'])}{where}{told}")
-    for old in saved["supersedes"]:
-        output.warn(f"it may replace {output.plain(old['id'])} (save with --supersede to mark it)")
+    given = dict(map(_pair, attributes or ()))
+    whose = (user, project, session)
+    of_layer = layer is not None or whose != (None, None, None)
+    return lambda memory, _: memory.save(
+        text,
+        name=name,
+        tags=tags or (),
+        layer=layer,
+        scope=scope_of(memory.settings, *whose) if of_layer else None,
+        type=kind,
+        created=when,
+        attributes=given,
+        supersede=supersede or (),
+    )
 
 
 def _read_input() -> str:
@@ -104,7 +112,7 @@ def _time(text: str) -> datetime:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
-def pair(text: str) -> tuple[str, str]:
+def _pair(text: str) -> tuple[str, str]:
     """An attribute as the command line gives it."""
     key, equals, value = text.partition("=")
     if not key or not equals:
@@ -112,39 +120,67 @@ def pair(text: str) -> tuple[str, str]:
     return key, value
 
 
-def delete_memory(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a file, or id of an item.")],
-    layer: Annotated[str | None, typer.Option("--layer", help="Of this layer.")] = None,
-    user: User = None,
-    project: Project = None,
-    session: Session = None,
-) -> None:
-    """Forget one memory: a file, or an item stored in exactly this scope."""
-    run(
-        lambda memory, scope: memory.delete(name, layer=layer, scope=scope),
-        (user, project, session),
+def _show_edited(item: MemoryItem) -> None:
+    typer.echo(f"changed {output.plain(item.id)}")
+
+
+@memory_command(_show_edited)
+def edit_memory(
+    name: Annotated[str, typer.Argument(metavar="ID", help="Of the item.")],
+    layer: Annotated[str, typer.Option("--layer", help="That holds it.")],
+    content: Annotated[str | None, typer.Option("--content", help="Its new text.")] = None,
+    tags: Tags = None,
+    attributes: Attributes = None,
+) -> Work:
+    """Change an item that is stored in exactly this scope."""
+    given = {key: value or None for key, value in map(_pair, attributes or ())}
+    return lambda memory, scope: memory.edit(
+        name, layer=layer, scope=scope, content=content, tags=tags, attributes=given
     )
-    typer.echo(f"deleted {output.plain(name)}", err=True)
 
 
+@memory_command()
+def delete_memory(
+    name: Name,
+    layer: Annotated[str | None, typer.Option("--layer", help="Of this layer.")] = None,
+) -> Work:
+    """Forget one memory: a file, or an item stored in exactly this scope."""
+
+    async def delete(memory: Memory, scope: Scope) -> None:
+        await memory.delete(name, layer=layer, scope=scope)
+        typer.echo(f"deleted {output.plain(name)}", err=True)
+
+    return delete
+
+
+def _show_synced(report: SyncReport) -> None:
+    counts = report.to_dict()
+    fault = counts.pop("fault")
+    typer.echo(", ".join(f"{number} {what}" for what, number in counts.items()))
+    if fault:
+        output.warn(fault)
+
+
+@memory_command(_show_synced, failed=lambda report: report.fault, scoped=False)
 def sync_memories(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only count what would be done.")
     ] = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Work:
     """Bring the service to the state of the memory files; never the other way round."""
-    report = run(lambda memory, _: memory.sync(dry_run=dry_run)).to_dict()
-    if as_json:
-        output.print_json(report)
-    else:
-        counts = ", ".join(f"{value} {key}" for key, value in report.items() if key != "fault")
-        typer.echo(counts)
-    if report["fault"]:
-        output.warn(report["fault"])
-        raise typer.Exit(1)
+    return lambda memory, _: memory.sync(dry_run=dry_run)
 
 
+def _show_ingested(report: IngestReport) -> None:
+    typer.echo(
+        f"files: {report.files}; chunks: {report.added} added, {report.kept} kept, "
+        f"{report.removed} removed"
+    )
+    for problem in report.problems:
+        output.warn(problem)
+
+
+@memory_command(_show_ingested, failed=lambda report: report.problems)
 def ingest_documents(
     folder: Annotated[
         Path,
@@ -152,31 +188,17 @@ def ingest_documents(
             metavar="PATH", help="Folder of documents, or one file; one that is gone is taken out."
         ),
     ],
-    user: User = None,
-    project: Project = None,
-    session: Session = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Work:
     """Make text and Markdown documents part of contexts; again, to take up what changed."""
 
-    async def ingest(memory: Memory, scope: Scope) -> dict[str, Any]:
+    async def ingest(memory: Memory, scope: Scope) -> IngestReport:
         with output.progress("ingesting") as show:
-            return (await memory.ingest(folder, scope=scope, progress=show)).to_dict()
+            return await memory.ingest(folder, scope=scope, progress=show)
 
-    report = run(ingest, (user, project, session))
-    if as_json:
-        output.print_json(report)
-    else:
-        typer.echo(
-            f"files: {report['files']}; chunks: {report['added']} added, {report['kept']} kept, "
-            f"{report['removed']} removed"
-        )
-    for problem in report["problems"]:
-        output.warn(problem)
-    if report["problems"]:
-        raise typer.Exit(1)
+    return ingest
 
 
+@memory_command(scoped=False)
 def give_feedback(
     layer: Annotated[
         str | None, typer.Argument(metavar="LAYER", help="The layer that was read.")
@@ -188,13 +210,80 @@ def give_feedback(
         bool | None, typer.Option("--useful/--useless", help="Whether the layer helped.")
     ] = None,
     reset: Annotated[bool, typer.Option("--reset", help="Forget all feedback.")] = False,
-) -> None:
+) -> Work:
     """Say whether a layer helped with a query, so that such queries weigh it accordingly."""
-    if reset:
-        run(lambda memory, _: memory.reset_feedback())
-        typer.echo("forgot all feedback", err=True)
-        return
-    if layer is None or query is None or useful is None:
-        raise typer.BadParameter("give LAYER, --query, and --useful or --useless; or --reset")
-    run(lambda memory, _: memory.feedback(layer, useful=useful, query=query))
-    typer.echo(f"noted for {output.plain(layer)}", err=True)
+
+    async def note(memory: Memory, _: Scope) -> None:
+        if reset:
+            await memory.reset_feedback()
+            typer.echo("forgot all feedback", err=True)
+            return
+        if layer is None or query is None or useful is None:
+            raise typer.BadParameter("give LAYER, --query, and --useful or --useless; or --reset")
+        await memory.feedback(layer, useful=useful, query=query)
+        typer.echo(f"noted for {output.plain(layer)}", err=True)
+
+    return note
+
+
+@memory_command(scoped=False)
+def export_memories(
+    user: User = None,
+    project: Project = None,
+    session: Session = None,
+    everybody: Annotated[
+        bool, typer.Option("--everybody", help="All memories, whoever owns them.")
+    ] = False,
+) -> Work:
+    """Print all items of a user or project as JSON Lines."""
+    if not everybody and (user, project, session) == (None, None, None):
+        raise typer.BadParameter("name --user, --project or --session, or say --everybody")
+    owner = {"user": user, "project": project, "session": session}
+
+    async def export(memory: Memory, _: Scope) -> None:
+        for line in await memory.export(owner=owner):
+            sys.stdout.write(line + "\n")
+
+    return export
+
+
+@memory_command(scoped=False)
+def import_memories(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="JSON Lines.")
+    ],
+    user: User = None,
+    project: Project = None,
+    session: Session = None,
+) -> Work:
+    """Store exported items, in place of those of the same id. The options say whose they may be."""
+    lines = output.decoded(file.read_bytes(), str(file)).splitlines()
+    owner = {"user": user, "project": project, "session": session}
+
+    async def take(memory: Memory, _: Scope) -> None:
+        typer.echo(f"imported {await memory.import_lines(lines, owner=owner)} memories")
+
+    return take
+
+
+def _show_forgotten(report: ForgetReport) -> None:
+    typer.echo(
+        f"forgot {report.items} items and {report.files} files; left: {report.left} items, "
+        f"{report.vectors} vectors; the database was written anew"
+    )
+    if report.waiting:
+        output.warn(f"the memory service has yet to be told of {report.waiting} files: sync")
+
+
+@memory_command(_show_forgotten, scoped=False)
+def forget_memories(
+    user: User = None,
+    project: Project = None,
+    session: Session = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; there is no way back.")] = False,
+) -> Work:
+    """Remove all memories of a user or project for good, and show that nothing is left."""
+    if not yes:
+        raise typer.BadParameter("there is no way back: export first, then say --yes")
+    owner = {"user": user, "project": project, "session": session}
+    return lambda memory, _: memory.forget(owner)

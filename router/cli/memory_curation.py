@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from router.cli import output
-from router.cli.memory_options import Project, Session, User, run
-from router.cli.options import AsJson
+from router.cli.commands import Work, memory_command
 from router.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -19,34 +17,41 @@ if TYPE_CHECKING:
     from router.memory.memory import Memory
     from router.memory.model import Scope
 
+Ids: TypeAlias = Annotated[
+    list[str], typer.Argument(metavar="ID…", help="Or the beginning of each.")
+]
 
+
+def _show(proposals: Iterable[Proposal]) -> None:
+    if not proposals:
+        typer.echo("nothing is proposed", err=True)
+        return
+    rows = (
+        (each.id, each.kind, each.layer, each.content, " | ".join([*each.evidence, each.reason]))
+        for each in proposals
+    )
+    output.print_rows("id", "kind", "layer", "content", "evidence", rows=rows)
+
+
+@memory_command(_show, with_models=True)
 def consolidate_memories(
     accept: Annotated[
         list[str] | None,
         typer.Option("--accept", metavar="KIND", help="Accept these at once: merge, update, …"),
     ] = None,
-    user: User = None,
-    project: Project = None,
-    session: Session = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Work:
     """Propose merges, updates, contradictions and stale tasks, with the evidence."""
     from router.memory.curation.proposals import ChangeKind
 
     kinds = frozenset(accept or ())
     if unknown := sorted(kinds - set(ChangeKind)):
         raise typer.BadParameter(f"--accept {unknown[0]}: none of {', '.join(ChangeKind)}")
-    new = run(
-        lambda memory, scope: memory.consolidate(
-            scope=scope,
-            policy=lambda proposal: proposal.kind in kinds,
-        ),
-        (user, project, session),
-        with_models=True,
+    return lambda memory, scope: memory.consolidate(
+        scope=scope, policy=lambda proposal: proposal.kind in kinds
     )
-    _show(new, as_json=as_json)
 
 
+@memory_command(_show, with_models=True)
 def extract_memories(
     conversation: Annotated[
         str,
@@ -56,45 +61,36 @@ def extract_memories(
             "input.",
         ),
     ],
-    user: User = None,
-    project: Project = None,
-    session: Session = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Work:
     """Have an LLM propose what to remember of a conversation; nothing is saved by that."""
     source = "standard-input" if conversation == "-" else Path(conversation).stem
     try:
-        data = sys.stdin.buffer.read() if conversation == "-" else Path(conversation).read_bytes()
+        data = (
+            typer.get_binary_stream("stdin").read()
+            if conversation == "-"
+            else Path(conversation).read_bytes()
+        )
     except OSError as error:
         raise InvalidRequest(f"{conversation}: {error.strerror or error}") from error
     text = output.decoded(data, conversation)
-    found = run(
-        lambda memory, scope: memory.extract(text, scope=scope, source=source),
-        (user, project, session),
-        with_models=True,
-    )
-    _show(found.proposals, as_json=as_json)
-    for reason in found.refused:
-        output.warn(f"left out: {output.plain(reason)}")
+
+    async def extract(memory: Memory, scope: Scope) -> tuple[Proposal, ...]:
+        found = await memory.extract(text, scope=scope, source=source)
+        for reason in found.refused:
+            output.warn(f"left out: {reason}")
+        return found.proposals
+
+    return extract
 
 
-def show_proposals(
-    user: User = None,
-    project: Project = None,
-    session: Session = None,
-    as_json: AsJson = False,
-) -> None:
+@memory_command(_show)
+def show_proposals() -> Work:
     """Show what waits to be accepted or rejected."""
-    waiting = run(lambda memory, scope: memory.proposals(scope=scope), (user, project, session))
-    _show(waiting, as_json=as_json)
+    return lambda memory, scope: memory.proposals(scope=scope)
 
 
-def accept_proposals(
-    ids: Annotated[list[str], typer.Argument(metavar="ID…", help="Or the beginning of each.")],
-    user: User = None,
-    project: Project = None,
-    session: Session = None,
-) -> None:
+@memory_command()
+def accept_proposals(ids: Ids) -> Work:
     """Make the changes that proposals name; what is replaced is kept as history."""
 
     async def accept(memory: Memory, scope: Scope) -> None:
@@ -102,15 +98,11 @@ def accept_proposals(
             done = await memory.accept(one, scope=scope)
             typer.echo(f"accepted {done.id}: {done.kind}")
 
-    run(accept, (user, project, session))
+    return accept
 
 
-def reject_proposals(
-    ids: Annotated[list[str], typer.Argument(metavar="ID…", help="Or the beginning of each.")],
-    user: User = None,
-    project: Project = None,
-    session: Session = None,
-) -> None:
+@memory_command()
+def reject_proposals(ids: Ids) -> Work:
     """Leave everything as it is; the same is not proposed again."""
 
     async def reject(memory: Memory, scope: Scope) -> None:
@@ -118,21 +110,4 @@ def reject_proposals(
             done = await memory.reject(one, scope=scope)
             typer.echo(f"rejected {done.id}: {done.kind}")
 
-    run(reject, (user, project, session))
-
-
-def _show(proposals: Iterable[Proposal], *, as_json: bool) -> None:
-    shown = list(proposals)
-    if as_json:
-        output.print_json([proposal.to_dict() for proposal in shown])
-        return
-    if not shown:
-        typer.echo("nothing is proposed", err=True)
-        return
-    table = output.table("id", "kind", "layer", "content", "evidence")
-    for one in shown:
-        evidence = " | ".join([*one.evidence, one.reason])
-        table.add_row(
-            one.id, one.kind, one.layer, output.plain(one.content), output.plain(evidence)
-        )
-    output.screen().print(table)
+    return reject

@@ -12,13 +12,14 @@ import json
 import os
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import typer
 
 from router.errors import InvalidRequest
+from router.plain_json import plain_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -111,9 +112,20 @@ def decoded(data: bytes, what: str) -> str:
         raise InvalidRequest(f"{what}: not UTF-8: byte {error.start + 1}") from error
 
 
+def print_rows(
+    *columns: str, rows: Iterable[Iterable[object]], right: tuple[str, ...] = (), one_line: str = ""
+) -> None:
+    """Print a table, see ``table``. What a cell holds is shown as ``plain`` shows it."""
+    shown = table(*columns, right=right, one_line=one_line)
+    for row in rows:
+        shown.add_row(*map(plain, row))
+    screen().print(shown)
+
+
 def print_json(value: object) -> None:
-    """One indented JSON document on standard output."""
-    _write(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2))
+    """Print one indented JSON document on standard output; the router's own types are told as
+    ``plain_json`` tells them."""
+    _write(json.dumps(plain_json(value), ensure_ascii=False, allow_nan=False, indent=2))
 
 
 def print_json_line(value: object) -> None:

@@ -1,0 +1,132 @@
+"""What the commands share: one way to print what was found, and the options of memory.
+
+A command returns its finding; the decorators here add the options that go with it and print it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeAlias, TypeVar
+
+import typer
+
+from router.cli import output
+from router.cli.options import AsJson, read_settings
+
+if TYPE_CHECKING:
+    from router.llm.protocol import ChatModel
+    from router.memory.memory import Memory
+    from router.memory.model import Scope
+
+    Work: TypeAlias = Callable[[Memory, Scope], Awaitable[Any]]
+else:
+    Work = Any
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Command: TypeAlias = Callable[..., None]
+
+User: TypeAlias = Annotated[str | None, typer.Option("--user", help="Whose memories.")]
+Project: TypeAlias = Annotated[str | None, typer.Option("--project", help="Of which project.")]
+Session: TypeAlias = Annotated[str | None, typer.Option("--session", help="Of which session.")]
+
+_WHOSE = {"user": User, "project": Project, "session": Session}
+
+
+def prints(
+    show: Callable[[T], None], *, failed: Callable[[T], object] = lambda _: False
+) -> Callable[[Callable[P, T]], Command]:
+    """The command that prints what the function returns: with ``--json`` as JSON, else by ``show``.
+
+    Args:
+        show: prints it for a person.
+        failed: whether something was found wrong, so that the exit code is 1.
+    """
+
+    def decorated(find: Callable[P, T]) -> Command:
+        def command(**given: Any) -> None:
+            as_json = given.pop("as_json")
+            _print(find(**given), show if not as_json else output.print_json, failed)  # type: ignore[call-arg]
+
+        return _with_options(command, find, {"as_json": AsJson})
+
+    return decorated
+
+
+def memory_command(
+    show: Callable[[Any], None] | None = None,
+    *,
+    failed: Callable[[Any], object] = lambda _: False,
+    scoped: bool = True,
+    with_models: bool = False,
+) -> Callable[[Callable[P, Work]], Command]:
+    """The command that does the returned work with an open memory, and closes it whatever happens.
+
+    Args:
+        show: prints what the work gives for a person, and ``--json`` prints all of it. None: the
+            work prints what there is to say.
+        failed: whether something went wrong, so that the exit code is 1.
+        scoped: whether the command takes --user, --project and --session. What is left out of them
+            is as the settings say.
+        with_models: whether the memory may ask the LLMs that are configured.
+    """
+
+    def decorated(prepare: Callable[P, Work]) -> Command:
+        def command(**given: Any) -> None:
+            as_json = given.pop("as_json", False)
+            whose = [given.pop(name) for name in _WHOSE] if scoped else [None] * 3
+            work = prepare(**given)  # type: ignore[call-arg]
+            found = asyncio.run(_with_memory(work, whose, with_models=with_models))
+            if show is not None:
+                _print(found, show if not as_json else output.print_json, failed)
+
+        further = (_WHOSE if scoped else {}) | ({"as_json": AsJson} if show is not None else {})
+        return _with_options(command, prepare, further)
+
+    return decorated
+
+
+def _print(found: T, show: Callable[[T], None], failed: Callable[[T], object]) -> None:
+    show(found)
+    if failed(found):
+        raise typer.Exit(1)
+
+
+def _with_options(
+    command: Command, like: Callable[..., object], further: dict[str, Any]
+) -> Command:
+    """The command as typer sees it: with the text and the options of ``like``, and further ones."""
+    signature = inspect.signature(like, eval_str=True)
+    more = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            annotation=annotation,
+            default=False if annotation is AsJson else None,
+        )
+        for name, annotation in further.items()
+    ]
+    own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in signature.parameters.values()]
+    command.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
+    command.__name__, command.__doc__ = like.__name__, like.__doc__
+    return command
+
+
+async def _with_memory(work: Work, whose: list[str | None], *, with_models: bool) -> Any:
+    from router.memory.memory import Memory
+    from router.service.memory import scope_of
+
+    settings = read_settings()
+    models: list[ChatModel] = []
+    if with_models:
+        from router.stages.llm import models_from_settings
+
+        models = list(models_from_settings(settings.llm))
+    try:
+        async with Memory(settings, models=models) as memory:
+            return await work(memory, scope_of(settings, *whose))
+    finally:
+        for model in models:
+            await model.aclose()
