@@ -64,30 +64,15 @@ class RetrievalWeights:
             total = self.documents + self.memory
             raise InvalidRequest(f"weights: they sum to {total:g}; they must sum to 1")
 
-    @classmethod
-    def balanced(cls) -> RetrievalWeights:
-        """Half and half."""
-        return cls(0.5, 0.5)
-
-    @classmethod
-    def rag_focused(cls) -> RetrievalWeights:
-        """70% documents."""
-        return cls(0.7, 0.3)
-
-    @classmethod
-    def memory_focused(cls) -> RetrievalWeights:
-        """60% memory; the default, because the conversation mostly matters more."""
-        return cls(0.4, 0.6)
-
     def of(self, side: ContextSide) -> float:
         """The weight of a side."""
         return self.documents if side is ContextSide.DOCUMENTS else self.memory
 
 
 PRESETS: Final[Mapping[str, RetrievalWeights]] = {
-    "balanced": RetrievalWeights.balanced(),
-    "rag_focused": RetrievalWeights.rag_focused(),
-    "memory_focused": RetrievalWeights.memory_focused(),
+    "balanced": RetrievalWeights(0.5, 0.5),
+    "rag_focused": RetrievalWeights(0.7, 0.3),
+    "memory_focused": RetrievalWeights(0.4, 0.6),
 }
 
 

@@ -67,11 +67,7 @@ def parse_name(raw: str) -> str:
 
 
 def check_new_name(name: str) -> None:
-    """Whether a parsed name can be given to a new file on every system.
-
-    Raises:
-        InvalidRequest: it cannot; the message says why.
-    """
+    """Raise InvalidRequest unless a parsed name can be given to a new file on every system."""
     for segment in name.split("/"):
         if not _NOT_ON_WINDOWS.isdisjoint(segment):
             raise InvalidRequest(f"name {name!r}: none of {''.join(sorted(_NOT_ON_WINDOWS))}")
@@ -82,11 +78,8 @@ def check_new_name(name: str) -> None:
 
 
 class NamePatterns:
-    """Regular expressions that match whole names.
-
-    Args:
-        setting: what messages call them.
-        patterns: at most 50, of at most 200 characters each.
+    """Regular expressions that match whole names; at most 50, of at most 200 characters each.
+    ``setting`` is what messages call them.
 
     Raises:
         ConfigurationError: one is malformed, or might take exponential time; the message names it.

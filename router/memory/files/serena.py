@@ -36,13 +36,8 @@ _IGNORED: Final = "ignored_memory_patterns"
 
 @dataclass(frozen=True, slots=True)
 class SerenaRules:
-    """What Serena's files say about the memories of a project.
-
-    Attributes:
-        read_only: names of memories that are never written.
-        ignored: names of memories that are not there at all.
-        problems: by file, why it cannot be used.
-    """
+    """What Serena's files say about the memories of a project: names that are never written, names
+    that are not there at all, and by file why it cannot be used."""
 
     read_only: NamePatterns
     ignored: NamePatterns
@@ -50,12 +45,8 @@ class SerenaRules:
 
 
 class Serena:
-    """Serena's folders and files for one project.
-
-    Args:
-        project: the project's folder.
-        home: Serena's own folder; None means that of ``SERENA_HOME``, else ``~/.serena``.
-    """
+    """Serena's folders and files for one project. ``home`` is Serena's own folder; None means that
+    of ``SERENA_HOME``, else ``~/.serena``."""
 
     def __init__(self, project: Path, home: Path | None = None) -> None:
         self.project = project.absolute()
@@ -118,11 +109,8 @@ def _stamp(file: Path) -> object:
 
 
 def _values(file: Path) -> dict[str, Any]:
-    """The top level of a YAML file; empty without the file.
-
-    Raises:
-        ConfigurationError: it cannot be read; the message says why.
-    """
+    """The top level of a YAML file; empty without the file. Raises ConfigurationError if it cannot
+    be read."""
     try:
         data = file.read_bytes() if file.is_file() else b""
         if len(data) > MAX_BYTES:

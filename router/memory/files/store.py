@@ -202,12 +202,7 @@ class FileStore:
                 raise StoreError(path, f"memory {name!r} cannot be written: {error}") from error
 
     def delete(self, name: str) -> None:
-        """Delete a memory's file; durable on return.
-
-        Raises:
-            InvalidRequest, ReadOnlyMemory, StoreError: as for ``save``.
-            UnknownMemory: there is none.
-        """
+        """Delete a memory's file; durable on return. Raises as ``save``, and UnknownMemory."""
         name = parse_name(name)
         self.check_writable(name)
         with self._lock:

@@ -49,11 +49,8 @@ def stamp_of(info: os.stat_result) -> tuple[int, ...]:
 
 
 def read_text(found: FoundFile) -> str:
-    """The text of a file.
-
-    Raises:
-        Unreadable: it is no regular file, too large, not UTF-8, or gone.
-    """
+    """The text of a file. Raises Unreadable if it is no regular file, too large, not UTF-8, or
+    gone."""
     try:
         # Opening a pipe would wait for its writer without end.
         handle = os.open(found.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
@@ -72,11 +69,7 @@ def read_text(found: FoundFile) -> str:
 
 
 def to_item(name: str, found: FoundFile, text: str) -> MemoryItem:
-    """The memory that a file's text is.
-
-    Raises:
-        Unreadable: it says nothing, or too much.
-    """
+    """The memory that a file's text is. Raises Unreadable if it says nothing, or too much."""
     content, tags = _parted(text)
     try:
         return MemoryItem(
@@ -106,15 +99,8 @@ def with_tags(content: str, tags: tuple[str, ...]) -> str:
 
 
 def write_whole(path: Path, allowed: Sequence[Path], text: str) -> None:
-    """Write a file whole or not at all, whatever happens meanwhile.
-
-    Args:
-        allowed: folders that it may lie in; links are followed first.
-
-    Raises:
-        InvalidRequest: a link on the way leads out of these folders.
-        OSError: it cannot be written.
-    """
+    """Write a file whole or not at all, whatever happens meanwhile. Links are followed first:
+    raises InvalidRequest if one leads out of the allowed folders, and OSError."""
     _check_inside(path.parent, allowed)
     path.parent.mkdir(parents=True, exist_ok=True)
     _check_inside(path.parent, allowed)  # it may have been made meanwhile, as a link

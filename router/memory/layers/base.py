@@ -23,11 +23,10 @@ class StoredLayer:
 
     @property
     def spec(self) -> LayerSpec:
-        """What the layer is."""
         return self._spec
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
-        """As ``BlockingLayer`` says; scores are fused."""
+        """As ``BlockingLayer`` says; scores are fused. So it is in every layer below."""
         return self._store.search(
             self.spec.name, query.text, words=words_of(query), scope=scope, k=k
         )
@@ -43,11 +42,8 @@ class StoredLayer:
         prefer: Filter = EVERYTHING,
     ) -> Sequence[MemoryItem]:
         """By words (None: those of the query) and meaning more than the ``k`` best, to reorder.
-
-        Args:
-            where: what may answer at all.
-            prefer: what comes first among it; it counts like a first place in a further ranking.
-        """
+        ``where`` says what may answer at all; ``prefer`` what comes first among it, as by a first
+        place in a further ranking."""
         words = words_of(query) if words is None else words
 
         def found(where: Filter) -> Sequence[MemoryItem]:
@@ -68,7 +64,6 @@ class OwnedLayer(StoredLayer):
     """A layer whose items belong to one user, or one project; who asks for none finds none."""
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
-        """As ``BlockingLayer`` says; scores are fused."""
         if getattr(scope, self.spec.name) is None:
             return ()
         return super().search(query, scope=scope, k=k)

@@ -24,7 +24,6 @@ class GovernanceLayer(StoredLayer):
     """
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
-        """As ``BlockingLayer`` says; scores are fused."""
         where = Filter(period=query.period)
         if names_no_subject(query):
             return self._store.newest(self.spec.name, scope=scope, k=k, where=where)

@@ -21,7 +21,7 @@ class MetaLayer(StoredLayer):
     """
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
-        """As ``BlockingLayer`` says; scores are fused, those of coverage above 0.05."""
+        """The scores of coverage are above 0.05."""
         subject = " ".join(term for term in query.terms if stem(term) not in META_STEMS)
         held = self._store.coverage(subject, scope=scope, where=Filter(period=query.period))
         counted = [coverage for coverage in held if coverage.layer != self.spec.name]

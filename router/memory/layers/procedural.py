@@ -17,25 +17,16 @@ PROVEN: Final = 0.1
 class ProceduralLayer(StoredLayer):
     """Procedures by words and meaning; of near-equals, the one that has proved itself.
 
-    Attributes of its items: ``successes`` and ``failures``, counted by ``record_outcome``. An
-    answer carries ``success_rate`` as well, once there is an outcome.
+    Attributes of its items: ``successes`` and ``failures``, how often it
+    worked and how often not. An answer carries ``success_rate`` as well, once there is an outcome.
     """
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
-        """As ``BlockingLayer`` says; scores are fused."""
         found = self._pool(query, scope=scope, k=k)
         best = reordered(
             found, lambda item: fused_score(item) * (1 + PROVEN * wilson(*outcomes(item))), k
         )
         return [_with_rate(item) for item in best]
-
-    def record_outcome(self, id: str, scope: Scope, *, success: bool) -> None:  # noqa: A002
-        """Count that a procedure was followed; ``scope`` is the item's own.
-
-        Raises:
-            UnknownMemory: there is no such procedure.
-        """
-        self._store.record_outcome(self.spec.name, id, scope, success=success)
 
 
 def outcomes(item: MemoryItem) -> tuple[int, int]:

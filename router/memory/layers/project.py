@@ -18,20 +18,13 @@ class ProjectLayer(OwnedLayer):
     """Both in turn by rank, because their scores do not compare: one is fused, one BM25."""
 
     def __init__(self, store: MemoryStore, files: FileStore, *, project: str | None) -> None:
-        """A layer over a store and the files of one project.
-
-        Args:
-            store: what was saved to the layer.
-            files: the memory files of the project, and the global ones.
-            project: whose files they are: who asks for another project sees the global ones only.
-                None: they are shown to everybody.
-        """
+        """``project`` is whose files they are: who asks for another project sees the global ones
+        only. None shows them to everybody."""
         super().__init__(store, specs.PROJECT)
         self._files = files
         self._owner = Scope(project=project)
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
-        """As ``BlockingLayer`` says; scores are of places in the two rankings."""
         stored = super().search(query, scope=scope, k=k)
         filed = self.in_files(query, scope=scope, k=k)
         placed = [

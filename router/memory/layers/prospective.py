@@ -34,7 +34,6 @@ class ProspectiveLayer(StoredLayer):
     """
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
-        """As ``BlockingLayer`` says; scores are fused."""
         where = _filter(query)
         subject = [term for term in query.terms if stem(term) not in TASK_STEMS]
         if not subject:

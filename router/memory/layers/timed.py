@@ -29,7 +29,6 @@ class TimedLayer(StoredLayer):
         self._recency = recency
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
-        """As ``BlockingLayer`` says; scores are fused."""
         where = Filter(period=query.period)
         if all(stem(term) in EVENT_STEMS for term in query.terms):
             return self._store.newest(self.spec.name, scope=scope, k=k, where=where)

@@ -20,11 +20,9 @@ class Coverage:
     """How much one layer holds about something.
 
     Attributes:
-        layer: which layer.
         items: how many items, at least 1; ``COUNTED`` stands for that many or more, unless all
             items of the layer were asked for.
-        oldest: when the first was created.
-        newest: when the last was created.
+        oldest: when the first was created; ``newest`` is when the last was.
         tags: the commonest tags with their number of items, when all items were asked for.
     """
 

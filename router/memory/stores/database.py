@@ -33,15 +33,8 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WordMatch:
-    """Which rows of ``items`` hold some terms, as parts of a statement.
-
-    Attributes:
-        source: what stands after FROM, with the condition; further conditions may follow.
-        values: its values.
-        best: how to order by worth, the best rows first.
-        best_values: the values of that.
-        newest: how to order by age, the newest rows first.
-    """
+    """Which rows of ``items`` hold some terms, as parts of a statement: what stands after FROM,
+    with the condition; how to order by worth, the best first; and by age, the newest first."""
 
     source: str
     values: tuple[Any, ...]
@@ -53,24 +46,15 @@ class WordMatch:
 class Connection(Protocol):
     """A connection inside a transaction."""
 
-    def execute(self, sql: str, values: Sequence[Any] = ()) -> Rows:
-        """Do one statement."""
-        ...
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> Rows: ...
 
-    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> object:
-        """Do one statement for each row of values."""
-        ...
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> object: ...
 
     def match(
         self, spaces: Sequence[int], weights: Mapping[str, float], *, every: bool = False
     ) -> WordMatch:
-        """The rows of some spaces that hold one of the terms, or every one.
-
-        Args:
-            spaces: at least one.
-            weights: how much each term is worth; at least one term.
-            every: whether a row must hold all the terms.
-        """
+        """The rows of some spaces, one at least, that hold one of the terms, or every one.
+        ``weights`` says how much each term is worth."""
         ...
 
 
@@ -80,26 +64,18 @@ class Database(Protocol):
     Every error of the engine is told as a ``StoreError`` that names the database.
     """
 
-    identity: str
-    """Of this database, for whoever keeps what is derived from it."""
-
     def reading(self) -> AbstractContextManager[Connection]:
         """A connection on which all statements see the same state of the database."""
         ...
 
     def writing(self) -> AbstractContextManager[Connection]:
-        """A connection in a transaction: on the disk at the end of the block, or not at all.
-
-        Only one transaction writes at a time, whichever process it belongs to.
-        """
+        """A connection in a transaction: on the disk at the end of the block, or not at all. Only
+        one transaction writes at a time, whichever process it belongs to."""
         ...
 
     def vacuum(self) -> None:
-        """Write the tables anew, so that nothing deleted is left in their files.
-
-        Raises:
-            StoreError: that cannot be done now, or another reader still needs the old state.
-        """
+        """Write the tables anew, so that nothing deleted is left in their files. Raises StoreError
+        if that cannot be done now, or if another reader still needs the old state."""
         ...
 
     def close(self) -> None:

@@ -20,12 +20,8 @@ SEMANTIC_WEIGHT: Final = 0.4
 def fuse(lexical: Mapping[int, float], semantic: Mapping[int, float]) -> dict[int, float]:
     """Rows with one score each, best first; in [0, 1/61], as the worth of a place is.
 
-    BM25 has no upper bound, so it counts as a share of the best one found. Of a row that only the
-    words found, the meaning is taken to be as far as the farthest that was found.
-
-    Args:
-        lexical: row to BM25, positive.
-        semantic: row to cosine similarity.
+    BM25, which is positive, has no upper bound, so it counts as a share of the best one found. Of a
+    row that only the words found, the cosine is taken to be as low as the lowest that was found.
     """
     most = max(lexical.values(), default=0.0) or 1.0
     farthest = min(semantic.values(), default=0.0)

@@ -111,11 +111,8 @@ class ItemVectors(ABC):
         limit: int,
         where: Filter,
     ) -> dict[int, float]:
-        """Rows with their cosine similarity to a text, best first.
-
-        Raises:
-            EncoderError: the text cannot be encoded.
-        """
+        """Rows with their cosine similarity to a text, best first. Raises EncoderError if it cannot
+        be encoded."""
         if not spaces:
             return {}
         vector = self.encode_query(text)

@@ -11,7 +11,6 @@ one store: what one saves, all find at once, by words and by meaning.
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 import time
@@ -67,7 +66,11 @@ POOL: Final = 50
 
 
 class MemoryStore:
-    """The items of all layers. Thread-safe; made by ``open``, closed once."""
+    """The items of all layers. Thread-safe; made by ``open`` or ``connect``, closed once.
+
+    Every method raises StoreError when the database cannot be used, and every search raises
+    InvalidRequest for a text that is no query.
+    """
 
     def __init__(self, db: Database, vectors: ItemVectors, clock: Callable[[], float]) -> None:
         self._db = db
@@ -82,12 +85,8 @@ class MemoryStore:
         encoder: Encoder,
         clock: Callable[[], float] = time.time,
     ) -> Self:
-        """Open the store in a folder, or create it.
-
-        Vectors of another encoder are replaced, which encodes every item again.
-
-        Args:
-            clock: seconds since the epoch.
+        """Open the store in a folder, or create it. Vectors of another encoder are replaced, which
+        encodes every item again.
 
         Raises:
             StoreError: the database cannot be opened or is damaged. It is left as it is.
@@ -107,9 +106,6 @@ class MemoryStore:
     @classmethod
     def connect(cls, url: str, *, encoder: Encoder, clock: Callable[[], float] = time.time) -> Self:
         """Open the store in a PostgreSQL database, or create it there. Otherwise as ``open``.
-
-        Args:
-            url: as PostgreSQL's client library takes it.
 
         Raises:
             ConfigurationError: the address is not one, or the extra ``postgres`` is missing.
@@ -152,13 +148,12 @@ class MemoryStore:
         """Store items, all or none; on the disk when this returns.
 
         An item replaces the one with its layer, scope and id. Scores are not kept. If the encoder
-        fails the items are stored all the same, found by their words, and encoded with a later
-        save or when the store is next opened.
+        fails the items are stored all the same, found by their words, and encoded with a later save
+        or when the store is next opened.
 
         Raises:
-            InvalidRequest: an item of the layer ``user`` or ``project`` without one in its scope,
-                a ``due`` that is no ISO date, or values that cannot be stored.
-            StoreError: the database cannot be written.
+            InvalidRequest: an item of the layer ``user`` or ``project`` without one in its scope, a
+                ``due`` that is no ISO date, or values that cannot be stored.
         """
         drafts = list({(i.layer, i.scope, i.id): Draft.of(i) for i in items}.values())
         if not drafts:
@@ -185,18 +180,10 @@ class MemoryStore:
         """Remove items that are stored in exactly this scope; how many there were.
 
         Seeing an item is no right to delete it: who means one of everybody's says ``Scope()``.
-
-        Raises:
-            StoreError: the database cannot be written.
         """
-        changes = Changes()
         with self._db.writing() as db:
             space = find_space(db, layer, scope_key(scope))
-            if space is not None:
-                changes.remove(db, [(space, item_id) for item_id in ids])
-            if changes.removed:
-                changes.write(db, next_generation(db))
-        return sum(len(rows) for rows in changes.removed.values())
+            return 0 if space is None else _remove(db, [(space, item_id) for item_id in ids])
 
     def get(self, layer: str, id: str, scope: Scope) -> MemoryItem:  # noqa: A002 - the field's name
         """The item of that id that the scope sees; of several, the most particular one's.
@@ -212,11 +199,7 @@ class MemoryStore:
         raise UnknownMemory(id)
 
     def get_stored(self, layer: str, id: str, scope: Scope) -> MemoryItem:  # noqa: A002
-        """The item of that id that is stored in exactly this scope.
-
-        Raises:
-            UnknownMemory: there is none.
-        """
+        """The item of that id that is stored in exactly this scope; raises as ``get``."""
         item = self.get(layer, id, scope)
         if item.scope != scope:
             raise UnknownMemory(id)
@@ -256,19 +239,16 @@ class MemoryStore:
 
         Raises:
             InvalidRequest: the owner is everybody.
-            StoreError: the database cannot be written.
         """
         if owner == Scope():
             raise InvalidRequest("forget: name a user, a project or a session")
-        changes = Changes()
         with self._db.writing() as db:
             spaces = ids_of(owned_spaces(db, owner))
-            changes.remove(db, ids_in(db, spaces))
-            changes.write(db, next_generation(db))
+            removed = _remove(db, ids_in(db, spaces))
             db.execute(f"DELETE FROM spaces WHERE id IN ({marks(len(spaces))})", spaces)  # noqa: S608
         self._vectors.discard(spaces)
         self._db.vacuum()
-        return sum(len(rows) for rows in changes.removed.values())
+        return removed
 
     def left_of(self, owner: Scope) -> tuple[int, int]:
         """How many items and how many vectors there are that belong to an owner, or to nobody
@@ -288,62 +268,19 @@ class MemoryStore:
         with self._db.reading() as db:
             if not expired(db, now):
                 return 0
-        changes = Changes()
         with self._db.writing() as db:
-            changes.remove(db, expired(db, now))
-            changes.write(db, next_generation(db))
-        return sum(len(rows) for rows in changes.removed.values())
+            return _remove(db, expired(db, now))
 
-    def touch(self, items: Iterable[MemoryItem], *, usefulness: float | None = None) -> None:
-        """Note that items have just been given as an answer, and how useful that proved.
-
-        This waits for the disk, so it belongs after the answer.
-
-        Args:
-            usefulness: in [0, 1]; None leaves it as it is.
-        """
-        if usefulness is not None and not 0 <= usefulness <= 1:
-            raise InvalidRequest(f"usefulness: {usefulness} is not in [0, 1]")
+    def touch(self, items: Iterable[MemoryItem]) -> None:
+        """Note that items have just been given as an answer. This waits for the disk, so it belongs
+        after the answer."""
         with self._db.writing() as db:
             for item in items:
+                space = find_space(db, item.layer, scope_key(item.scope))
                 db.execute(
-                    "UPDATE items SET accessed = ?, usefulness = coalesce(?, usefulness) "
-                    "WHERE id = ? AND space = ?",
-                    (
-                        self._clock(),
-                        usefulness,
-                        item.id,
-                        find_space(db, item.layer, scope_key(item.scope)),
-                    ),
+                    "UPDATE items SET accessed = ? WHERE id = ? AND space = ?",
+                    (self._clock(), item.id, space),
                 )
-            if usefulness is not None:
-                next_generation(db)
-
-    def record_outcome(self, layer: str, id: str, scope: Scope, *, success: bool) -> None:  # noqa: A002
-        """Count that what an item describes was done, in its attributes ``successes`` and
-        ``failures``.
-
-        Args:
-            scope: the stored scope of the item itself.
-
-        Raises:
-            UnknownMemory: there is no such item.
-        """
-        name = "successes" if success else "failures"
-        with self._db.writing() as db:
-            found = db.execute(
-                "SELECT row, attributes FROM items WHERE id = ? AND space = ?",
-                (id, find_space(db, layer, scope_key(scope))),
-            ).fetchone()
-            if found is None:
-                raise UnknownMemory(id)
-            attributes = json.loads(found[1])
-            before = attributes.get(name)
-            attributes[name] = (before if isinstance(before, int) else 0) + 1
-            db.execute(
-                "UPDATE items SET attributes = ? WHERE row = ?", (json.dumps(attributes), found[0])
-            )
-            next_generation(db)
 
     def lexical(
         self, layer: str, text: str, *, scope: Scope, k: int, where: Filter = EVERYTHING
@@ -358,11 +295,7 @@ class MemoryStore:
     def semantic(
         self, layer: str, text: str, *, scope: Scope, k: int, where: Filter = EVERYTHING
     ) -> list[MemoryItem]:
-        """The items nearest to a text by cosine similarity, best first.
-
-        Raises:
-            EncoderError: the text cannot be encoded.
-        """
+        """The items nearest to a text by cosine similarity, best first."""
         _check_query(text)
         with self._db.reading() as db:
             spaces = visible_spaces(db, scope, [layer])
@@ -379,9 +312,8 @@ class MemoryStore:
         where: Filter = EVERYTHING,
         words: str | None = None,
     ) -> list[MemoryItem]:
-        """The best items by words and by meaning together, best first; see ``fuse``.
-
-        When the text cannot be encoded the words decide alone.
+        """The best items by words and by meaning together, best first; see ``fuse``. When the text
+        cannot be encoded the words decide alone.
 
         Args:
             words: what to look for by words, if it is not the whole text.
@@ -437,10 +369,8 @@ class MemoryStore:
         """The items about entities that a text names and those at most ``depth`` relations away.
 
         Nearer ones first, scored 1 / (1 + relations) and by words and meaning among equals; then
-        what only words and meaning find.
-
-        Args:
-            names: of entities that the text may speak of, beside those found in it.
+        what only words and meaning find. ``names`` are entities that the text may speak of, beside
+        those found in it.
         """
         _check_query(text)
         with self._db.reading() as db:
@@ -454,11 +384,8 @@ class MemoryStore:
     def coverage(
         self, words: str, *, scope: Scope, where: Filter = EVERYTHING
     ) -> tuple[Coverage, ...]:
-        """What the layers hold that the scope sees, fullest layer first.
-
-        Args:
-            words: count items with all of these words only; empty for all items.
-        """
+        """What the layers hold that the scope sees, fullest layer first. With ``words``, only items
+        that hold all of them are counted."""
         terms = query_terms(words)
         with self._db.reading() as db:
             by_layer: dict[str, list[Space]] = defaultdict(list)
@@ -485,6 +412,15 @@ class MemoryStore:
             _log.warning("searching by words only: %s", error)
             semantic = {}
         return fuse(lexical, semantic)
+
+
+def _remove(db: Connection, items: Iterable[tuple[int, str]]) -> int:
+    """Remove items, by space and id, as one change; how many there were."""
+    changes = Changes()
+    changes.remove(db, items)
+    if changes.removed:
+        changes.write(db, next_generation(db))
+    return sum(len(rows) for rows in changes.removed.values())
 
 
 def _check_query(text: str) -> None:

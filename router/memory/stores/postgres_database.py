@@ -138,15 +138,11 @@ class PostgresDatabase:
     """A ``Database`` on a server, with a pool of connections."""
 
     def __init__(self, url: str) -> None:
-        """Connect, and bring the schema to this version.
-
-        Processes may start at the same time: one migrates, the others wait for it.
-
-        Args:
-            url: as PostgreSQL's client library takes it.
+        """Connect, and bring the schema to this version. Processes may start at the same time: one
+        migrates, the others wait for it.
 
         Raises:
-            ConfigurationError: the address is not one.
+            ConfigurationError: the address is not one that PostgreSQL's client library takes.
             StoreError: the server cannot be reached or used, or a later version of this program
                 wrote the schema.
         """
@@ -179,12 +175,6 @@ class PostgresDatabase:
             num_workers=1,
             open=True,
         )
-        try:
-            with self.reading() as connection:
-                (self.identity,) = connection.execute("SELECT id FROM memory_store").fetchone()
-        except BaseException:
-            self.close()
-            raise
 
     @contextmanager
     def reading(self) -> Iterator[PostgresConnection]:

@@ -36,14 +36,13 @@ class Draft:
     """An item that is about to be written.
 
     Attributes:
-        item: what is to be remembered.
         key: its scope as text.
-        created: when, in seconds since the epoch.
+        created: when, in seconds since the epoch, as ``due`` and ``expires``.
         terms: its indexed terms in order.
         status: for filters: ``open`` for a task that is still to be done in any way, else its
             status; None for what is no task.
-        due: the attribute of that name in seconds since the epoch; of a bare date, its last second.
-        expires: the attribute ``expires_at`` in seconds since the epoch.
+        due: the attribute of that name; of a bare date, its last second.
+        expires: the attribute ``expires_at``.
     """
 
     item: MemoryItem
@@ -127,12 +126,8 @@ class Draft:
 
 @dataclass(slots=True)
 class Changes:
-    """What one transaction does to the spaces, written once at its end.
-
-    Attributes:
-        added: space to the number of its new rows.
-        removed: space to its removed rows.
-    """
+    """What one transaction does to the spaces, written once at its end: how many rows are new in
+    each, and which rows are gone."""
 
     added: Counter[int] = field(default_factory=Counter)
     removed: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -261,11 +256,7 @@ def load(
     """The items of the best ``k`` rows.
 
     Where two have the same id, one in a scope within the other's, the more particular one stands
-    for both.
-
-    Args:
-        spaces: those that may be read, the most particular first.
-        scores: best first.
+    for both. ``spaces`` are the most particular first, ``scores`` the best first.
     """
     by_id = {space.id: space for space in spaces}
     rows = list(scores) if len(spaces) > 1 else list(scores)[: k + _SPARE]

@@ -18,17 +18,9 @@ PROPOSALS: Final = "proposals"
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The items of one layer in one stored scope.
-
-    Attributes:
-        id: its number in the database.
-        layer: whose items they are.
-        scope: the scope that they were saved in.
-        items: how many there are.
-        words: how many indexed words they have together.
-        written: generation of the store at the last change.
-        removed: generation at the last change other than new rows.
-    """
+    """The items of one layer in one stored scope: how many there are, how many indexed words they
+    have together, and the generations of the store at the last change and at the last one other
+    than new rows."""
 
     id: int
     layer: str
@@ -41,13 +33,8 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which items may answer; applied before the best are taken.
-
-    Attributes:
-        period: when they were created.
-        status: the value of the attribute ``status``.
-        due: within which time the attribute ``due`` lies.
-    """
+    """Which items may answer; applied before the best are taken: when they were created, the value
+    of the attribute ``status``, and within which time the attribute ``due`` lies."""
 
     period: Period | None = None
     status: str | None = None
@@ -77,11 +64,8 @@ EVERYTHING: Final = Filter()
 def visible_spaces(
     db: Connection, scope: Scope, layers: Sequence[str] | None = None
 ) -> list[Space]:
-    """The spaces that are not empty and that a query in ``scope`` sees, the most particular first.
-
-    Args:
-        layers: of these layers only; None for all but the proposals.
-    """
+    """The spaces that are not empty and that a query in ``scope`` sees, the most particular first;
+    of some layers, or of all but the proposals."""
     keys = {scope_key(stored): place for place, stored in enumerate(scope.visible())}
     among = " AND layer != ?" if layers is None else f" AND layer IN ({marks(len(layers))})"
     # The columns of the query itself are constants; what it looks for are bound values.

@@ -146,8 +146,6 @@ class SqliteDatabase:
             self._idle.append(opened(path, _SCHEMA, durable=True))
         except UnusableFile as error:  # never begun anew: nothing else holds memories
             raise StoreError(path, f"{error.reason}{_WAY_OUT}") from error
-        with self._connection() as db:
-            (self.identity,) = db.execute("SELECT id FROM memory_store").fetchone()
 
     @contextmanager
     def reading(self) -> Iterator[SqliteConnection]:

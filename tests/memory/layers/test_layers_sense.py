@@ -11,7 +11,7 @@ from memory.remembered import NOW, ask, ids, item
 
 from router.memory.layers import built_in_layers, specs
 from router.memory.layers.graph import GraphLayer
-from router.memory.layers.procedural import ProceduralLayer, wilson
+from router.memory.layers.procedural import wilson
 from router.memory.model import BlockingLayer, Scope
 from router.memory.stores.memory_store import MemoryStore
 from router.result import MEMORY_LAYERS
@@ -169,15 +169,11 @@ def test_tasks_about_something_are_those_about_it_soonest_first(
 def test_of_two_procedures_alike_the_one_that_worked_comes_first(
     store: MemoryStore, layers: Mapping[str, BlockingLayer]
 ) -> None:
-    for name in ("first", "second", "third"):
+    outcomes = {"first": {}, "second": {"successes": 20}, "third": {"failures": 20}}
+    for name, counts in outcomes.items():
         text = f"Deploy to staging: push a tag ({name} way)"
-        store.save([item(name, text, layer="procedural")])
-    layer = layers["procedural"]
-    assert isinstance(layer, ProceduralLayer)
-    for _ in range(20):
-        layer.record_outcome("second", EVERYBODY, success=True)
-        layer.record_outcome("third", EVERYBODY, success=False)
-    found = layer.search(ask("how do I deploy to staging?"), scope=EVERYBODY, k=3)
+        store.save([item(name, text, layer="procedural", attributes=counts)])
+    found = layers["procedural"].search(ask("how do I deploy to staging?"), scope=EVERYBODY, k=3)
     assert found[0].id == "second"
     rates = {one.id: one.attributes.get("success_rate") for one in found}
     assert rates == {"first": None, "second": 1.0, "third": 0.0}

@@ -209,8 +209,6 @@ def test_every_change_of_what_can_be_found_raises_the_generation(store: MemorySt
     seen = [store.generation]
     for write in (
         lambda: store.save([one]),
-        lambda: store.touch([one], usefulness=0.9),
-        lambda: store.record_outcome("procedural", "a", EVERYBODY, success=True),
         lambda: store.delete("procedural", ["a"], EVERYBODY),
     ):
         write()
@@ -228,23 +226,11 @@ def test_what_changes_nothing_leaves_the_generation(store: MemoryStore) -> None:
     assert store.generation == before
 
 
-def test_touching_notes_when_and_how_useful(store: MemoryStore) -> None:
+def test_touching_notes_when(store: MemoryStore) -> None:
     one = item("a", "Redis listens on 6379")
     store.save([one])
     store.touch([one])
     assert store.get("semantic", "a", EVERYBODY) == replace(one, accessed=NOW)
-    store.touch([one], usefulness=0.0)
-    assert store.get("semantic", "a", EVERYBODY).usefulness == 0.0
-
-
-def test_outcomes_are_counted(store: MemoryStore) -> None:
-    store.save([item("a", "run make", layer="procedural")])
-    for success in (True, True, False):
-        store.record_outcome("procedural", "a", EVERYBODY, success=success)
-    held = store.get("procedural", "a", EVERYBODY).attributes
-    assert dict(held) == {"successes": 2, "failures": 1}
-    with pytest.raises(UnknownMemory):
-        store.record_outcome("procedural", "a", ADA, success=True)
 
 
 @pytest.mark.parametrize(
