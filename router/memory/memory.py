@@ -177,6 +177,14 @@ class Memory(OpenedInBlock):
             await in_thread(parts.store.expire)
             yield parts
 
+    @asynccontextmanager
+    async def _searching(self) -> AsyncIterator[MemoryParts]:
+        """The same, once all that searches need is in memory, which takes longer than a layer
+        may."""
+        async with self._reading() as parts:
+            await in_thread(parts.store.prepare_search)
+            yield parts
+
     async def classify(self, query: str) -> Classification:
         """What a query asks for, and which layers hold it.
 
@@ -196,7 +204,7 @@ class Memory(OpenedInBlock):
         strict: bool = False,
     ) -> MemoryRoute:
         """What the layers that fit a query hold on it; see ``MemoryRouter.route``."""
-        async with self._reading() as parts:
+        async with self._searching() as parts:
             return await parts.router.route(
                 query, scope=Scope.parse(scope), k=k, layers=layers, strict=strict
             )
@@ -218,7 +226,7 @@ class Memory(OpenedInBlock):
         ``time_zone`` is that of who asks; None is that of the settings, else of this machine.
         """
         zone = self._zone(time_zone)
-        async with self._reading() as parts:
+        async with self._searching() as parts:
             return await parts.recall.answer(
                 query,
                 context,
@@ -284,7 +292,7 @@ class Memory(OpenedInBlock):
         service; see ``UnifiedMemory.search``. ``lexical_only`` searches the files alone, and
         ``semantic_only`` the service alone."""
         whose = Scope.parse(scope)
-        async with self._reading() as parts:
+        async with self._searching() as parts:
             whole = not (lexical_only or semantic_only)
             return await parts.unified.search(
                 query,
@@ -624,7 +632,7 @@ class Memory(OpenedInBlock):
         ``time_zone`` is as in ``recall``.
         """
         zone = self._zone(time_zone)
-        async with self._reading() as parts:
+        async with self._searching() as parts:
             return await parts.assembler.assemble(
                 query,
                 strategy,

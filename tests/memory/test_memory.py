@@ -45,6 +45,7 @@ from router.memory.model import (
 from router.memory.query.routing_table import Route
 from router.memory.services.unified import SaveReport, ServiceFate
 from router.memory.stores.memory_store import MemoryStore
+from router.memory.stores.sqlite_vectors import SqliteVectors
 from router.retrieval.encoders import Encoder, WordLlamaEncoder
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
@@ -529,6 +530,22 @@ async def test_a_layer_of_a_built_in_ones_name_takes_its_place(opened: Opened) -
         status = await memory.status()
     assert ids(found.results[0].items) == ["pasta"]
     assert len(status["layers"]) == 11
+
+
+async def test_vectors_are_read_before_layers_are_asked_and_only_for_searches(
+    opened: Opened,
+) -> None:
+    async with opened() as memory:
+        for layer in ("semantic", "user"):
+            await memory.save("Pasta boils for nine minutes", layer=layer, scope=ADA)
+    async with opened(layers=[Recipes()]) as memory:
+        await memory.list(scope=ADA)
+        assert memory._parts is not None
+        vectors = memory._parts.store._vectors
+        assert isinstance(vectors, SqliteVectors)
+        assert len(vectors._matrices) == 0
+        await memory.route("How long does pasta boil?", scope=ADA, layers=["recipes"])
+        assert len(vectors._matrices) == 2
 
 
 class FailingLayer(Recipes):

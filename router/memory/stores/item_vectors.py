@@ -43,6 +43,9 @@ class ItemVectors(ABC):
         self._incomplete = True
         self.complete()
 
+    def prepare(self) -> None:  # noqa: B027
+        """Read what searches need in memory, where it has not been read yet."""
+
     def encode(self, texts: Sequence[str]) -> list[NDArray[np.float32] | None]:
         """The vectors of texts; None for each when the encoder fails."""
         encoded: list[NDArray[np.float32] | None] = []

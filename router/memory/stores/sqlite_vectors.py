@@ -1,11 +1,10 @@
 """Search by meaning beside SQLite: exact, over one matrix in memory for each space.
 
-The database holds every vector. The matrices are read when the store is opened, because reading one
+The database holds every vector. The matrices are read before the first search, because reading one
 takes longer than a layer may; they follow the writes of all processes: new rows are added, and
-removed ones are taken out. Comparing a query
-with 100,000 vectors of 256 dimensions takes 17 ms on one core. Chroma's approximate index took 2 ms
-for that alone on a quiet machine, but among other work 55 ms a layer where this took 3 for 5,000
-rows and 18 for 30,000; and it took long to fill.
+removed ones are taken out. Comparing a query with 100,000 vectors of 256 dimensions takes 17 ms on
+one core. Chroma's approximate index took 2 ms for that alone on a quiet machine, but among other
+work 55 ms a layer where this took 3 for 5,000 rows and 18 for 30,000; and it took long to fill.
 """
 
 from __future__ import annotations
@@ -65,13 +64,18 @@ class SqliteVectors(ItemVectors):
             MATRIX_BYTES, getsizeof=lambda matrix: matrix.size
         )
         self._lock = threading.Lock()
+        self._first_search = threading.Lock()
+        self._is_prepared = False
 
-    def open(self) -> None:
-        super().open()
-        with self._db.reading() as db:
-            for space in owned_spaces(db, Scope()):
-                if self._matrices.currsize < MATRIX_BYTES // 2:  # what follows stays beside it
-                    self._matrix(db, space)
+    def prepare(self) -> None:
+        with self._first_search:
+            if self._is_prepared:
+                return
+            with self._db.reading() as db:
+                for space in owned_spaces(db, Scope()):
+                    if self._matrices.currsize < MATRIX_BYTES // 2:  # what follows stays beside it
+                        self._matrix(db, space)
+            self._is_prepared = True
 
     def discard(self, spaces: Sequence[int]) -> None:
         """Forget the matrices of some spaces."""

@@ -245,13 +245,12 @@ def test_closing_leaves_no_file_open(tmp_path: Path, encoder: WordLlamaEncoder) 
     assert [target for target in targets if str(tmp_path) in target] == []
 
 
-def test_what_was_read_when_the_store_was_opened_is_not_read_again(
-    tmp_path: Path, encoder: WordLlamaEncoder
-) -> None:
+def test_what_was_prepared_is_not_read_again(tmp_path: Path, encoder: WordLlamaEncoder) -> None:
     store = MemoryStore.open(tmp_path, encoder=encoder)
     fill(store, range(10))
     store.close()
     store = MemoryStore.open(tmp_path, encoder=encoder)
+    store.prepare_search()
     with sqlite3.connect(tmp_path / "memory.db") as db:
         db.execute("DELETE FROM vectors")  # behind its back
     db.close()
