@@ -9,9 +9,9 @@ first item is wrong although its relevance is over 0.5, and how often a right it
 of 300 tokens.
 
 Three of the people were looked at while the product was made (``develop``, 335 questions, of which
-228 were written later, to be harder). Three (``held_out``, 105) only measured it at first, but their
-figures have since been read so often that they are no longer clean. The last three (``fresh``, 142)
-were written before any of their rankings was seen, and are to be read rarely.
+228 were written later, to be harder). Three (``held_out``, 105) only measured it at first, but
+their figures have since been read so often that they are no longer clean. The last three
+(``fresh``, 142) were written before any of their rankings was seen, and are to be read rarely.
 
     python benchmarks/memory_finding.py [--part develop|held_out|fresh] [--errors] [--json]
 """

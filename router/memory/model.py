@@ -294,7 +294,8 @@ class LayerQuery:
         entities: names of things that it speaks of, as written.
         period: the time that it speaks of; None when it speaks of none.
         now: when it was asked, in the time zone of who asks.
-        timeless: the text without the words that say the period; empty when nothing is left.
+        timeless: the text without the words that say the period or ask for the past; empty when
+            nothing is left.
     """
 
     text: str

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 
 from router.errors import InvalidRequest
 from router.memory.model import MAX_QUERY_CHARACTERS, LayerQuery
+from router.memory.query.past import without_past_words
 from router.memory.query.time_expressions import find_period
 from router.request import check_text
 from router.text import STOPWORDS, tokens, word_set
@@ -67,7 +68,7 @@ def rewrite(text: str, *, now: datetime) -> LayerQuery:
     if now.tzinfo is None:
         raise InvalidRequest("now: a time without a time zone is ambiguous")
     found = find_period(text, now)
-    timeless = text if found is None else found.removed_from(text)
+    timeless = without_past_words(text if found is None else found.removed_from(text))
     terms = tuple(
         word for word in tokens(timeless) if word not in STOPWORDS and word not in _TIME_WORDS
     )

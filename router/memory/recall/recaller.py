@@ -34,7 +34,9 @@ turns to further layers only while the answer is not good enough. Decisions:
 * What the layer ``meta`` counts ("semantic: 3 items about Redis") comes last and gives no
   confidence where the query names a subject; that it counts nothing is no item at all.
 * Of two memories about one matter the one that holds at the time asked about comes first
-  (``updates.py``); one that is marked as superseded is shown only to who asks for the past.
+  (``updates.py``); one that is marked as superseded is shown only to who asks for the past. What
+  the memory about MySQL has replaced bears on "What did we use before MySQL?" with probability
+  ``LISTED``.
 * What the layer ``graph`` reached over relations from an item that bears on the query bears on it
   too: ``RELATION`` times as probably for each relation on the way. Only if the query asks for
   relations, that is, where ``graph`` was among the first layers to be read.
@@ -64,6 +66,7 @@ from router.errors import InvalidRequest
 from router.flight import in_thread
 from router.memory.model import LayerQuery, MemoryItem, Scope, ScoreKind
 from router.memory.query.listing import names_no_subject
+from router.memory.query.past import followed_by
 from router.memory.query.rewrite import rewrite
 from router.memory.recall.answers import (
     CascadeStep,
@@ -99,6 +102,7 @@ from router.memory.recall.updates import (
 )
 from router.memory.stores.graph import relations_away
 from router.memory.texts.contents import content_key
+from router.memory.texts.words import words_of
 from router.numeric import logistic
 from router.text import tokens, word_set
 
@@ -403,15 +407,25 @@ class _Pool:
         shown = [item for item in self.items if self._is_shown(item)]
         judged = {item.content: _Judged(item, self._judged(item)) for item in shown}
         self._follow_relations(judged)
+        successor = followed_by(self.query.text)
+        following = {
+            item.content
+            for item in shown
+            if successor and successor <= words_of(item.content).bag.keys()
+        }
         self.updates = updates_among(
-            shown, lambda item: judged[item.content].relevance >= RELEVANCE_FLOOR
+            shown,
+            lambda item: (
+                judged[item.content].relevance >= RELEVANCE_FLOOR or item.content in following
+            ),
         )
         for update in self.updates:
             held = held_then(update, self.query)
             other = update.older if held is update.newer else update.newer
             # What replaced an answer is one, though it may share fewer words with the question.
-            if judged[other.content].relevance > judged[held.content].relevance:
-                judged[held.content] = _Judged(held, judged[other.content].relevance)
+            least = max(judged[other.content].relevance, LISTED * (other.content in following))
+            if least > judged[held.content].relevance:
+                judged[held.content] = _Judged(held, least)
         ordered = list(judged.values())
         similarities = rank(
             self.query.subject,

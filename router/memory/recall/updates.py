@@ -15,7 +15,6 @@ Events, talk and tasks are never replaced: what happened has happened.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from router.memory.model import LayerQuery, MemoryItem, Scope
+from router.memory.query.past import asks_for_past
 from router.memory.texts.related_words import related_to
 from router.memory.texts.words import words_of
 from router.text import stem, word_set
@@ -51,11 +51,6 @@ _CHANGES: Final = frozenset(
             """
         ),
     )
-)
-_HISTORY: Final = re.compile(
-    r"\b(?:used to|previous(?:ly)?|former(?:ly)?|original(?:ly)?|at first|in the past|"
-    r"back then|history of|before (?:the|we|I)\b|old(?:er)?)\b",
-    re.IGNORECASE,
 )
 
 
@@ -119,7 +114,7 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
 def asks_for_history(query: LayerQuery) -> bool:
     """Whether a query asks for what held once, and not for what holds now."""
     past = query.period is not None and query.period.end <= query.now
-    return past or _HISTORY.search(query.text) is not None
+    return past or asks_for_past(query.text)
 
 
 def held_then(update: Update, query: LayerQuery) -> MemoryItem:

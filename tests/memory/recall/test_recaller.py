@@ -232,6 +232,21 @@ async def test_what_holds_now_comes_before_what_it_has_replaced() -> None:
     assert contents(then)[0] == "0.9 database is Postgres"
 
 
+async def test_what_was_replaced_is_found_by_the_name_of_what_replaced_it() -> None:
+    project = LoopLayer("project")
+    project.items = [
+        remembered("project", "0.01 database is Postgres", days_old=90),
+        remembered("project", "0.02 moved from Postgres to MySQL", days_old=9),
+        remembered("project", "0.011 the client is written in Vue", days_old=80),
+        remembered("project", "0.012 the client is now written in Svelte", days_old=8),
+    ]
+    async with recalling(LoopLayer("session"), project) as recall:
+        before = await recall.answer("What did we use before MySQL?")
+        now = await recall.answer("What must I do before MySQL starts?")
+    assert contents(before)[0] == "0.01 database is Postgres"
+    assert now.items == ()
+
+
 async def test_what_is_marked_as_superseded_is_shown_to_who_asks_for_the_past() -> None:
     project = LoopLayer("project")
     old = {"superseded_by": "b"}

@@ -1,0 +1,41 @@
+"""Questions about what held before: "Where did I use to live?", "What did we use before MySQL?".
+
+The words that say so are no part of what is asked about, as those of a period are none. What stands
+behind "before" has often taken the place of the answer, so the answer itself need not name it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from router.memory.texts.words import content_terms
+
+_PAST: Final = re.compile(
+    r"\b(?:used to|did\b.* use to|previous(?:ly)?|former(?:ly)?|original(?:ly)?|at first|"
+    r"in the past|back then|history of|old(?:er)?|(?:did|had|was|were)\b.* before)\b",
+    re.IGNORECASE,
+)
+_SAYING_SO: Final = re.compile(
+    r"\b(?:used? to|previously|formerly|originally|at first|in the past|back then|before)\b",
+    re.IGNORECASE,
+)
+_FOLLOWING: Final = re.compile(r"\bbefore\b(?P<following>[^?.!,;]*)", re.IGNORECASE)
+
+
+def asks_for_past(text: str) -> bool:
+    """Whether a query asks for what held once, by its words; a period is not looked for."""
+    return _PAST.search(text) is not None
+
+
+def without_past_words(text: str) -> str:
+    """The query without the adverbs that ask for the past; adjectives ("old") may be part of a
+    name, so they stay."""
+    return _SAYING_SO.sub(" ", text) if asks_for_past(text) else text
+
+
+def followed_by(text: str) -> frozenset[str]:
+    """The stems of what stands behind "before" in a query that asks for the past."""
+    match = _FOLLOWING.search(text) if asks_for_past(text) else None
+    following = match["following"].strip() if match else ""
+    return frozenset(content_terms(following)) if following else frozenset()

@@ -1,0 +1,42 @@
+"""Questions about what held before."""
+
+from __future__ import annotations
+
+import pytest
+
+from router.memory.query.past import asks_for_past, followed_by, without_past_words
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("Where did I use to live?", "Where did I live?"),
+        ("Where was the shop previously?", "Where was the shop ?"),
+        ("our former database", "our former database"),
+        ("What did we use before MySQL?", "What did we use MySQL?"),
+    ],
+)
+def test_words_of_the_past_ask_for_it_and_adverbs_are_no_part_of_the_subject(
+    text: str, rest: str
+) -> None:
+    assert asks_for_past(text)
+    assert " ".join(without_past_words(text).split()) == rest
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Which database do we use?",
+        "What do we use to deploy?",
+        "What must I do before the release?",
+    ],
+)
+def test_what_holds_or_comes_is_not_the_past(text: str) -> None:
+    assert not asks_for_past(text)
+    assert without_past_words(text) == text
+    assert followed_by(text) == frozenset()
+
+
+def test_what_stands_behind_before_has_followed_the_answer() -> None:
+    assert followed_by("What did we use before MySQL, and why?") == {"mysql"}
+    assert followed_by("Where was the office before?") == frozenset()
