@@ -54,13 +54,67 @@ def test_a_schema_that_cannot_be_used_refuses_the_call(schema: dict[str, Any]) -
     assert told.startswith("bank__refund: the schema of its arguments cannot be used: ")
 
 
+def doubled(keyword: str) -> dict[str, Any]:
+    """A small schema that asks for 2**40 checks."""
+    definitions: dict[str, Any] = {
+        str(n): {keyword: [{"$ref": f"#/$defs/{n + 1}"}] * 2} for n in range(40)
+    }
+    definitions["40"] = {"type": "integer"}
+    return {"properties": {"amount": {"$ref": "#/$defs/0"}}, "$defs": definitions}
+
+
+def circle(**definition: Any) -> dict[str, Any]:
+    return {"properties": {"amount": {"$ref": "#/$defs/a"}}, "$defs": {"a": definition}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "amount"),
+    [
+        (doubled("allOf"), 7),
+        (doubled("anyOf"), "much"),
+        (circle(**{"$ref": "#/$defs/a"}), 7),
+        (circle(**{"not": {"$ref": "#/$defs/a"}}), 7),  # a panic of the Rust library below
+        ({"items": [{"$ref": "#"}], "$ref": "#"}, 7),
+        ({"$schema": "http://json-schema.org/draft-03/schema#", "extends": {"$ref": "#"}}, 7),
+    ],
+    ids=["doubled", "doubled, all refused", "itself", "not itself", "the root", "an older draft"],
+)
+def test_a_schema_that_asks_for_checks_without_end_refuses_the_call(
+    schema: dict[str, Any], amount: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("router.tools.arguments.MAX_CHECKS", 1_000)
+    told = fault_of(schema, {"amount": amount})
+    assert told is not None
+    assert "cannot be used: it asks for too many checks" in told
+
+
+def test_a_schema_of_a_tree_is_followed_as_deep_as_the_tree() -> None:
+    node: dict[str, Any] = {"properties": {"kids": {"items": {"$ref": "#/$defs/node"}}}}
+    tree: dict[str, Any] = {"kids": "none"}
+    for _ in range(12):
+        tree = {"kids": [tree]}
+    schema = {"$ref": "#/$defs/node", "$defs": {"node": node}}
+    assert fault_of(schema, tree) is None
+    node["properties"]["kids"]["type"] = "array"
+    told = fault_of(schema, tree)
+    assert told is not None
+    assert told.endswith("kids: 'none' is not of type 'array'")
+
+
+def test_many_values_that_must_differ_are_not_compared() -> None:
+    schema = {"properties": {"all": {"uniqueItems": True}}}
+    assert fault_of(schema, {"all": [{"n": n} for n in range(100_000)]}) is None  # else 10**10
+
+
 def test_regular_expressions_of_a_stranger_are_not_run() -> None:
     endless = "^(a+)+$"
-    schema = {
+    schema: dict[str, Any] = {
         "properties": {"name": {"pattern": endless}},
         "patternProperties": {endless: {"type": "string"}},
         "additionalProperties": False,
         "unevaluatedProperties": False,
     }
+    own = {"$schema": "https://json-schema.org/draft/2020-12/schema", "pattern": endless}
+    schema["properties"]["own"] = own
     text = "a" * 64 + "!"
-    assert fault_of(schema, {"name": text, text: "x"}) is None  # else it never ends
+    assert fault_of(schema, {"name": text, "own": text, text: "x"}) is None  # else it never ends
