@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import stat
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,7 @@ from router.errors import ConfigurationError, SourceError
 from router.skills.diagnostics import Diagnostic, Severity
 from router.skills.manifest import SkillManifest
 from router.skills.sources import SourceSnapshot, nothing_to_end
-from router.tools.tool import MAX_SCHEMA_NODES, Tool, manifest_of, read_tool
+from router.tools.tool import Tool, manifest_of, read_tool
 
 MAX_FILE_BYTES: Final = 32 << 20
 MAX_YAML_BYTES: Final = 4 << 20
@@ -29,6 +30,10 @@ MAX_YAML_DEPTH: Final = 100
 MAX_TOOLS: Final = 10_000
 """Tools taken from one file or server."""
 
+MAX_REFERRED_VALUES: Final = 10_000
+"""Values of an OpenAPI description that are looked at for what one operation refers to."""
+
+_SHARED: Final = ("components", "definitions", "parameters")
 _METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 
 
@@ -149,18 +154,14 @@ class OpenApi(_FileSource):
 
 
 def _tools_of(document: Mapping[str, Any]) -> Iterator[Tool]:
-    shared = {
-        key: document[key]
-        for key in ("components", "definitions", "parameters")
-        if isinstance(document.get(key), Mapping)
-    }
-    for path, item in document["paths"].items():
+    for path, given in document["paths"].items():
+        item = _followed(given, document)
         if not isinstance(item, Mapping):
             continue
         for method in _METHODS:
             operation = item.get(method)
             if isinstance(operation, Mapping):
-                yield _tool_of(str(path), method, item, operation, shared)
+                yield _tool_of(str(path), method, item, operation, document)
 
 
 def _tool_of(
@@ -168,11 +169,11 @@ def _tool_of(
     method: str,
     item: Mapping[str, Any],
     operation: Mapping[str, Any],
-    shared: Mapping[str, Any],
+    document: Mapping[str, Any],
 ) -> Tool:
     properties: dict[str, Any] = {}
     for given in (*_listed(item.get("parameters")), *_listed(operation.get("parameters"))):
-        parameter = _followed(given, shared)
+        parameter = _followed(given, document)
         if not isinstance(parameter, Mapping) or not isinstance(parameter.get("name"), str):
             continue
         if parameter.get("in") == "body":  # Swagger 2.0
@@ -183,7 +184,7 @@ def _tool_of(
         if "description" in parameter:
             schema["description"] = parameter["description"]
         properties[parameter["name"]] = schema
-    body = _followed(operation.get("requestBody"), shared)
+    body = _followed(operation.get("requestBody"), document)
     if isinstance(body, Mapping) and isinstance(body.get("content"), Mapping):
         kinds = [kind for kind in body["content"].values() if isinstance(kind, Mapping)]
         if kinds:
@@ -197,21 +198,22 @@ def _tool_of(
     return Tool(
         name,
         "\n".join(text for text in texts if isinstance(text, str)) or f"{method.upper()} {path}",
-        {"type": "object", "properties": properties, **_referred_to(properties, shared)},
+        {"type": "object", "properties": properties, **_referred_to(properties, document)},
         keywords=tuple(tags),
         payload=Operation(name, method.upper(), path, operation),
     )
 
 
-def _referred_to(properties: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    """The shared definitions that some properties need, directly or by others, in their places."""
+def _referred_to(properties: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
+    """The shared definitions that some properties need, directly or by others, in their places: the
+    nearest ones first, until ``MAX_REFERRED_VALUES`` have been looked at."""
     needed: dict[str, Any] = {}
-    waiting: list[object] = [properties]
+    waiting: deque[object] = deque([properties])
     seen: set[str] = set()
-    left = MAX_SCHEMA_NODES
+    left = MAX_REFERRED_VALUES
     while waiting and left > 0:
         left -= 1
-        value = waiting.pop()
+        value = waiting.popleft()
         if isinstance(value, list):
             waiting.extend(value)
         if not isinstance(value, Mapping):
@@ -220,26 +222,50 @@ def _referred_to(properties: Mapping[str, Any], shared: Mapping[str, Any]) -> di
         reference = value.get("$ref")
         if isinstance(reference, str) and reference not in seen:
             seen.add(reference)
-            definition = _followed(value, shared)
-            if definition is not None:
-                _put(needed, reference.removeprefix("#/").split("/"), definition)
+            parts = _parts_of(reference)
+            definition = _at(parts, document)
+            if definition is not None and parts[0] in _SHARED:
+                _put(needed, parts, definition)
                 waiting.append(definition)
     return needed
 
 
-def _put(into: dict[str, Any], parts: list[str], value: object) -> None:
+def _put(into: Any, parts: list[str], value: object) -> None:
+    """A definition that lies in a list is there already, with the list."""
     for part in parts[:-1]:
-        into = into.setdefault(part, {})
-    into[parts[-1]] = value
+        into = into.setdefault(part, {}) if isinstance(into, dict) else into
+    if isinstance(into, dict):
+        into[parts[-1]] = value
 
 
-def _followed(given: object, shared: Mapping[str, Any]) -> object:
-    """A parameter or body that is written down elsewhere in the description, one step away."""
-    if not isinstance(given, Mapping) or not isinstance(reference := given.get("$ref"), str):
-        return given
-    found: object = shared
-    for part in reference.removeprefix("#/").split("/"):
-        found = found.get(part) if isinstance(found, Mapping) else None
+def _followed(given: object, document: Mapping[str, Any]) -> object:
+    """A part of the description, wherever it is written down in it; None when its references lead
+    in a circle or out of it."""
+    seen: set[str] = set()
+    while isinstance(given, Mapping) and isinstance(reference := given.get("$ref"), str):
+        if reference in seen:
+            return None
+        seen.add(reference)
+        given = _at(_parts_of(reference), document)
+    return given
+
+
+def _parts_of(reference: str) -> list[str]:
+    """The keys of a reference within the description; one that leads out of it gives none that
+    is there."""
+    parts = reference.removeprefix("#/").split("/")
+    return [part.replace("~1", "/").replace("~0", "~") for part in parts]
+
+
+def _at(parts: list[str], document: Mapping[str, Any]) -> object:
+    found: object = document
+    for part in parts:
+        if isinstance(found, Mapping):
+            found = found.get(part)
+        elif isinstance(found, list) and part.isdecimal() and int(part[:9]) < len(found):
+            found = found[int(part[:9])]
+        else:
+            return None
     return found
 
 

@@ -64,6 +64,41 @@ def test_an_operation_comes_back_with_its_place_and_its_definition() -> None:
     assert payload.definition is PETS["paths"]["/pets/{id}"]["get"]
 
 
+def test_what_is_written_down_elsewhere_in_a_description_is_found() -> None:
+    described = {
+        "paths": {
+            "/orders": {"$ref": "#/components/pathItems/Orders"},
+            "/invoices": {
+                "get": {
+                    "operationId": "listInvoices",
+                    "parameters": [{"$ref": "#/paths/~1orders~1{id}/get/parameters/0"}],
+                }
+            },
+            "/orders/{id}": {
+                "get": {"operationId": "getOrder", "parameters": [{"name": "id", "in": "path"}]}
+            },
+            "/round": {"$ref": "#/paths/~1round"},
+            "/elsewhere": {"$ref": "https://example.org/paths.json"},
+        },
+        "components": {
+            "pathItems": {
+                "Orders": {
+                    "get": {
+                        "operationId": "listOrders",
+                        "parameters": [{"$ref": "#/components/parameters/first"}],
+                    }
+                }
+            },
+            "parameters": {
+                "first": {"$ref": "#/components/parameters/second"},
+                "second": {"name": "status", "in": "query"},
+            },
+        },
+    }
+    found = {skill.name: skill.body for skill in OpenApi(described).read().skills}
+    assert found == {"listOrders": "- status", "listInvoices": "- id", "getOrder": "- id"}
+
+
 def test_yaml_is_read_too(tmp_path: Path) -> None:
     path = tmp_path / "pets.yaml"
     path.write_text("paths:\n  /pets:\n    get:\n      operationId: listPets\n")
