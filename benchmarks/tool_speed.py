@@ -9,7 +9,7 @@ takes for a turn that it has not seen, beyond ``rank`` of a ``SyncSemanticRouter
 tools. Each figure is given in milliseconds of wall time and
 of the CPU time of the process; where other programs run, the CPU time and the least are to be
 believed. ``mb_per_10000`` is the resident memory of a process with all tools open beyond that of
-one with a single tool, scaled.
+one with a single tool, scaled; both have read the definitions, which are the caller's.
 
     python benchmarks/tool_speed.py [--data FOLDER] [--tools 5000] [--rounds 200] [--json]
 """
@@ -169,7 +169,7 @@ def resident_mb(count: int, data: Path | None) -> float:
 
 
 async def print_resident(tools: list[dict[str, Any]]) -> None:
-    """Warm, because a cold start needs more for a while, which the system then keeps."""
+    """Cold: what a process that has read and encoded all tools keeps of the system's memory."""
     with tempfile.TemporaryDirectory() as state:
         settings = Settings(state_dir=Path(state), llm={"enabled": False})
         async with SemanticRouter.from_tools(tools, settings) as router:

@@ -105,6 +105,8 @@ class WordLlamaEncoder:
             raise EncoderError(f"wordllama: its package is not whole: {error}") from error
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
+        # It would keep 10,000 texts, 3 KB each, and hardly any comes again.
+        self._tokenizer.model._resize_cache(0)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return unit(self._pooled(texts, damped=False))

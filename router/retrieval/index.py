@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Final, NamedTuple, Self
 
@@ -42,6 +42,7 @@ from router.retrieval.postings import Postings
 from router.retrieval.spelling import SpellingIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
+from router.skills.manifest import SkillManifest
 from router.text import stem, tokens
 
 REMEMBERED_VECTORS: Final = 1_024
@@ -52,6 +53,9 @@ IN_CONTEXT: Final = 0.5
 her" says little by itself."""
 SCORED_AT_ONCE: Final = 8
 """Requests, in ``scores``, between two looks at what else there is to do."""
+READ_AT_ONCE: Final = 500
+"""New skills of one step, or a quarter of those that are indexed, if that is more. Reading a skill
+takes ten times the memory of what is kept of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +218,7 @@ class SkillIndex:
             catalog: the skills.
             encoder: gives the vectors.
             store: keeps them.
-            progress: called with (done, total) skills to encode.
+            progress: called with (done, total) texts to encode, for each step anew.
 
         Raises:
             EncoderError: a skill cannot be encoded.
@@ -223,21 +227,40 @@ class SkillIndex:
 
     def updated(self, catalog: Catalog, progress: Callable[[int, int], None] | None = None) -> Self:
         """The index of a later catalog, sharing this one's store and what is known of the skills
-        that did not change; see ``build``."""
+        that did not change; see ``build``. Many new skills are read in several steps."""
         roots = root_numbers(catalog)
         if roots and self._names and not self._copies.covers(self._names):
             return self.build(catalog, encoder=self._encoder, store=self._store, progress=progress)
+        before = self.catalog.skills
+        new = [
+            skill
+            for skill in catalog.routable
+            if (was := before.get(skill.name)) is not skill
+            and (was is None or was.mark != skill.mark or skill.name not in self._position)
+        ]
+        index, encoded = self, 0
+        while len(new) > (part := max(READ_AT_ONCE, len(index._names) // 4)):
+            now, new = new[:part], new[part:]
+            later = frozenset(skill.name for skill in new)
+            skills = {name: one for name, one in catalog.skills.items() if name not in later}
+            index = index._edited(replace(catalog, skills=skills), now, roots, progress)
+            encoded += index.encoded
+        index = index._edited(catalog, new, roots, progress)
+        index.encoded += encoded
+        return index
+
+    def _edited(
+        self,
+        catalog: Catalog,
+        new: Sequence[SkillManifest],
+        roots: Mapping[str, int],
+        progress: Callable[[int, int], None] | None,
+    ) -> Self:
+        """The index of a later catalog, of which the skills ``new`` are to be read."""
         # There may be thousands of skills and one that changed, so loops over all are kept short.
         before = self.catalog.skills
         names = [skill.name for skill in catalog.routable]
         position = dict(zip(names, range(len(names)), strict=True))
-        pairs = zip(catalog.routable, map(before.get, names), strict=True)
-        others = [skill for skill, was in pairs if was is not skill]
-        new = [
-            skill
-            for skill in others
-            if skill.name not in self._position or before[skill.name].mark != skill.mark
-        ]
         kept = np.fromiter(map(self._position.get, names, repeat(-1)), np.intp, len(names))
         kept[[position[skill.name] for skill in new]] = -1
         gone = np.delete(self._positions, kept[kept >= 0]).tolist()

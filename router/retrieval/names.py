@@ -33,7 +33,7 @@ class SkillNames:
         self._by_spelling: dict[str, str] = {}
         self._by_words: dict[str, str] = {}
         for name in names:
-            self._by_spelling[name.casefold()] = self._by_words[_words(name)] = name
+            self._put(name)
 
     def edited(self, edit: Edit, names: Sequence[str]) -> SkillNames:
         """Those after a step, of skills with these names."""
@@ -43,11 +43,15 @@ class SkillNames:
             after._by_spelling.pop(document.name.casefold(), None)
             after._by_words.pop(_words(document.name), None)
         for document in edit.added:
-            name = document.name
-            after._by_spelling[name.casefold()] = after._by_words[_words(name)] = name
+            after._put(document.name)
         # Where names are spelled alike, the last one of all stands for them.
         alike = min(len(after._by_spelling), len(after._by_words)) < len(names)
         return SkillNames(names) if alike else after
+
+    def _put(self, name: str) -> None:
+        folded = name.casefold()
+        # Most names are spelled so already: one text for both takes less memory.
+        self._by_spelling[name if folded == name else folded] = self._by_words[_words(name)] = name
 
     def named_in(self, request: str) -> tuple[str, ...]:
         """Names of the skills that a request names, in its order; each once."""

@@ -94,11 +94,10 @@ def manifest_of(tool: Tool, *, origin: str) -> SkillManifest:
         SourceError: the name is too long, or a ``$ref`` of the schema leads in a circle.
     """
     parameters = "\n".join(_parameters(tool, origin))
-    title = f"{tool.title}. " if tool.title else ""
-    description = f"{title}{tool.description}".strip()
+    description = f"{tool.title}. {tool.description}" if tool.title else tool.description
     return SkillManifest.in_memory(
         tool.name,
-        description or " ".join(tool.name.replace("_", " ").replace("-", " ").split()),
+        description.strip() or " ".join(tool.name.replace("_", " ").replace("-", " ").split()),
         body=parameters,
         routing_keywords=tool.keywords,
         payload=tool.payload,

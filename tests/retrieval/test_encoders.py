@@ -55,6 +55,24 @@ def test_a_skill_without_any_text_is_all_zeros() -> None:
     assert not WORDLLAMA.encode_documents([("", "")]).any()
 
 
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="tells resident memory on Linux")
+def test_texts_are_not_kept() -> None:
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+
+    def encode(count: int) -> None:
+        for number in range(count):
+            WORDLLAMA.encode(
+                [f"{number} resolve the merge conflict in config.yaml of {number}" * 3]
+            )
+
+    encode(500)
+    before = resident()
+    encode(4_000)
+    grown = (resident() - before) * os.sysconf("SC_PAGE_SIZE")
+    assert grown < 4_000 * 1_000  # the tokenizer's own cache holds 3 KB a text
+
+
 def test_a_text_has_the_same_vector_alone_and_in_a_batch() -> None:
     texts = ["merge", "resolve the merge conflict in config.yaml", ""]
     assert np.array_equal(WORDLLAMA.encode(texts), [WORDLLAMA.encode([t])[0] for t in texts])

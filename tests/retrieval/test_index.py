@@ -227,6 +227,25 @@ async def test_catalogs_of_any_size_can_be_ranked(
     assert ranking.matches[0].name == "git"
 
 
+async def test_many_new_skills_are_read_part_by_part_and_each_once(
+    encoder: CountingEncoder, store: VectorStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = [skill(f"thing-{number}", f"Makes thing {number}.", "Glue.") for number in range(7)]
+    whole = SkillIndex.build(catalog_of(GIT, *some), encoder=encoder, store=store)
+    encoder.documents.clear()
+    monkeypatch.setattr("router.retrieval.index.READ_AT_ONCE", 2)
+    changed = replace(some[3], examples=("glue it",), digest="1" * 64)
+    catalog = catalog_of(CAKE, *some[:3], changed, *some[4:], TAX)
+    later = whole.updated(catalog)
+    assert (later.encoded, sorted(encoder.documents)) == (3, ["cake", "tax", "thing 3"])
+    parts = SkillIndex.build(catalog, encoder=encoder, store=store)
+    monkeypatch.undo()
+    anew = SkillIndex.build(catalog, encoder=encoder, store=store)
+    for request in (REQUEST, "glue thing 3", "bake a cake and file the tax return"):
+        assert await parts.rank(request) == await anew.rank(request)
+        assert await later.rank(request) == await anew.rank(request)
+
+
 async def test_a_skill_that_models_may_not_invoke_is_never_ranked(
     encoder: CountingEncoder, store: VectorStore
 ) -> None:
