@@ -1,18 +1,16 @@
-"""``router cache``: what the fuzzy cache holds, and forgetting it.
-
-Only the fuzzy cache outlives a process; the exact cache is empty whenever a command starts.
-"""
+"""``router cache``: the routes that the fuzzy cache on disk holds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from router.cli import output
-from router.cli.options import EXIT_CODES, AsJson, read_settings
+from router.cli.commands import prints
+from router.cli.options import EXIT_CODES, read_settings
 
 if TYPE_CHECKING:
     from router.settings import Settings
@@ -21,26 +19,24 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Look at the cached routes, or forget them.", no_args_is_help=True)
 
 
+def _show(values: dict[str, Any]) -> None:
+    rows = ((key.replace("_", " "), value) for key, value in values.items())
+    output.print_rows("fuzzy cache", "value", rows=rows)
+
+
 @app.command("stats", epilog=EXIT_CODES)
-def show_stats(as_json: AsJson = False) -> None:
+@prints(_show)
+def show_stats() -> dict[str, Any]:
     """Show what the fuzzy cache on disk holds. The exact cache lives in a process only."""
     settings = read_settings()
     with _fuzzy_cache(settings) as cache:
-        entries = len(cache)
-    values = {
-        "state_dir": str(settings.state_dir),
-        "entries": entries,
-        "max_entries": settings.fuzzy.max_entries,
-        "similarity_threshold": settings.fuzzy.similarity_threshold,
-        "ttl_seconds": settings.fuzzy.ttl_seconds,
-    }
-    if as_json:
-        output.print_json(values)
-        return
-    table = output.table("fuzzy cache", "value")
-    for key, value in values.items():
-        table.add_row(key.replace("_", " "), output.plain(value))
-    output.screen().print(table)
+        return {
+            "state_dir": str(settings.state_dir),
+            "entries": len(cache),
+            "max_entries": settings.fuzzy.max_entries,
+            "similarity_threshold": settings.fuzzy.similarity_threshold,
+            "ttl_seconds": settings.fuzzy.ttl_seconds,
+        }
 
 
 @app.command("clear", epilog=EXIT_CODES)

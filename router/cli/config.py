@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from router.cli import output
-from router.cli.options import AsJson, read_settings
+from router.cli.commands import prints
+from router.cli.options import read_settings
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -50,29 +51,26 @@ class EffectiveSetting:
     not_trusted: tuple[str, ...] = ()
 
 
-def show_config(as_json: AsJson = False) -> None:
+def _show(settings: dict[str, dict[str, Any]]) -> None:
+    rows = []
+    for name, setting in settings.items():
+        value, source = setting["value"], setting["source"]
+        if "not_trusted" in setting:
+            source += f" ({', '.join(setting['not_trusted'])}: not trusted)"
+        shown = ", ".join(map(str, value)) if isinstance(value, list) else value
+        rows.append((name, "" if shown is None else shown, source))
+    output.print_rows("setting", "value", "from", rows=rows)
+
+
+@prints(_show)
+def show_config() -> dict[str, dict[str, Any]]:
     """Show the effective settings and where each came from, and whether this system has native file
     events for the folders of skills. Keys are masked."""
-    found = [*effective_settings(), _file_events()]
-    if as_json:
-        output.print_json({setting.name: _as_json(setting) for setting in found})
-        return
-    table = output.table("setting", "value", "from")
-    for setting in found:
-        value = setting.value
-        shown = ", ".join(map(str, value)) if isinstance(value, list) else value
-        source = setting.source
-        if setting.not_trusted:
-            source += f" ({', '.join(setting.not_trusted)}: not trusted)"
-        table.add_row(
-            setting.name, "" if shown is None else output.plain(shown), output.plain(source)
-        )
-    output.screen().print(table)
-
-
-def _as_json(setting: EffectiveSetting) -> dict[str, Any]:
-    shown = {"value": setting.value, "source": setting.source}
-    return shown | ({"not_trusted": list(setting.not_trusted)} if setting.not_trusted else {})
+    return {
+        setting.name: {"value": setting.value, "source": setting.source}
+        | ({"not_trusted": setting.not_trusted} if setting.not_trusted else {})
+        for setting in (*effective_settings(), _file_events())
+    }
 
 
 def effective_settings() -> Iterator[EffectiveSetting]:

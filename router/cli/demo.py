@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
-
-import typer
+from typing import TYPE_CHECKING, Final
 
 from router.cli import output
-from router.cli.options import AsJson, open_router, read_settings
+from router.cli.options import open_router, read_settings
 
 if TYPE_CHECKING:
     from router.result import RoutingResult
@@ -29,24 +27,10 @@ REQUESTS: Final = (
 """What each request is meant to show, and the request. What it does show is up to the router."""
 
 
-def demo(
-    llm: Annotated[
-        bool, typer.Option("--llm", help="Ask the configured LLM too; by default it is left out.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Route a few telling requests over the shipped skills. Leaves nothing behind."""
-    from router.skills.discovery import shipped_skills_root
-
-    answers = asyncio.run(_route_all(shipped_skills_root(), llm))
-    if as_json:
-        output.print_json(
-            [
-                {"shows": shows, "request": request, "result": result.to_dict()}
-                for (shows, request), result in zip(REQUESTS, answers, strict=True)
-            ]
-        )
-        return
+def demo() -> None:
+    """Route a few telling requests over the shipped skills. Asks no LLM, and leaves nothing
+    behind."""
+    answers = asyncio.run(_route_all())
     table = output.table(
         "request", "decision", "skills", "stage", "confidence", "ms", right=("confidence", "ms")
     )
@@ -63,8 +47,10 @@ def demo(
     output.screen().print(table)
 
 
-async def _route_all(root: Path, llm: bool) -> list[RoutingResult]:
+async def _route_all() -> list[RoutingResult]:
+    from router.skills.discovery import shipped_skills_root
+
     with tempfile.TemporaryDirectory(prefix="router-demo-") as state:
-        settings = read_settings(no_llm=not llm, state_dir=Path(state))
-        async with open_router([root], settings) as router:
+        settings = read_settings(no_llm=True, state_dir=Path(state))
+        async with open_router([shipped_skills_root()], settings) as router:
             return [await router.route(request) for _, request in REQUESTS]

@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import typer
 
 from router.cli import output
-from router.cli.options import AsJson, SkillFolders, read_catalog, read_settings
+from router.cli.commands import prints
+from router.cli.options import SkillFolders, read_catalog, read_settings
 from router.errors import ConfigurationError
-from router.plain_json import plain_json
 
 if TYPE_CHECKING:
     from router.enrichment.asking import EnrichmentPlan, EnrichmentReport, Price
     from router.settings import Settings
     from router.skills.catalog import Catalog
+
+    Enriched: TypeAlias = EnrichmentPlan | EnrichmentReport | dict[str, object]
 
 MAX_ANSWERS_BYTES = 1 << 28
 
@@ -66,9 +68,46 @@ class Options(NamedTuple):
     concurrency: int
     export: Path | None
     answers: Path | None
-    as_json: bool
 
 
+def show(found: Enriched) -> None:
+    """Print what ``enrich_catalog`` gives, for a person."""
+    from router.enrichment.asking import EnrichmentPlan
+
+    if isinstance(found, dict):
+        typer.echo(output.plain(f"{found['questions']} questions in {found['file']}"), err=True)
+        return
+    about = "about " if isinstance(found, EnrichmentPlan) else ""
+    cost = "" if found.cost is None else f", {about}{found.cost:.2f} dollars"
+    tokens = f"{about}{found.input_tokens:,} tokens in and {found.output_tokens:,} out{cost}"
+    if isinstance(found, EnrichmentPlan):
+        up_to_date = f"{found.skipped} skills are up to date"
+        typer.echo(f"{len(found.skills)} calls, {tokens}; {up_to_date}")
+        for name in found.skills:
+            typer.echo(output.plain(name))
+        return
+    typer.echo(f"{found.requests} requests for {len(found.written)} skills; {tokens}")
+    for path in found.files:
+        typer.echo(f"written: {output.plain(path)}")
+    for name, reasons in found.left_out:
+        for reason in reasons:
+            typer.echo(output.plain(f"left out of {name}: {reason}"))
+    for name, fault in found.failed:
+        output.warn(f"{name}: {fault}")
+    if found.ended:
+        output.warn(f"ended early: {found.ended}")
+    if found.left:
+        output.warn(f"{len(found.left)} skills are still to be asked about")
+
+
+def unfinished(found: Enriched) -> bool:
+    """Whether skills are left that should have been asked about."""
+    from router.enrichment.asking import EnrichmentReport
+
+    return isinstance(found, EnrichmentReport) and bool(found.failed or found.left)
+
+
+@prints(show, failed=unfinished)
 def enrich_skills(
     names: Names = None,
     folders: SkillFolders = None,
@@ -78,22 +117,21 @@ def enrich_skills(
     concurrency: Concurrency = 4,
     export: Export = None,
     answers: Answers = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Any:
     """Have the configured LLM write requests for skills that have none, or have changed since.
 
     They go to enrichment.jsonl in the folder of skills, or to the file that the setting enrichment
     names. Stopped with Ctrl-C, it goes on with the next run. Exit code 1 when skills are left.
     """
     settings = read_settings()
-    enrich_catalog(
+    return enrich_catalog(
         lambda: read_catalog(folders, settings),
         settings,
-        Options(names, dry_run, price, max_cost, concurrency, export, answers, as_json),
+        Options(names, dry_run, price, max_cost, concurrency, export, answers),
     )
 
 
-def enrich_catalog(load: Callable[[], Catalog], settings: Settings, options: Options) -> None:
+def enrich_catalog(load: Callable[[], Catalog], settings: Settings, options: Options) -> Enriched:
     """What both commands do once the options are known: for skills, and for tools.
 
     Args:
@@ -101,22 +139,28 @@ def enrich_catalog(load: Callable[[], Catalog], settings: Settings, options: Opt
         settings: their ``enrichment`` is the file to write to.
         options: of the command line.
 
+    Returns:
+        What would be asked, what was done, or how many questions were written to which file.
+
     Raises:
         ConfigurationError: the options contradict each other, or there is no LLM to ask.
     """
-    price, as_json = _price(options.price), options.as_json
+    from router.enrichment.asking import plan_of
+    from router.enrichment.exchange import questions
+
+    price = _price(options.price)
     if options.max_cost is not None and price is None:
         raise ConfigurationError("--max-cost needs --price IN/OUT: dollars for a million tokens")
     catalog = load()
     if options.dry_run:
-        _show_plan(catalog, options.names, price, as_json=as_json)
-    elif options.export is not None:
-        _export(catalog, options.names, options.export)
-    elif options.answers is not None:
-        _show_report(_import(catalog, options.answers, settings), as_json=as_json)
-    else:
-        report = asyncio.run(_ask(catalog, settings, options, price))
-        _show_report(report, as_json=as_json)
+        return plan_of(catalog, options.names, price=price)
+    if options.export is not None:
+        lines = list(questions(catalog, options.names))
+        options.export.write_text("".join(lines), encoding="utf-8")
+        return {"questions": len(lines), "file": options.export}
+    if options.answers is not None:
+        return _import(catalog, options.answers, settings)
+    return asyncio.run(_ask(catalog, settings, options, price))
 
 
 def _price(text: str | None) -> Price | None:
@@ -165,14 +209,6 @@ async def _ask(
             await models[0].aclose()
 
 
-def _export(catalog: Catalog, names: Sequence[str] | None, file: Path) -> None:
-    from router.enrichment.exchange import questions
-
-    lines = list(questions(catalog, names))
-    file.write_text("".join(lines), encoding="utf-8")
-    typer.echo(f"{len(lines)} questions in {output.plain(file)}", err=True)
-
-
 def _import(catalog: Catalog, file: Path, settings: Settings) -> EnrichmentReport:
     from router.enrichment.exchange import take_answers
     from router.enrichment.files import one_writer
@@ -183,45 +219,3 @@ def _import(catalog: Catalog, file: Path, settings: Settings) -> EnrichmentRepor
         raise ConfigurationError(f"{file}: larger than {MAX_ANSWERS_BYTES:,} bytes")
     with one_writer(settings.state_dir):
         return take_answers(catalog, data.split(b"\n"), source=file, file=settings.enrichment)
-
-
-def _show_plan(
-    catalog: Catalog, names: Sequence[str] | None, price: Price | None, *, as_json: bool
-) -> None:
-    from router.enrichment.asking import plan_of
-
-    plan: EnrichmentPlan = plan_of(catalog, names, price=price)
-    if as_json:
-        output.print_json(plain_json(plan))
-        return
-    cost = "" if plan.cost is None else f", about {plan.cost:.2f} dollars"
-    typer.echo(
-        f"{len(plan.skills)} calls, about {plan.input_tokens:,} tokens in and "
-        f"{plan.output_tokens:,} out{cost}; {plan.skipped} skills are up to date"
-    )
-    for name in plan.skills:
-        typer.echo(output.plain(name))
-
-
-def _show_report(report: EnrichmentReport, *, as_json: bool) -> None:
-    if as_json:
-        output.print_json(plain_json(report))
-    else:
-        cost = "" if report.cost is None else f", {report.cost:.2f} dollars"
-        typer.echo(
-            f"{report.requests} requests for {len(report.written)} skills; "
-            f"{report.input_tokens:,} tokens in and {report.output_tokens:,} out{cost}"
-        )
-        for path in report.files:
-            typer.echo(f"written: {output.plain(path)}")
-        for name, reasons in report.left_out:
-            for reason in reasons:
-                typer.echo(output.plain(f"left out of {name}: {reason}"))
-        for name, fault in report.failed:
-            output.warn(f"{name}: {fault}")
-        if report.ended:
-            output.warn(f"ended early: {report.ended}")
-        if report.left:
-            output.warn(f"{len(report.left)} skills are still to be asked about")
-    if report.failed or report.left:
-        raise typer.Exit(1)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from router.cli import output
-from router.cli.options import EXIT_CODES, AsJson
+from router.cli.commands import prints
+from router.cli.options import EXIT_CODES
 from router.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -62,36 +63,25 @@ def new_key(
     typer.echo(secret)
 
 
+def _show(keys: list[dict[str, Any]]) -> None:
+    rows = (
+        {
+            **key,
+            "rights": ", ".join(key["rights"]),
+            "scopes": ", ".join(key["scopes"]) or "any",
+            "namespaces": ", ".join(key["namespaces"]) or "all",
+        }.values()
+        for key in keys
+    )
+    output.print_rows("id", "name", "rights", "scopes", "namespaces", "created", rows=rows)
+
+
 @app.command("list", epilog=EXIT_CODES)
-def list_keys(as_json: AsJson = False) -> None:
+@prints(_show)
+def list_keys() -> list[dict[str, Any]]:
     """List the keys; the keys themselves are not kept."""
-    keys = key_file().all()
-    if as_json:
-        output.print_json(
-            [
-                {
-                    "id": key.id,
-                    "name": key.name,
-                    "rights": list(key.rights),
-                    "scopes": list(key.scopes),
-                    "namespaces": list(key.namespaces),
-                    "created": key.created,
-                }
-                for key in keys
-            ]
-        )
-        return
-    table = output.table("id", "name", "rights", "scopes", "namespaces", "created")
-    for key in keys:
-        table.add_row(
-            key.id,
-            output.plain(key.name),
-            ", ".join(key.rights),
-            output.plain(", ".join(key.scopes) or "any"),
-            output.plain(", ".join(key.namespaces) or "all"),
-            key.created,
-        )
-    output.screen().print(table)
+    shown = ("id", "name", "rights", "scopes", "namespaces", "created")
+    return [{field: getattr(key, field) for field in shown} for key in key_file().all()]
 
 
 @app.command("revoke", epilog=EXIT_CODES)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from router.cli import output
+from router.cli.commands import prints
 from router.cli.options import (
     EXIT_CODES,
-    AsJson,
     NoLLM,
     SkillFolders,
     open_router,
@@ -29,34 +29,53 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Look at what was learnt, export, import, forget.", no_args_is_help=True)
 
 
+def _show_status(known: dict[str, Any]) -> None:
+    rows = [(f"examples from {source}", number) for source, number in known["examples"].items()]
+    model = known["model"]
+    rows.append(("local model", "none yet" if model is None else f"{model['examples']} examples"))
+    for key, value in known["bound"].items():
+        shown = f"{value:.4f}" if isinstance(value, float) else value
+        rows.append((key.replace("_", " "), "-" if value is None else shown))
+    for stage, state in known["calibrations"].items():
+        fitted = "yes" if state["calibrated"] else "not yet"
+        rows.append((f"calibration of {stage}", f"{fitted}, {state['outcomes']} outcomes"))
+    output.print_rows("learning", "value", rows=rows)
+
+
 @app.command("status", epilog=EXIT_CODES)
-def show_status(folders: SkillFolders = None, as_json: AsJson = False) -> None:
+@prints(_show_status)
+def show_status(folders: SkillFolders = None) -> dict[str, Any]:
     """Show the evidence, the local model, the error bound and the calibrations."""
 
     async def status() -> dict[str, Any]:
         async with open_router(folders, read_settings()) as router:
             return router.learner.status()
 
-    known = asyncio.run(status())
-    if as_json:
-        output.print_json(known)
+    return asyncio.run(status())
+
+
+def _show_training(known: dict[str, Any]) -> None:
+    done, model = known["last_training"], known["model"]
+    if model is None:
+        typer.echo("there is nothing to learn from: examples of two answers are needed", err=True)
         return
-    table = output.table("learning", "value")
-    for source, number in known["examples"].items():
-        table.add_row(f"examples from {source}", str(number))
-    model = known["model"]
-    table.add_row("local model", "none yet" if model is None else f"{model['examples']} examples")
-    for key, value in known["bound"].items():
-        shown = f"{value:.4f}" if isinstance(value, float) else str(value)
-        table.add_row(key.replace("_", " "), "-" if value is None else shown)
-    for stage, state in known["calibrations"].items():
-        fitted = "yes" if state["calibrated"] else "not yet"
-        table.add_row(f"calibration of {stage}", f"{fitted}, {state['outcomes']} outcomes")
-    output.screen().print(table)
+    if done is None:
+        said = "the kept model is up to date"
+    elif done["shipped"]:
+        said = "there is a new model"
+    else:
+        said = "the earlier model was better on the newest examples, and stays"
+    typer.echo(f"{said}: version {model['version']}, {model['examples']} examples")
+    if not model["serves"]:
+        typer.echo(
+            "it answers no request yet: too little is known of where it is right, so the LLM or "
+            "retrieval goes on deciding"
+        )
 
 
 @app.command("train", epilog=EXIT_CODES)
-def train_model(folders: SkillFolders = None, as_json: AsJson = False) -> None:
+@prints(_show_training)
+def train_model(folders: SkillFolders = None) -> dict[str, Any]:
     """Fit the local model on all evidence and the skills' own examples now, and keep it.
 
     A router that stays open does so by itself; commands that answer one request use what is kept.
@@ -70,25 +89,7 @@ def train_model(folders: SkillFolders = None, as_json: AsJson = False) -> None:
             return learner.status()
 
     known = asyncio.run(train())
-    if as_json:
-        output.print_json({name: known[name] for name in ("model", "last_training")})
-        return
-    if known["model"] is None:
-        typer.echo("there is nothing to learn from: examples of two answers are needed", err=True)
-        return
-    done, model = known["last_training"], known["model"]
-    if done is None:
-        said = "the kept model is up to date"
-    elif done["shipped"]:
-        said = "there is a new model"
-    else:
-        said = "the earlier model was better on the newest examples, and stays"
-    typer.echo(f"{said}: version {model['version']}, {model['examples']} examples")
-    if not model["serves"]:
-        typer.echo(
-            "it answers no request yet: too little is known of where it is right, so the LLM or "
-            "retrieval goes on deciding"
-        )
+    return {name: known[name] for name in ("model", "last_training")}
 
 
 @app.command("reset", epilog=EXIT_CODES)
@@ -210,6 +211,20 @@ def give_feedback(
     typer.echo(f"noted for {output.plain(answer)}", err=True)
 
 
+def _show_calibrations(fitted: dict[str, Any]) -> None:
+    rows = (
+        (
+            stage,
+            state["outcomes"],
+            "yes" if state["calibrated"] else "not yet",
+            "-" if state.get("held_out_error") is None else f"{state['held_out_error']:.3f}",
+        )
+        for stage, state in fitted.items()
+    )
+    output.print_rows("stage", "outcomes", "calibrated", "error, held out", rows=rows)
+
+
+@prints(_show_calibrations)
 def calibrate(
     file: Annotated[
         Path,
@@ -221,8 +236,7 @@ def calibrate(
     ],
     folders: SkillFolders = None,
     no_llm: NoLLM = False,
-    as_json: AsJson = False,
-) -> None:
+) -> dict[str, Any]:
     """Fit the confidences to labelled requests, which no cache answers meanwhile.
 
     A row counts once, however often it is given, until the skills change.
@@ -253,20 +267,7 @@ def calibrate(
             calibrations: dict[str, Any] = learner.status()["calibrations"]
             return calibrations
 
-    fitted = asyncio.run(fit())
-    if as_json:
-        output.print_json(fitted)
-        return
-    table = output.table("stage", "outcomes", "calibrated", "error, held out")
-    for stage, state in fitted.items():
-        error = state.get("held_out_error")
-        table.add_row(
-            stage,
-            str(state["outcomes"]),
-            "yes" if state["calibrated"] else "not yet",
-            "-" if error is None else f"{error:.3f}",
-        )
-    output.screen().print(table)
+    return asyncio.run(fit())
 
 
 @contextmanager

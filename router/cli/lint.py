@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from router.cli import output
-from router.cli.options import AsJson, left_out_in_words, read_catalog, read_settings
+from router.cli.commands import prints
+from router.cli.options import left_out_in_words, read_catalog, read_settings
 from router.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -25,39 +26,42 @@ EXIT_CODES = (
 )
 
 
+def _show(found: dict[str, Any]) -> None:
+    for finding in found["findings"]:
+        typer.echo(output.plain(finding))
+    counts = ("skills", "errors", "warnings", "notes")
+    typer.echo(", ".join(f"{what}: {found[what]}" for what in counts), err=True)
+
+
+@prints(_show, failed=lambda found: found["failed"])
 def lint_skills(
     folders: Annotated[
         list[Path] | None,
         typer.Argument(metavar="DIR", help="Folders to lint; the configured ones if none."),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings fail as errors do.")] = False,
-    routing: Annotated[
-        bool,
-        typer.Option(help="Also rank the skills' examples, to find those that take each other's."),
-    ] = True,
     sarif: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also write the findings as SARIF, for code hosts."),
     ] = None,
-    as_json: AsJson = False,
-) -> None:
+) -> dict[str, Any]:
     """Report what keeps skills from being found, understood or trusted, by path and line."""
     settings = read_settings()
     catalog = read_catalog(folders, settings)
     if catalog.left_out:
         output.warn(left_out_in_words(catalog))
-    findings = _findings(catalog, settings, routing=routing)
-    counts = _counts(catalog, findings)
+    findings = _findings(catalog, settings)
     if sarif is not None:
         _write_sarif(sarif, findings)
-    if as_json:
-        output.print_json({**counts, "findings": [finding.to_dict() for finding in findings]})
-    else:
-        for finding in findings:
-            typer.echo(output.plain(finding))
-        typer.echo(", ".join(f"{what}: {number}" for what, number in counts.items()), err=True)
-    if counts["errors"] or (strict and counts["warnings"]):
-        raise typer.Exit(1)
+    found = [finding.severity.value for finding in findings]
+    return {
+        "skills": len(catalog.skills) + len(catalog.shadowed) + len(catalog.failures),
+        "errors": found.count("error"),
+        "warnings": found.count("warning"),
+        "notes": found.count("info"),
+        "failed": "error" in found or (strict and "warning" in found),
+        "findings": findings,
+    }
 
 
 def new_skill(
@@ -74,28 +78,18 @@ def new_skill(
     typer.echo(output.plain(scaffold_skill(folder, name)))
 
 
-def _findings(catalog: Catalog, settings: Settings, *, routing: bool) -> list[Diagnostic]:
+def _findings(catalog: Catalog, settings: Settings) -> list[Diagnostic]:
     import asyncio
 
     from router.service.linting import in_order, lint, lint_together
 
     findings = lint(catalog)
-    if routing and len(catalog.routable) > 1:
+    if len(catalog.routable) > 1:
         from router.retrieval.encoder_kinds import build_encoder
 
         with output.progress("ranking the examples") as show:
             findings += asyncio.run(lint_together(catalog, build_encoder(settings), show))
     return in_order(findings)
-
-
-def _counts(catalog: Catalog, findings: Sequence[Diagnostic]) -> dict[str, int]:
-    found = [finding.severity.value for finding in findings]
-    return {
-        "skills": len(catalog.skills) + len(catalog.shadowed) + len(catalog.failures),
-        "errors": found.count("error"),
-        "warnings": found.count("warning"),
-        "notes": found.count("info"),
-    }
 
 
 def _write_sarif(file: Path, findings: Sequence[Diagnostic]) -> None:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from router.request import Turn
     from router.service.explaining import Explanation
-    from router.service.shapes import FoundSkills
 
 SECONDS: Final = 120.0
 """An answer may wait for an LLM, and for a server that is still reading its skills."""
@@ -119,15 +118,6 @@ class Server:
             why: Explanation = adapter_of(Explanation).validate_python(told["why"])
             return RoutingResult.from_dict(told["result"]), why
         except (KeyError, TypeError, ValueError) as error:
-            raise self._unreadable(error) from error
-
-    def find(self, **asked: Any) -> FoundSkills:
-        """The skills that the server finds for a query; raises what ``route`` does."""
-        from router.service.shapes import FoundSkills
-
-        try:
-            return FoundSkills.model_validate(self.ask("GET", "/v1/skills", params=asked))
-        except ValueError as error:
             raise self._unreadable(error) from error
 
     def _unreadable(self, error: Exception) -> ServerFailed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,22 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from router.cli import enrich, lint, output, watch
+from router.cli.commands import prints
 from router.cli.options import (
     EXIT_CODES,
-    AsJson,
     SkillFolders,
     left_out_in_words,
     open_router,
     read_catalog,
     read_settings,
 )
-from router.cli.server import KeyVariable, Server, ServerUrl
 from router.errors import ConfigurationError
 from router.request import MAX_REQUEST_CHARACTERS, check_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from router.service.shapes import FoundSkills
     from router.settings import Settings
     from router.skills.catalog import Catalog
@@ -33,43 +31,50 @@ if TYPE_CHECKING:
 
 _HINT_ROWS = ("routing-keywords", "intents", "examples", "generic")
 
-app = typer.Typer(help="List, show, search, check, lint and write skills.", no_args_is_help=True)
+
+def _show_list(skills: list[dict[str, Any]]) -> None:
+    table = output.table("name", "generic", "source", "description", one_line="description")
+    table.columns[0].max_width, table.columns[2].max_width = 40, 30
+    for skill in skills:
+        generic, source = "yes" if skill["generic"] else "", _short(Path(skill["source"]))
+        table.add_row(*map(output.plain, (skill["name"], generic, source, skill["description"])))
+    output.screen().print(table)
 
 
-@app.command("list", epilog=EXIT_CODES)
-def list_skills(folders: SkillFolders = None, as_json: AsJson = False) -> None:
+@prints(_show_list)
+def list_skills(folders: SkillFolders = None) -> list[dict[str, Any]]:
     """List the installed skills and where each comes from."""
     settings = read_settings()
     catalog = read_catalog(folders, settings)
-    rows = [_summary(manifest, catalog, settings) for manifest in catalog.skills.values()]
-    if as_json:
-        output.print_json(rows)
-    else:
-        table = output.table("name", "generic", "source", "description", one_line="description")
-        table.columns[0].max_width, table.columns[2].max_width = 40, 30
-        for row in rows:
-            table.add_row(
-                output.plain(row["name"]),
-                "yes" if row["generic"] else "",
-                output.plain(_short(Path(row["source"]))),
-                output.plain(row["description"]),
-            )
-        output.screen().print(table)
     _warn_of_faults(catalog)
+    return [_summary(manifest, catalog, settings) for manifest in catalog.skills.values()]
 
 
-@app.command("show", epilog=EXIT_CODES)
+def _show_skill(skill: dict[str, Any]) -> None:
+    metadata = {k: v for k, v in skill["metadata"].items() if k not in _HINT_ROWS}
+    fields = {**skill, "metadata": metadata}  # the hints among it stand in rows of their own
+    diagnostics = fields.pop("diagnostics")
+    rows = (
+        ("" if number else key.replace("_", " "), text)
+        for key, value in fields.items()
+        for number, text in enumerate(_lines(key, value))
+    )
+    output.print_rows("field", "value", rows=rows)
+    for found in diagnostics:
+        typer.echo(output.plain(found))
+
+
+@prints(_show_skill)
 def show_skill(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the skill.")],
     folders: SkillFolders = None,
-    as_json: AsJson = False,
-) -> None:
+) -> dict[str, Any]:
     """Show a skill's manifest and whatever is odd about its file."""
     settings = read_settings()
     catalog = read_catalog(folders, settings)
     _warn_of_faults(catalog)
     manifest = catalog.get(name)
-    fields = {
+    return {
         **_summary(manifest, catalog, settings),
         "license": manifest.license,
         "compatibility": manifest.compatibility,
@@ -82,25 +87,28 @@ def show_skill(
         "routable": not manifest.disable_model_invocation,
         "body_lines": manifest.body.count("\n") + 1 if manifest.body else 0,
         "digest": manifest.digest,
+        "diagnostics": manifest.diagnostics,
     }
-    if as_json:
-        diagnostics = [found.to_dict() for found in manifest.diagnostics]
-        output.print_json({**fields, "diagnostics": diagnostics})
-        return
-    table = output.table("field", "value")
-    for key, value in fields.items():
-        if key == "metadata":  # the hints among it stand in rows of their own already
-            value = {k: v for k, v in manifest.metadata.items() if k not in _HINT_ROWS}
-        label = key.replace("_", " ")
-        for text in _lines(key, value):
-            table.add_row(label, output.plain(text))
-            label = ""
-    output.screen().print(table)
-    for diagnostic in manifest.diagnostics:
-        typer.echo(output.plain(diagnostic))
 
 
-@app.command("search", epilog=EXIT_CODES)
+def _show_found(found: list[dict[str, Any]]) -> None:
+    numbers = ("score", "BM25", "cosine", "examples")
+    columns = ["skill", *numbers, "words in common"]
+    rows = [[skill["name"], *_scores(skill), ", ".join(skill["why"]["terms"])] for skill in found]
+    if not all(skill["installed"] for skill in found):
+        columns.append("not installed; from")
+        for skill, row in zip(found, rows, strict=True):
+            row.append("" if skill["installed"] else skill["url"] or "catalogue")
+    output.print_rows(*columns, rows=rows, right=numbers)
+
+
+def _scores(skill: dict[str, Any]) -> Iterator[str]:
+    why = skill["why"]
+    for value in (skill["score"], why["lexical"], why["cosine"], why["examples"]):
+        yield "" if value is None else f"{value:.3f}"
+
+
+@prints(_show_found)
 def search_skills(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.")],
     folders: SkillFolders = None,
@@ -108,88 +116,53 @@ def search_skills(
     everywhere: Annotated[
         bool, typer.Option("--all", help="Suggest skills from the catalogues too.")
     ] = False,
-    as_json: AsJson = False,
-    server: ServerUrl = None,
-    key_env: KeyVariable = None,
-) -> None:
+) -> list[dict[str, Any]]:
     """Rank the skills for a query, with what each score is made of. Decides nothing.
 
-    Scores of skills that are not installed compare with each other only. With --server a running
-    router serve searches its skills.
+    Scores of skills that are not installed compare with each other only.
     """
-    check_text("query", query, MAX_REQUEST_CHARACTERS)
-    asked = {"query": query, "limit": limit, "installed_only": not everywhere}
-    if server is None:
-        if key_env is not None:
-            raise typer.BadParameter("--key-env goes with --server")
-        found = asyncio.run(_search(asked, folders)).skills
-    elif folders:
-        raise typer.BadParameter("--server goes without --skills")
-    else:
-        with Server(server, key_env) as there:
-            found = there.find(**asked).skills
-    if as_json:
-        output.print_json([skill.model_dump() for skill in found])
-        return
-    numbers = ("score", "BM25", "cosine", "examples")
-    table = output.table("skill", *numbers, "words in common", right=numbers)
-    if everywhere:
-        table.add_column("not installed; from", overflow="fold")
-    for skill in found:
-        why = skill.why
-        values = (skill.score, why.lexical, why.cosine, why.examples)
-        cells = [
-            output.plain(skill.name),
-            *("" if value is None else f"{value:.3f}" for value in values),
-            output.plain(", ".join(why.terms)),
-        ]
-        if everywhere:
-            cells.append("" if skill.installed else output.plain(skill.url or "catalogue"))
-        table.add_row(*cells)
-    output.screen().print(table)
-
-
-async def _search(asked: dict[str, Any], folders: Sequence[Path] | None) -> FoundSkills:
     from router.service.service import Service
     from router.service.shapes import FindArguments
 
-    async with open_router(folders, read_settings()) as router:
-        return await Service(router).find(FindArguments(**asked))
+    check_text("query", query, MAX_REQUEST_CHARACTERS)
+
+    async def search() -> FoundSkills:
+        async with open_router(folders, read_settings()) as router:
+            asked = FindArguments(query=query, limit=limit, installed_only=not everywhere)
+            return await Service(router).find(asked)
+
+    return [skill.model_dump() for skill in asyncio.run(search()).skills]
 
 
-@app.command("check", epilog=EXIT_CODES)
+def _show_checked(found: dict[str, Any]) -> None:
+    for diagnostic in found["diagnostics"]:
+        typer.echo(output.plain(diagnostic))
+    typer.echo(
+        f"{found['loaded']} loaded, {found['shadowed']} shadowed, {found['not_loaded']} not "
+        f"loaded, {found['left_out']} left out, {len(found['diagnostics'])} diagnostics",
+        err=True,
+    )
+
+
+@prints(_show_checked, failed=lambda found: found["not_loaded"] or found["left_out"])
 def check_skills(
     folders: Annotated[
         list[Path] | None,
         typer.Argument(metavar="DIR", help="Folders to check; the configured ones if none."),
     ] = None,
-    as_json: AsJson = False,
-) -> None:
+) -> dict[str, Any]:
     """Report everything odd by path and line. Exit code 1 when something is not loaded."""
     from router.service.linting import in_order
 
     catalog = read_catalog(folders, read_settings())
     shadowed = (found for lost in catalog.shadowed for found in lost.manifest.diagnostics)
-    diagnostics = in_order([*catalog.diagnostics, *shadowed])
-    counts = {
+    return {
         "loaded": len(catalog.skills),
         "shadowed": len(catalog.shadowed),
         "not_loaded": len(catalog.failures),
         "left_out": len(catalog.left_out) - len(catalog.failures),
+        "diagnostics": in_order([*catalog.diagnostics, *shadowed]),
     }
-    if as_json:
-        output.print_json({**counts, "diagnostics": [found.to_dict() for found in diagnostics]})
-    else:
-        for diagnostic in diagnostics:
-            typer.echo(output.plain(diagnostic))
-        typer.echo(
-            f"{counts['loaded']} loaded, {counts['shadowed']} shadowed, "
-            f"{counts['not_loaded']} not loaded, {counts['left_out']} left out, "
-            f"{len(diagnostics)} diagnostics",
-            err=True,
-        )
-    if catalog.left_out:
-        raise typer.Exit(1)
 
 
 def _summary(manifest: SkillManifest, catalog: Catalog, settings: Settings) -> dict[str, Any]:
@@ -235,7 +208,15 @@ def _warn_of_faults(catalog: Catalog) -> None:
         output.warn(f"{left_out_in_words(catalog)}; see: router skills check")
 
 
-app.command("lint", epilog=lint.EXIT_CODES)(lint.lint_skills)
-app.command("new", epilog=EXIT_CODES)(lint.new_skill)
-app.command("enrich", epilog=EXIT_CODES)(enrich.enrich_skills)
-app.command("watch", epilog=EXIT_CODES)(watch.watch_skills)
+app = typer.Typer(help="List, show, search, check, lint and write skills.", no_args_is_help=True)
+for name, command, exit_codes in (
+    ("list", list_skills, EXIT_CODES),
+    ("show", show_skill, EXIT_CODES),
+    ("search", search_skills, EXIT_CODES),
+    ("check", check_skills, EXIT_CODES),
+    ("lint", lint.lint_skills, lint.EXIT_CODES),
+    ("new", lint.new_skill, EXIT_CODES),
+    ("enrich", enrich.enrich_skills, EXIT_CODES),
+    ("watch", watch.watch_skills, EXIT_CODES),
+):
+    app.command(name, epilog=exit_codes)(command)

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from router.cli import output
+from router.cli.commands import prints
 from router.cli.enrich import (
     Answers,
     Concurrency,
@@ -21,8 +22,10 @@ from router.cli.enrich import (
     Options,
     Prices,
     enrich_catalog,
+    show,
+    unfinished,
 )
-from router.cli.options import EXIT_CODES, AsJson, left_out_in_words, open_router, read_settings
+from router.cli.options import EXIT_CODES, left_out_in_words, open_router, read_settings
 from router.errors import ConfigurationError
 from router.request import MAX_REQUEST_CHARACTERS, check_text
 
@@ -46,64 +49,67 @@ FromServers: TypeAlias = Annotated[
 ]
 
 
+def _show_list(tools: list[dict[str, Any]]) -> None:
+    rows = ((tool["name"], tool["source"], tool["description"]) for tool in tools)
+    output.print_rows("name", "source", "description", rows=rows, one_line="description")
+
+
 @app.command("list", epilog=EXIT_CODES)
+@prints(_show_list)
 def list_tools(
-    file: FromFile = None,
-    openapi: FromOpenApi = None,
-    servers: FromServers = None,
-    as_json: AsJson = False,
-) -> None:
+    file: FromFile = None, openapi: FromOpenApi = None, servers: FromServers = None
+) -> list[dict[str, Any]]:
     """List the tools with what they do."""
     catalog = _catalog(file, openapi, servers)
-    rows = [
+    if catalog.left_out:
+        output.warn(f"{left_out_in_words(catalog)}; see: router tools check")
+    return [
         {"name": tool.name, "description": tool.description, "source": tool.origin}
         for tool in catalog.skills.values()
     ]
-    if as_json:
-        output.print_json(rows)
-    else:
-        table = output.table("name", "source", "description", one_line="description")
-        for row in rows:
-            table.add_row(*(output.plain(row[key]) for key in ("name", "source", "description")))
-        output.screen().print(table)
-    _warn(catalog)
+
+
+def _show_ranked(found: dict[str, Any]) -> None:
+    rows = ((tool["name"], f"{tool['score'] or 0:.3f}", tool["reason"]) for tool in found["tools"])
+    output.print_rows("tool", "score", "why", rows=rows, right=("score",))
+    typer.echo(output.plain(f"{found['decision']}: {found['reasoning']}"))
 
 
 @app.command("search", epilog=EXIT_CODES)
+@prints(_show_ranked)
 def search_tools(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What is needed.")],
     file: FromFile = None,
     openapi: FromOpenApi = None,
     servers: FromServers = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Tools shown at most.")] = 10,
-    as_json: AsJson = False,
-) -> None:
+) -> dict[str, Any]:
     """Rank the tools for a request, with what would be decided."""
     check_text("query", query, MAX_REQUEST_CHARACTERS)
     with _sources(file, openapi, servers) as sources:
         found = asyncio.run(_rank(sources, query, limit))
-    if as_json:
-        output.print_json(
-            {
-                "decision": found.decision.value,
-                "selected": list(found.selected),
-                "confidence": found.confidence,
-                "reasoning": found.reasoning,
-                "tools": [
-                    {"name": tool.name, "score": tool.score, "reason": tool.reason}
-                    for tool in found.skills
-                ],
-            }
-        )
-        return
-    table = output.table("tool", "score", "why", right=("score",))
-    for tool in found.skills:
-        table.add_row(output.plain(tool.name), f"{tool.score or 0:.3f}", output.plain(tool.reason))
-    output.screen().print(table)
-    typer.echo(output.plain(f"{found.decision.value}: {found.reasoning}"))
+    return {
+        "decision": found.decision.value,
+        "selected": list(found.selected),
+        "confidence": found.confidence,
+        "reasoning": found.reasoning,
+        "tools": [
+            {"name": tool.name, "score": tool.score, "reason": tool.reason} for tool in found.skills
+        ],
+    }
+
+
+def _show_checked(found: dict[str, Any]) -> None:
+    for line in (*found["faults"], *found["changes"]):
+        typer.echo(output.plain(line))
+    typer.echo(
+        f"{found['tools']} tools, {len(found['faults'])} faults, {len(found['changes'])} changes",
+        err=True,
+    )
 
 
 @app.command("check", epilog=EXIT_CODES)
+@prints(_show_checked, failed=lambda found: found["faults"] or found["changes"])
 def check_tools(
     file: FromFile = None,
     openapi: FromOpenApi = None,
@@ -115,12 +121,10 @@ def check_tools(
             help="Compare with the digests in this file; it is written when it is not there.",
         ),
     ] = None,
-    as_json: AsJson = False,
-) -> None:
+) -> dict[str, Any]:
     """Report tools that cannot be used, and with --pin those that are not what was approved. Exit
     code 1 when there is one."""
     catalog = _catalog(file, openapi, servers)
-    faults = [str(fault) for fault in catalog.left_out]
     changes: list[str] = []
     if pin is not None:
         from router.tools.pins import changes_since, read_pins, write_pins
@@ -129,20 +133,12 @@ def check_tools(
             changes = changes_since(read_pins(pin), catalog.skills.values())
         else:
             write_pins(pin, catalog.skills.values())
-    if as_json:
-        found = {"tools": len(catalog.skills), "faults": faults, "changes": changes}
-        output.print_json(found)
-    else:
-        for line in (*faults, *changes):
-            typer.echo(output.plain(line))
-        typer.echo(
-            f"{len(catalog.skills)} tools, {len(faults)} faults, {len(changes)} changes", err=True
-        )
-    if faults or changes:
-        raise typer.Exit(1)
+    faults = [str(fault) for fault in catalog.left_out]
+    return {"tools": len(catalog.skills), "faults": faults, "changes": changes}
 
 
 @app.command("enrich", epilog=EXIT_CODES)
+@prints(show, failed=unfinished)
 def enrich_tools(
     to: Annotated[
         Path,
@@ -158,17 +154,16 @@ def enrich_tools(
     concurrency: Concurrency = 4,
     export: Export = None,
     answers: Answers = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Any:
     """Have the configured LLM write requests for tools that have none, or have changed since.
 
     A router reads them with SemanticRouter.from_tools(tools, enrichment=FILE), or by the setting
     enrichment. Stopped with Ctrl-C, it goes on with the next run. Exit code 1 when tools are left.
     """
-    enrich_catalog(
+    return enrich_catalog(
         lambda: _catalog(file, openapi, servers, enrichment=to),
         read_settings(enrichment=to.absolute()),
-        Options(names, dry_run, price, max_cost, concurrency, export, answers, as_json),
+        Options(names, dry_run, price, max_cost, concurrency, export, answers),
     )
 
 
@@ -215,8 +210,3 @@ def _sources(
 
     with McpServers(servers) as started:
         yield [*found, started]
-
-
-def _warn(catalog: Catalog) -> None:
-    if catalog.left_out:
-        output.warn(f"{left_out_in_words(catalog)}; see: router tools check")

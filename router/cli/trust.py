@@ -98,10 +98,7 @@ def _show_list(*, as_json: bool) -> None:
     if as_json:
         output.print_json([{"folder": folder, "state": state} for folder, state in rows])
         return
-    table = output.table("folder", "state")
-    for folder, state in rows:
-        table.add_row(output.plain(folder), output.plain(state))
-    output.screen().print(table)
+    output.print_rows("folder", "state", rows=rows)
 
 
 def _settings_of(folder: Path) -> FolderSettings:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,9 +9,8 @@ from collections.abc import Callable
 import pytest
 from typer.testing import Result
 
-from router.cli.output import plain
-
 Run = Callable[..., Result]
+
 
 COMMANDS = (
     ("route",),
@@ -67,17 +65,6 @@ def test_the_package_runs_as_a_module() -> None:
     assert done.stdout.startswith("Usage: router ")
 
 
-def test_a_locale_without_the_characters_shows_their_escapes() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "router", "skills", "list"],
-        capture_output=True,
-        check=True,
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
-    )
-    assert b"debugging" in done.stdout
-    assert b"\\u2026" in done.stdout
-
-
 def test_an_unknown_command_is_a_usage_error(run: Run) -> None:
     assert run("rout").exit_code == 2
 
@@ -88,20 +75,6 @@ def test_an_error_of_the_router_is_one_line_on_standard_error(run: Run) -> None:
     assert result.stdout == ""
     assert result.stderr.startswith("error: the skills folder no-such-folder does not exist")
     assert result.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("two\nlines", "two lines"),
-        ("\x1b[31mred", "\\x1b[31mred"),
-        ("a\u202eb", "a\\u202eb"),
-        ("half \udc80", "half \\udc80"),
-        ("naïve 👩‍💻", "naïve 👩‍💻"),
-    ],
-)
-def test_text_from_strangers_cannot_drive_the_terminal(text: str, shown: str) -> None:
-    assert plain(text) == shown
 
 
 def test_ctrl_c_before_there_is_a_command_ends_without_a_traceback() -> None:

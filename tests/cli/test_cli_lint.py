@@ -71,13 +71,10 @@ def test_a_hidden_character_is_shown_as_an_escape(run: Run, root: Path) -> None:
     assert "\u202e" not in result.stdout
 
 
-def test_skills_are_ranked_against_each_other_unless_that_is_turned_off(
-    run: Run, root: Path
-) -> None:
+def test_skills_are_ranked_against_each_other(run: Run, root: Path) -> None:
     write(root, "one", FINE)
     write(root, "two", FINE)
     assert "[near-duplicate]" in run("skills", "lint", root).stdout
-    assert run("skills", "lint", "--no-routing", root).stdout == ""
 
 
 def test_a_shadowed_skill_is_linted_too(run: Run, root: Path, tmp_path: Path) -> None:

@@ -1,14 +1,11 @@
-"""``router route`` for one request, and the cache that it leaves behind."""
+"""``router route``: one request."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from rich.cells import cell_len
 from typer.testing import Result
 
 from router.result import RoutingResult
@@ -81,9 +78,6 @@ def test_no_llm_leaves_a_configured_llm_alone(route: Run, monkeypatch: pytest.Mo
     assert answer.trace[2].outcome.value == "skipped"
 
 
-LONG = "commit my changes and push them " + "with a good message " * 30
-
-
 def test_an_llm_that_fails_is_told_of_once(
     route: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -94,41 +88,6 @@ def test_an_llm_that_fails_is_told_of_once(
     assert result.exit_code == 0
     assert result.stderr.count("Connection error") == 1
     assert caplog.messages == []
-
-
-@pytest.mark.parametrize(
-    "request_text",
-    ["commit my changes and push them", LONG, "zxcv qwer", "提交我的更改 commit" * 50],
-)
-def test_the_explanation_fits_on_one_screen(
-    route: Run, monkeypatch: pytest.MonkeyPatch, request_text: str
-) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
-    lines = route(request_text, "--explain").stdout.splitlines()
-    assert len(lines) <= 24
-    assert max(map(cell_len, lines)) <= 100
-
-
-def test_the_explanation_sets_the_winner_against_the_runner_up(route: Run) -> None:
-    shown = route("commit my changes and push them", "--explain").stdout
-    words = shown.split()
-    assert "git (selected)" in shown
-    assert shown.count("ahead of") == 1
-    assert all(stage in words for stage in ("fuzzy", "exact", "llm", "vector"))
-
-
-def test_an_answer_from_the_cache_is_explained_too(route: Run) -> None:
-    request = "commit my changes and push them"
-    assert route(request).exit_code == 0
-    shown = route(request, "--explain").stdout
-    assert "fuzzy in" in shown
-    assert "git (selected)" in shown
-
-
-def test_one_skill_alone_is_explained_without_a_runner_up(route: Run) -> None:
-    result = route("commit my changes", "--available", "git", "--explain")
-    assert result.exit_code == 0
-    assert "ahead of" not in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -163,23 +122,3 @@ def test_wrong_input_is_refused_with_its_name(
 def test_wrong_standard_input_is_refused(route: Run, data: bytes, message: str) -> None:
     result = route("-", stdin=data)
     assert (result.exit_code, result.stderr) == (2, message)
-
-
-def cache_stats(run: Run) -> dict[str, Any]:
-    stats: dict[str, Any] = json.loads(run("cache", "stats", "--json").stdout)
-    return stats
-
-
-def test_the_cache_is_counted_and_cleared(run: Run, route: Run) -> None:
-    assert route("commit my changes and push them").exit_code == 0
-    assert cache_stats(run)["entries"] == 1
-    assert run("cache", "clear", "--yes").stderr == "forgot 1 cached route\n"
-    assert cache_stats(run)["entries"] == 0
-
-
-def test_the_cache_is_kept_unless_the_question_is_answered_with_yes(run: Run, route: Run) -> None:
-    assert route("commit my changes and push them").exit_code == 0
-    assert run("cache", "clear", stdin="n\n").exit_code == 1
-    assert cache_stats(run)["entries"] == 1
-    assert run("cache", "clear", stdin="y\n").exit_code == 0
-    assert cache_stats(run)["entries"] == 0

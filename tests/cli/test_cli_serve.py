@@ -123,8 +123,6 @@ def test_the_command_asks_a_server_and_tells_what_it_would_itself(
     assert (batch.exit_code, first["result"]["selected_skills"]) == (1, ["git"])
     assert (second["id"], second["result"]["from_cache"]) == (7, False)
     assert "starts with { but is not JSON" in third["error"]
-    search = ["skills", "search", "unit tests", "--server", url, "--json"]
-    assert json.loads(CliRunner().invoke(app, search).stdout)[0]["name"] == "testing"
     monkeypatch.setenv("WRONG", "crk_wrong")
     for arguments, code, said in (
         (["--server", url, "--key-env", "WRONG"], 1, "this key is not known"),

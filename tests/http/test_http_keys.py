@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import stat
 
 import pytest
 from starlette.datastructures import Headers
-from typer.testing import CliRunner
 
-from router.cli.app import app
-from router.cli.keys import key_file
 from router.errors import ConfigurationError
 from router.http.caller import LOCAL, Caller, Callers
 from router.http.keys import KeyFile, Right
@@ -91,34 +87,3 @@ def test_a_scope_is_never_widened(asked: str) -> None:
     with pytest.raises(Refused) as caught:
         caller.scope_for(asked)
     assert caught.value.status == 403
-
-
-def test_the_commands_make_list_and_revoke_keys() -> None:
-    def run(*arguments: str) -> str:
-        done = CliRunner().invoke(app, ["keys", *arguments])
-        assert done.exit_code == 0, done.output
-        return done.stdout
-
-    bound = ("--scope", "shop", "--namespace", "crm")
-    secret = run("new", "agents", "--right", "route", *bound).strip()
-    assert key_file().find(secret) is not None
-    [listed] = json.loads(run("list", "--json"))
-    assert (listed["name"], listed["rights"], listed["scopes"]) == ("agents", ["route"], ["shop"])
-    assert listed["namespaces"] == ["crm"]
-    assert "agents" in run("list")
-    run("revoke", listed["id"])
-    assert json.loads(run("list", "--json")) == []
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["new", "x", "--right", "everything"], "expected route, feedback, manage, memory"),
-        (["revoke", "nothing"], "no key has the id"),
-        (["new", "x", "--right", "memory", "--scope", "shop"], "reaches all scopes"),
-    ],
-)
-def test_what_cannot_be_done_with_keys_is_said(arguments: list[str], said: str) -> None:
-    done = CliRunner().invoke(app, ["keys", *arguments])
-    assert done.exit_code == 2
-    assert said in " ".join(done.stderr.replace("│", " ").split())

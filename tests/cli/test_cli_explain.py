@@ -1,0 +1,60 @@
+"""``router route --explain``: why one skill won and another did not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from typer.testing import Result
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def route(run: Run, skills: Path) -> Callable[..., Result]:
+    """Routes over the five skills."""
+
+    def invoke(*arguments: object, stdin: str | bytes | None = None) -> Result:
+        return run("route", *arguments, "--skills", skills, stdin=stdin)
+
+    return invoke
+
+
+LONG = "commit my changes and push them " + "with a good message " * 30
+
+
+@pytest.mark.parametrize(
+    "request_text",
+    ["commit my changes and push them", LONG, "zxcv qwer", "提交我的更改 commit" * 50],
+)
+def test_the_explanation_fits_on_one_screen(
+    route: Run, monkeypatch: pytest.MonkeyPatch, request_text: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = route(request_text, "--explain").stdout.splitlines()
+    assert len(lines) <= 24
+    assert max(map(cell_len, lines)) <= 100
+
+
+def test_the_explanation_sets_the_winner_against_the_runner_up(route: Run) -> None:
+    shown = route("commit my changes and push them", "--explain").stdout
+    words = shown.split()
+    assert "git (selected)" in shown
+    assert shown.count("ahead of") == 1
+    assert all(stage in words for stage in ("fuzzy", "exact", "llm", "vector"))
+
+
+def test_an_answer_from_the_cache_is_explained_too(route: Run) -> None:
+    request = "commit my changes and push them"
+    assert route(request).exit_code == 0
+    shown = route(request, "--explain").stdout
+    assert "fuzzy in" in shown
+    assert "git (selected)" in shown
+
+
+def test_one_skill_alone_is_explained_without_a_runner_up(route: Run) -> None:
+    result = route("commit my changes", "--available", "git", "--explain")
+    assert result.exit_code == 0
+    assert "ahead of" not in result.stdout

@@ -1,0 +1,266 @@
+"""``router memory``, the commands that change what is remembered."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from servers.forgetful_server import ForgetfulServer
+from typer.testing import Result
+
+from router.memory.contexts.documents import SAVING_BATCH
+
+Run = Callable[..., Result]
+
+
+Start = Callable[..., "subprocess.Popen[bytes]"]
+
+
+pytestmark = pytest.mark.usefixtures("patient")
+
+
+def parsed(result: Result) -> Any:
+    return json.loads(result.stdout)
+
+
+def write_file(name: str, text: str) -> None:
+    """A memory file of the project that somebody else has written."""
+    file = Path(".serena", "memories", f"{name}.md")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+
+
+def test_what_is_saved_to_a_layer_is_recalled(memory: Run) -> None:
+    said = memory("save", "JWT is a signed token", "--layer", "semantic", "--name", "jwt").stdout
+    assert said == "saved jwt to semantic\n"
+    shown = memory("recall", "What is JWT?").stdout
+    assert "JWT is a signed token" in shown
+    assert "semantic" in shown
+    assert "confidence 0.9" in shown
+    found = parsed(memory("recall", "What is JWT?", "--json"))
+    assert [item["id"] for item in found["items"]] == ["jwt"]
+    assert found["items"][0]["scope"] == {"user": "ada", "project": "shop"}
+    assert found["reasoning"]
+
+
+def test_an_item_carries_what_the_command_line_says(memory: Run) -> None:
+    saved = parsed(
+        memory(
+            *("save", "Renew the certificate", "--layer", "prospective", "--type", "task"),
+            *("--tag", "ops", "--tag", "tls", "--created", "2026-03-01"),
+            *("--attribute", "due=2026-12-01", "--attribute", "status=open"),
+            *("--user", "bob", "--session", "s1", "--json"),
+        )
+    )["item"]
+    assert (saved["type"], saved["tags"]) == ("task", ["ops", "tls"])
+    assert saved["created"] == "2026-03-01T00:00:00+00:00"
+    assert saved["attributes"] == {"due": "2026-12-01", "status": "open"}
+    assert saved["scope"] == {"user": "bob", "project": "shop", "session": "s1"}
+
+
+def test_a_file_is_saved_searched_printed_and_deleted(memory: Run, run: Run) -> None:
+    assert memory("save", "-", "--name", "ops/deploy", stdin="Run make\nrelease.\n").stdout == (
+        "saved ops/deploy\n"
+    )
+    result = memory("search", "release")
+    assert "ops/deploy" in result.stdout
+    assert result.stderr == ""
+    assert parsed(memory("search", "release", "--json"))["items"][0]["id"] == "ops/deploy"
+    assert memory("get", "ops/deploy").stdout == "Run make\nrelease.\n"
+    assert parsed(memory("get", "ops/deploy", "--json"))["provenance"] == ["file:ops/deploy"]
+    assert memory("delete", "ops/deploy").stderr == "deleted ops/deploy\n"
+    assert memory("search", "release").stderr == "nothing found\n"
+    result = run("memory", "get", "ops/deploi")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "error: no memory named 'ops/deploi'\n"
+
+
+def test_standard_input_that_is_no_text_is_refused(run: Run) -> None:
+    result = run("memory", "save", "-", stdin=b"caf\xe9")
+    assert (result.exit_code, result.stderr) == (2, "error: content: not UTF-8: byte 4\n")
+
+
+def test_a_content_that_is_too_long_is_refused_before_it_is_read_whole(start: Start) -> None:
+    process = start("memory", "save", "-")
+    assert process.stdin and process.stderr
+    with suppress(BrokenPipeError):
+        for _ in range(200):
+            process.stdin.write(b"x" * 100_000)
+    with suppress(BrokenPipeError):
+        process.stdin.close()
+    complaint = process.stderr.read()
+    assert process.wait(timeout=120) == 2
+    assert complaint.startswith(b"error: content: ")
+    process.stderr.close()
+    assert process.stdout
+    process.stdout.close()
+
+
+def test_documents_are_ingested_and_become_part_of_contexts(
+    memory: Run, run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "db.md").write_text("# Backups\nThey run at two.", encoding="utf-8")
+    said = memory("ingest", tmp_path / "docs").stdout
+    assert said == "files: 1; chunks: 1 added, 0 kept, 0 removed\n"
+    assert parsed(memory("ingest", tmp_path / "docs", "--json"))["kept"] == 1
+    context = memory("context", "When do backups run?", "--strategy", "rag").stdout
+    assert context.startswith("[db.md, 20")
+    assert (
+        "db.md"
+        not in memory(
+            "context", "When do backups run?", "--strategy", "rag", "--user", "bob"
+        ).stdout
+    )
+    (tmp_path / "docs" / "bad.txt").write_bytes(b"\xff")
+    result = run("memory", "ingest", tmp_path / "docs")
+    assert result.exit_code == 1
+    assert "bad.txt: left out" in result.stderr
+
+
+def test_ctrl_c_during_an_ingestion_keeps_what_is_stored(
+    start: Start, tmp_path: Path, run: Run
+) -> None:
+    (tmp_path / "docs").mkdir()
+    for number in range(4 * SAVING_BATCH):
+        (tmp_path / "docs" / f"{number:04}.md").write_text(f"Text {number}.", encoding="utf-8")
+    os.mkfifo(tmp_path / "gate")
+    code = (
+        "import sys\n"
+        "from router.memory.contexts import documents\n"
+        "chunks = documents._chunks\n"
+        "def gated(path, *rest):\n"
+        f"    if path.name == '{2 * SAVING_BATCH + 1:04}.md':\n"
+        f"        open({str(tmp_path / 'gate')!r}, 'w').close()\n"
+        f"        open({str(tmp_path / 'gate')!r}, 'r').close()\n"
+        "    return chunks(path, *rest)\n"
+        "documents._chunks = gated\n"
+        "from router.cli import main\n"
+        f"sys.argv = ['router', 'memory', 'ingest', {str(tmp_path / 'docs')!r}]\n"
+        "main()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    (tmp_path / "gate").open("r").close()  # it has stored two batches and reads on
+    process.send_signal(signal.SIGINT)
+    (tmp_path / "gate").open("w").close()
+    output, complaints = process.communicate(timeout=120)
+    assert (process.returncode, output) == (130, b"")
+    assert b"Traceback" not in complaints
+    report = parsed(run("memory", "ingest", tmp_path / "docs", "--json"))
+    assert (report["kept"], report["added"]) == (2 * SAVING_BATCH, 2 * SAVING_BATCH)
+
+
+def test_the_service_is_told_searched_and_synced(
+    memory: Run, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = ForgetfulServer()
+    try:
+        monkeypatch.setenv("ROUTER_MEMORY__SERVICE__URL", server.url)
+        assert memory("save", "Tokens live an hour.", "--name", "auth").stdout == (
+            "saved auth; service: delivered\n"
+        )
+        server.add("The gateway checks tokens.")
+        # Beside the files an answer of the service is not waited for long; alone it is.
+        found = parsed(memory("search", "tokens", "--semantic-only", "--json"))["items"]
+        assert "The gateway checks tokens." in [item["content"] for item in found]
+        write_file("late", "Tokens are rotated.")
+        assert "1 sent" in memory("sync", "--dry-run").stdout
+        assert "1 sent" in memory("sync").stdout
+        assert "service: up" in memory("status").stdout
+    finally:
+        server.close()
+    assert server.violations == []
+    result = memory("search", "tokens")
+    assert "auth" in result.stdout
+    assert result.stderr.startswith("warning: the service gave nothing: ")
+    assert memory("search", "tokens", "--lexical-only").stderr == ""
+    assert run("memory", "sync").exit_code == 1
+
+
+def test_who_lacks_a_user_is_told_how_to_give_one(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ROUTER_MEMORY__USER")
+    result = run("memory", "save", "x", "--layer", "user")
+    assert result.exit_code == 2
+    assert (
+        "needs scope.user: name one; commands and MCP take it from the setting memory.user"
+        in result.stderr
+    )
+
+
+def test_a_service_that_is_not_set_is_named_by_its_setting(run: Run) -> None:
+    assert "no memory service is set (setting memory.service.url)" in run("memory", "sync").stderr
+
+
+def test_a_document_that_is_no_text_is_named_with_the_first_wrong_byte(
+    run: Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "picture.md").write_bytes(b"ab\xff")
+    result = run("memory", "ingest", folder)
+    assert result.exit_code == 1
+    assert result.stderr.endswith("picture.md: left out: not UTF-8: byte 3\n")
+
+
+def ids(answer: dict[str, Any]) -> list[str]:
+    return [item["id"] for item in answer["items"]]
+
+
+def save(memory: Run, name: str, text: str, layer: str, *more: str) -> None:
+    memory("save", text, "--layer", layer, "--name", name, *more)
+
+
+def test_a_relation_without_a_target_is_refused(memory: Run, run: Run) -> None:
+    result = run(
+        *("memory", "save", "x", "--layer", "graph"),
+        *("--attribute", "entity=a", "--attribute", "relations=uses Redis"),
+    )
+    assert result.exit_code == 2
+    assert "write verb -> Target" in result.stderr
+
+
+def test_an_edit_changes_what_it_names_and_nothing_else(memory: Run) -> None:
+    save(memory, "t", "Renew the domain.", "prospective", "--attribute", "due=2026-12-01")
+    changed = parsed(
+        memory(
+            *("edit", "t", "--layer", "prospective", "--tag", "ops", "--json"),
+            *("--attribute", "status=complete", "--attribute", "due="),
+        )
+    )
+    assert (changed["content"], changed["tags"]) == ("Renew the domain.", ["ops"])
+    assert parsed(memory("get", "t", "--layer", "prospective", "--json"))["attributes"] == {
+        "status": "done"
+    }
+
+
+def test_what_is_exported_is_imported_elsewhere(
+    memory: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(memory, "diet", "I am allergic to peanuts.", "user")
+    save(memory, "port", "Redis listens on port 6380.", "semantic", "--user", "bob")
+    lines = memory("export", "--user", "ada").stdout
+    assert [json.loads(line)["id"] for line in lines.splitlines()] == ["diet"]
+    (tmp_path / "ada.jsonl").write_text(lines, encoding="utf-8")
+    monkeypatch.setenv("ROUTER_MEMORY__DIRECTORY", str(tmp_path / "elsewhere"))
+    assert memory("import", tmp_path / "ada.jsonl").stdout == "imported 1 memories\n"
+    assert ids(parsed(memory("recall", "What can't I eat?", "--json"))) == ["diet"]
+
+
+def test_forgetting_leaves_nothing_and_says_so(memory: Run, run: Run) -> None:
+    save(memory, "diet", "I am allergic to peanuts.", "user")
+    assert run("memory", "forget", "--user", "ada").exit_code == 2
+    report = parsed(memory("forget", "--user", "ada", "--yes", "--json"))
+    assert (report["items"], report["left"], report["vectors"], report["waiting"]) == (1, 0, 0, 0)
+    assert parsed(memory("list", "--json"))["items"] == []
