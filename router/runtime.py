@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -73,6 +74,7 @@ class Runtime:
         self._first: Snapshot | None = None  # until it is ``snapshot``
         self._manager: SkillManager | None = None
         self._turn = asyncio.Lock()
+        self._steps_done = 0  # of opening
         self.background = Background(_log)
         # One thread, because the C library keeps the freed memory of each for that thread alone.
         self._builder = ThreadPoolExecutor(1, thread_name_prefix="skills-builder")
@@ -138,7 +140,7 @@ class Runtime:
                 self.snapshot = await self._open()
                 self._first = None  # it would be kept beside the later ones
                 if self._cluster is not None:
-                    await self._cluster.follow_skills(self.manager)
+                    self._cluster.follow_skills(self.manager)
             return self.current
 
     async def _open(self) -> Snapshot:
@@ -160,11 +162,15 @@ class Runtime:
         if self._parts is None:
             await in_thread(build, executor=self._builder)
         parts, first = self.parts, _opened(self._first)
-        await self._cache.open()
+        steps: list[Callable[[], Awaitable[None]]] = [self._cache.open]
         if parts.learner is not None:
-            await parts.learner.begin(first.catalog)
+            steps.append(partial(parts.learner.begin, first.catalog))
         if self._cluster is not None:
-            await self._cluster.begin(first.catalog, parts.learner)
+            sources = parts.registry.sources
+            steps.append(partial(self._cluster.begin, first.catalog, parts.learner, sources))
+        for step in steps[self._steps_done :]:  # when one fails, the next caller goes on with it
+            await step()
+            self._steps_done += 1
         self._manager = SkillManager(
             parts.registry,
             install=self._apply,

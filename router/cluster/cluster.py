@@ -17,12 +17,15 @@ from router.cluster.members import Members
 from router.cluster.tools import ToolSharing
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from router.events import Events
     from router.learning.learner import Learner
     from router.settings import Settings
     from router.skills.catalog import Catalog
     from router.skills.changes import CatalogChange
     from router.skills.manager import SkillManager
+    from router.skills.sources import SkillSource
 
 
 class Cluster:
@@ -60,24 +63,26 @@ class Cluster:
         self.enrichment = SharedEnrichment(self.link, keys, settings)
         self.tools = ToolSharing(self.link, keys, settings)
 
-    async def begin(self, catalog: Catalog, learner: Learner | None) -> None:
-        """Join the others with the first catalog. A server that cannot be reached is no error.
+    async def begin(
+        self, catalog: Catalog, learner: Learner | None, sources: Iterable[SkillSource]
+    ) -> None:
+        """Join the others with the first catalog. A server that cannot be reached is no error. What
+        can fail comes first, so that this may be called again.
 
         Raises:
-            StoreError: the file of labels that are to be sent cannot be opened.
+            StoreError: a file of what is to be sent cannot be opened.
         """
+        await self.tools.open(sources)
+        if learner is not None:
+            await self.learning.open()
         await self.members.begin(catalog.version)
         if learner is not None:
-            await self.learning.begin(learner)
+            self.learning.begin(learner)
 
-    async def follow_skills(self, manager: SkillManager) -> None:
-        """From here on what others know of skills and tools changes the catalog.
-
-        Raises:
-            StoreError: the file of changes that are to be sent cannot be opened.
-        """
+    def follow_skills(self, manager: SkillManager) -> None:
+        """From here on what others know of skills and tools changes the catalog."""
         self.enrichment.begin(manager)
-        await self.tools.begin(manager.registry.sources)
+        self.tools.begin()
 
     async def on_catalog_change(self, change: CatalogChange) -> None:
         """Tell the others which catalog this process has now."""

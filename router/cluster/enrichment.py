@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from router.cluster import scripts
 from router.cluster.follower import Follower, Record
-from router.cluster.keys import Keys
+from router.cluster.keys import KEPT_SECONDS, STREAM_RECORDS, Keys
 from router.cluster.link import Alone, Link
 from router.enrichment.question import Written
 from router.enrichment.worth import Filter
@@ -40,9 +40,6 @@ _log: Final = logging.getLogger(__name__)
 
 MAX_BYTES: Final = 64 * 1024
 """Of one enrichment: 64 requests and as many near misses of some sentences each."""
-LIFE_SECONDS: Final = 30 * 24 * 3600
-LENGTH: Final = 10_000
-"""Records that the stream holds."""
 BATCH: Final = 50
 """Enrichments of one write, and of one read."""
 
@@ -115,7 +112,7 @@ class SharedEnrichment:
             await self._link.script(
                 scripts.PUT_ENRICHMENTS,
                 (self._keys.enrichments, *keys),
-                *(LENGTH, LIFE_SECONDS * 1000),
+                *(STREAM_RECORDS, KEPT_SECONDS * 1000),
                 *(text for item in batch for text in item),
             )
             self._put.update((digest, news[digest]) for digest, _ in batch)

@@ -1,4 +1,4 @@
-"""The names of everything that a cluster keeps in Redis.
+"""The names of everything that a cluster keeps in Redis, and how much of it for how long.
 
 All names lie under the namespace and the format of what is kept, so that two versions of this
 program that write different formats never read each other's entries. A request and its context
@@ -15,6 +15,10 @@ from router.text import normalise
 
 FORMAT: Final = "2"
 """Of everything that is kept; another one whenever an older version could not read it."""
+KEPT_SECONDS: Final = 30 * 24 * 3600
+"""How long models, enrichments and tools are kept after they were last put."""
+STREAM_RECORDS: Final = 10_000
+"""Records that the stream of enrichments holds, and that of tools."""
 
 
 @dataclass(frozen=True, slots=True)

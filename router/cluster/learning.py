@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from router.cluster import scripts
 from router.cluster.follower import Follower, Record
-from router.cluster.keys import Keys
+from router.cluster.keys import KEPT_SECONDS, Keys
 from router.cluster.link import Alone, Link
 from router.cluster.outbox import Delivery
 from router.errors import StoreError
@@ -42,7 +42,6 @@ LENGTH: Final = 50_000
 BATCH: Final = 200
 """Labels of one write."""
 LEASE_SECONDS: Final = 10.0
-MODEL_SECONDS: Final = 30 * 24 * 3600
 MAX_MODEL_BYTES: Final = 64 * 2**20
 RESYNC_SECONDS: Final = 30
 """All labels are sent once in this time, however many ask."""
@@ -65,17 +64,20 @@ class SharedLearning:
             settings.cluster, keys.evidence, take=self._take, missed=self._ask_for_all
         )
 
-    async def begin(self, learner: Learner) -> None:
-        """Follow what the others learn, and ask them for what they know.
+    async def open(self) -> None:
+        """Open the file of what is to be sent. Opening again does no harm.
 
         Raises:
-            StoreError: the file of what is to be sent cannot be opened.
+            StoreError: it cannot be opened.
         """
-        self._learner = learner
         await self._delivery.open(self._settings.evidence_directory / "cluster.sqlite3")
+
+    def begin(self, learner: Learner) -> None:
+        """Follow what the others learn, and ask them for what they know."""
+        self._learner = learner
         self.follower.start()
         self._background.run(self._stay_leader())
-        await self._ask_for_all()
+        self._background.run(self._ask_for_all())
 
     async def aclose(self) -> None:
         """Stop, and give the leases back. What is not sent is sent by the next process that has
@@ -205,7 +207,7 @@ class SharedLearning:
         keys = (self._keys.fitting(key), self._keys.newest(key), self._keys.model(digest))
         with suppress(Alone):
             published = await self._link.script(
-                scripts.PUBLISH, keys, token, digest, model, MODEL_SECONDS * 1000
+                scripts.PUBLISH, keys, token, digest, model, KEPT_SECONDS * 1000
             )
             if published:
                 await self._append([_record("model", self._name, key)])

@@ -128,17 +128,24 @@ class Delivery:
         self._background = Background(_log)
 
     async def open(self, path: Path) -> list[str]:
-        """Open or create the file, and begin to send what lies there; gives those letters.
+        """Open or create the file, and begin to send what lies there; gives those letters. Opening
+        it again does no harm.
 
         Raises:
             StoreError: it cannot be opened or read.
         """
-        outbox = self._outbox = await in_thread(lambda: Outbox(path))
-        self._loop = asyncio.get_running_loop()
-        letters = await in_thread(lambda: outbox.waiting(self._kind))
-        self._wanted.set()
-        self._background.run(self._keep_sending())
-        return [letter for _, letter in letters]
+
+        def read() -> list[str]:
+            if self._outbox is None:  # kept by the thread itself: the caller may be cancelled
+                self._outbox = Outbox(path)
+            return [letter for _, letter in self._outbox.waiting(self._kind)]
+
+        letters = await in_thread(read)
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+            self._wanted.set()
+            self._background.run(self._keep_sending())
+        return letters
 
     async def put(self, letters: Iterable[str]) -> None:
         """Write letters down, durably before this returns, and send them as soon as that can be.

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from router.cluster import scripts
 from router.cluster.follower import Follower, Record
-from router.cluster.keys import Keys
+from router.cluster.keys import KEPT_SECONDS, STREAM_RECORDS, Keys
 from router.cluster.link import Alone, Link
 from router.cluster.outbox import Delivery
 from router.errors import SourceError
@@ -39,10 +39,6 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-LIFE_SECONDS: Final = 30 * 24 * 3600
-"""Of what Redis holds of a source after the last change of it."""
-LENGTH: Final = 10_000
-"""Records that the stream holds."""
 BATCH: Final = 100
 """Changes that are sent before they are taken out of the file."""
 
@@ -66,8 +62,8 @@ class ToolSharing:
             settings.cluster, keys.tool_changes, take=self._take, missed=self._ask
         )
 
-    async def begin(self, sources: Iterable[SkillSource]) -> None:
-        """Share those of the sources that are to be shared.
+    async def open(self, sources: Iterable[SkillSource]) -> None:
+        """Find those of the sources that are to be shared. Opening again does no harm.
 
         Raises:
             StoreError: the file of what is to be sent cannot be opened.
@@ -75,15 +71,19 @@ class ToolSharing:
         for source in sources:
             if isinstance(source, ToolFolder | ToolSource) and source.shared:
                 self._sources[source.name] = source
+        if self._sources:
+            await self._delivery.open(self._settings.state_dir / "cluster.sqlite3")
+
+    def begin(self) -> None:
+        """Share them from here on."""
         if not self._sources:
             return
-        await self._delivery.open(self._settings.state_dir / "cluster.sqlite3")
         for name, source in self._sources.items():
             source.share = partial(self._share, name)
         self._link.when_back(self._ask)
         self._background.run(self._stay_in_step())
         self.follower.start()
-        await self._ask()
+        self._background.run(self._ask())
 
     async def aclose(self) -> None:
         """Stop; what is not sent is sent by the next process that has this ``state_dir``. Closing
@@ -112,7 +112,7 @@ class ToolSharing:
         said = await self._link.script(
             scripts.CHANGE_TOOL,
             (keys.tools(source), keys.tool(digest), keys.token, keys.tool_changes),
-            *(source, name, digest, text, stamp, LIFE_SECONDS * 1000, LENGTH, MAX_TOOLS),
+            *(source, name, digest, text, stamp, KEPT_SECONDS * 1000, STREAM_RECORDS, MAX_TOOLS),
         )
         if said == b"full":
             _log.error("the tool %r of %r is not shared: there are too many", name, source)
@@ -122,7 +122,9 @@ class ToolSharing:
     async def _ask(self) -> None:
         """Have every process, this one too, compare what it knows with what Redis holds."""
         with suppress(Alone):
-            await self._link.script(scripts.ASK_FOR_TOOLS, (self._keys.tool_changes,), LENGTH)
+            await self._link.script(
+                scripts.ASK_FOR_TOOLS, (self._keys.tool_changes,), STREAM_RECORDS
+            )
 
     async def _take(self, records: list[Record]) -> None:
         changed: dict[str, list[str]] = {}

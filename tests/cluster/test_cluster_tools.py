@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import re
 from pathlib import Path
 
 import pytest
 from clusters import SettingsOf, few_skills_router, until
 from servers.redis_server import FaultyProxy, RedisServer
 
-from router import SemanticRouter, SourceError
+from router import SemanticRouter, SourceError, StoreError
 from router.cluster.keys import Keys
 from router.cluster.link import connect
 from router.http.problems import Refused
@@ -151,3 +152,26 @@ def test_what_is_no_json_cannot_be_shared() -> None:
 
     with pytest.raises(SourceError, match=r"'greet'.*not JSON"):
         ToolSource([greet], shared=True)
+
+
+async def test_opening_again_after_a_failure_leaves_nothing_out_and_begins_nothing_twice(
+    redis_server: RedisServer, settings_of: SettingsOf
+) -> None:
+    settings = settings_of(redis_server.url)
+    learning = settings.learning.model_copy(update={"directory": settings.state_dir / "evidence"})
+    settings = settings.model_copy(update={"learning": learning})
+    in_the_way = settings.evidence_directory / "cluster.sqlite3"
+    in_the_way.mkdir(parents=True)
+    tools = [ToolSource([], name="crm", shared=True) for _ in range(2)]
+    failing = few_skills_router(settings, tools[0])
+    with pytest.raises(StoreError, match=re.escape(str(in_the_way))):
+        await failing.open()
+    in_the_way.rmdir()
+    async with failing as one, few_skills_router(settings_of(redis_server.url), tools[1]) as other:
+        cluster = one.cluster
+        assert cluster is not None
+        for part in (cluster.answers.follower, cluster.answers._delivery, cluster.members):
+            assert len(part._background._tasks) == 1
+        tools[1].add(REFUND)
+        await settled(other)
+        await until(lambda: offers(one, "refund", REFUND))
