@@ -135,7 +135,6 @@ async def adapter(tools: list[dict[str, Any]], requests: list[str]) -> dict[str,
         {"type": "function", "function": {"name": f"t{n}", "description": tool["description"]}}
         for n, tool in enumerate(tools[:ADAPTER_TOOLS])
     ]
-    names = [str(definition["function"]["name"]) for definition in definitions]  # type: ignore[index]
     added = Times()
     settings = Settings(llm={"enabled": False})
     with (
@@ -147,7 +146,7 @@ async def adapter(tools: list[dict[str, Any]], requests: list[str]) -> dict[str,
             ranked, selected = Times(), Times()
 
             async def rank() -> None:
-                router.rank(f"{request} .", available=names)  # noqa: B023 - awaited at once
+                router.rank(f"{request} .")  # noqa: B023 - awaited at once
 
             async def select() -> None:
                 adapted.select([{"role": "user", "content": request}])  # noqa: B023
@@ -157,7 +156,7 @@ async def adapter(tools: list[dict[str, Any]], requests: list[str]) -> dict[str,
             if number >= 20:
                 added.wall.append(selected.wall[0] - ranked.wall[0])
                 added.cpu.append(selected.cpu[0] - ranked.cpu[0])
-    return added.row("adapter", len(names))
+    return added.row("adapter", len(definitions))
 
 
 def resident_mb(count: int, data: Path | None) -> float:

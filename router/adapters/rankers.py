@@ -21,7 +21,7 @@ from router.tools.tool import Tool
 
 MAX_ANSWER_BYTES: Final = 8 << 20
 
-Unreadable = Callable[[SourceError], None]
+Tell = Callable[[SourceError], None]
 
 
 class Ranker(Protocol):
@@ -40,8 +40,8 @@ class Ranker(Protocol):
         """
         ...
 
-    def reads(self, name: str) -> bool:
-        """Whether the definition of a tool that was taken up could be read."""
+    def unreadable(self, offered: Mapping[str, object]) -> list[str]:
+        """Those of these tools whose definitions could not be read when they were taken up."""
         ...
 
     def rank(
@@ -68,10 +68,11 @@ class Ranker(Protocol):
 class _Taken:
     """The tools that were taken up, as they were given."""
 
-    def __init__(self, read: Callable[[object], Tool], unreadable: Unreadable) -> None:
+    def __init__(self, read: Callable[[object], Tool], tell: Tell) -> None:
         self._read = read
-        self._unreadable = unreadable
+        self._tell = tell
         self._objects: dict[str, object] = {}
+        self._readable: set[str] = set()
         self._taking = threading.Lock()
 
     def take(self, offered: Mapping[str, object]) -> None:
@@ -83,11 +84,18 @@ class _Taken:
             }
             for tool in new.values():
                 try:
-                    self._put(self._read(tool))
+                    read = self._read(tool)
+                    self._put(read)
+                    self._readable.add(read.name)
                 except SourceError as error:
-                    self._unreadable(error)
+                    self._tell(error)
             self._taken_up()
             self._objects.update(new)
+
+    def unreadable(self, offered: Mapping[str, object]) -> list[str]:
+        if offered.keys() <= self._readable:
+            return []
+        return [name for name in offered if name not in self._readable]
 
     def _knows(self, offered: Mapping[str, object]) -> bool:
         return all(map(is_, map(self._objects.get, offered), offered.values()))
@@ -102,23 +110,20 @@ class _Taken:
 class LocalRanker(_Taken):
     """A router in this process, over the tools that it was offered."""
 
-    def __init__(self, read: Callable[[object], Tool], unreadable: Unreadable) -> None:
+    def __init__(self, read: Callable[[object], Tool], tell: Tell) -> None:
         """Nothing is opened yet.
 
         Args:
             read: what reads a tool of the caller's.
-            unreadable: told of each that cannot be read.
+            tell: told of each that cannot be read.
         """
-        super().__init__(read, unreadable)
+        super().__init__(read, tell)
         self._source = ToolSource(name="tools")
         self.router: Final = SyncSemanticRouter(sources=[self._source])
 
     @property
     def events(self) -> Events:
         return self.router.events
-
-    def reads(self, name: str) -> bool:
-        return name in self._source
 
     def rank(
         self,
@@ -129,9 +134,12 @@ class LocalRanker(_Taken):
         always: Iterable[str] = (),
         history: Sequence[str] = (),
     ) -> tuple[str, ...]:
-        return self.router.rank(
-            request, limit=limit, available=offered, always_include=always, history=history
-        ).names
+        # Naming all tools costs as much as ranking them.
+        some = None if offered.keys() == self._objects.keys() else offered
+        ranked = self.router.rank(
+            request, limit=limit, available=some, always_include=always, history=history
+        )
+        return tuple(name for name in ranked.names if name in offered)
 
     def close(self) -> None:
         self.router.close()
@@ -152,7 +160,7 @@ class RemoteRanker(_Taken):
         self,
         address: str,
         read: Callable[[object], Tool],
-        unreadable: Unreadable,
+        tell: Tell,
         *,
         key: str | None = None,
         timeout: float = 5.0,
@@ -162,23 +170,20 @@ class RemoteRanker(_Taken):
         Args:
             address: of the server, such as ``https://router.example.org``.
             read: what reads a tool of the caller's.
-            unreadable: told of each that cannot be read.
+            tell: told of each that cannot be read.
             key: the API key; it is sent to this address only, redirects are not followed.
             timeout: seconds for connecting, and for each part of an answer.
 
         Raises:
             InvalidRequest: the address is none of HTTP.
         """
-        super().__init__(read, unreadable)
+        super().__init__(read, tell)
         if not address.startswith(("http://", "https://")):
             raise InvalidRequest(f"server: {address!r} is no address of HTTP")
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self.events: Final = Events()
         self._http = httpx.Client(base_url=address, headers=headers, timeout=timeout)
         self._definitions: dict[str, dict[str, Any]] = {}
-
-    def reads(self, name: str) -> bool:
-        return name in self._definitions
 
     def rank(
         self,
@@ -192,7 +197,7 @@ class RemoteRanker(_Taken):
         asked = {
             "request": request,
             "limit": limit,
-            "tools": [self._definitions[name] for name in offered if self.reads(name)],
+            "tools": [self._definitions[name] for name in offered if name in self._definitions],
             "always_include": list(always),
             "history": [{"role": "user", "text": turn} for turn in history],
         }

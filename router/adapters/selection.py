@@ -127,14 +127,15 @@ class ToolSelector(ClosedByBlock):
                 definition cannot be read is always shown.
             called: names of the tools that the conversation has called already; they are shown.
         """
-        shown = self._remembered(turns, offered)
+        digests = _digests(turns, offered)
+        shown = self._remembered(digests, offered)
         if shown is None:
-            future = self._threads.submit(self._extend, tuple(turns), dict(offered))
+            future = self._threads.submit(self._extend, tuple(turns), dict(offered), digests)
             try:
                 shown = future.result(self._timeout)
             except (RouterError, RuntimeError, TimeoutError) as error:
-                shown = self._everything(turns, offered, error)
-        return self._among(self._with_called(shown, turns, offered, called), offered)
+                shown = self._everything(digests, offered, error)
+        return self._among(self._with_called(shown, digests, offered, called), offered)
 
     async def aselect(
         self,
@@ -144,14 +145,15 @@ class ToolSelector(ClosedByBlock):
         called: Iterable[str] = (),
     ) -> list[str]:
         """``select`` for asynchronous code, on any event loop."""
-        shown = self._remembered(turns, offered)
+        digests = _digests(turns, offered)
+        shown = self._remembered(digests, offered)
         if shown is None:
-            future = self._threads.submit(self._extend, tuple(turns), dict(offered))
+            future = self._threads.submit(self._extend, tuple(turns), dict(offered), digests)
             try:
                 shown = await self._in_time(future)
             except (RouterError, RuntimeError, TimeoutError) as error:
-                shown = self._everything(turns, offered, error)
-        return self._among(self._with_called(shown, turns, offered, called), offered)
+                shown = self._everything(digests, offered, error)
+        return self._among(self._with_called(shown, digests, offered, called), offered)
 
     async def asearch(
         self, query: str, offered: Mapping[str, object], *, limit: int | None = None
@@ -180,21 +182,22 @@ class ToolSelector(ClosedByBlock):
         return list(self._ranker.rank(query, offered, limit=limit))
 
     def _remembered(
-        self, turns: Sequence[str], offered: Mapping[str, object]
+        self, digests: Sequence[bytes], offered: Mapping[str, object]
     ) -> tuple[str, ...] | None:
-        if not turns or len(offered) <= self._limit:
+        if not digests or len(offered) <= self._limit:
             return tuple(offered)
         with self._remembering:
-            return self._shown.get(_digests(turns, offered)[-1])
+            return self._shown.get(digests[-1])
 
-    def _extend(self, turns: Sequence[str], offered: Mapping[str, object]) -> tuple[str, ...]:
+    def _extend(
+        self, turns: Sequence[str], offered: Mapping[str, object], digests: Sequence[bytes]
+    ) -> tuple[str, ...]:
         """What is shown after the last of these turns: what was shown before it, and what it adds.
 
         Turns that are not remembered are ranked one after the other, so that the same conversation
         gets the same tools in another process.
         """
         self._ranker.take(offered)
-        digests = _digests(turns, offered)
         shown: tuple[str, ...] = ()
         first = 0 if self._sticky else len(turns) - 1
         with self._remembering:
@@ -220,12 +223,11 @@ class ToolSelector(ClosedByBlock):
         return shown
 
     def _everything(
-        self, turns: Sequence[str], offered: Mapping[str, object], error: Exception
+        self, digests: Sequence[bytes], offered: Mapping[str, object], error: Exception
     ) -> tuple[str, ...]:
         """Show every tool, in this turn and, so that none is taken away, in those that follow.
         Those that were shown before stay in front."""
         self._report(error)
-        digests = _digests(turns, offered)
         with self._remembering:
             before = next((self._shown[d] for d in reversed(digests) if d in self._shown), ())
             shown = (*before, *(name for name in offered if name not in before))
@@ -235,19 +237,20 @@ class ToolSelector(ClosedByBlock):
     def _with_called(
         self,
         shown: tuple[str, ...],
-        turns: Sequence[str],
+        digests: Sequence[bytes],
         offered: Mapping[str, object],
         called: Iterable[str],
     ) -> tuple[str, ...]:
         """What is shown, with the tools that were called. Another process, or a turn that nobody
         remembers any more, may have shown others than this one would."""
         wanted = frozenset(called).difference(shown)
-        missing = [name for name in offered if name in wanted]
+        missing = [name for name in offered if name in wanted] if wanted else []
         if not missing:
             return shown
         shown = (*shown, *missing)
-        with self._remembering:
-            self._shown[_digests(turns, offered)[-1]] = shown
+        if digests:
+            with self._remembering:
+                self._shown[digests[-1]] = shown
         return shown
 
     def _report(self, error: Exception) -> None:
@@ -260,8 +263,8 @@ class ToolSelector(ClosedByBlock):
         """What cannot be ranked comes first, because it is there in every turn."""
         if len(shown) == len(offered):
             return list(shown)
-        unreadable = [name for name in offered if not self._ranker.reads(name)]
-        return [*unreadable, *(name for name in shown if self._ranker.reads(name))]
+        unreadable = self._ranker.unreadable(offered)
+        return [*unreadable, *(name for name in shown if name not in unreadable)]
 
 
 def _tell_of(error: SourceError) -> None:
