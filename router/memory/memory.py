@@ -81,12 +81,12 @@ class Memory(OpenedInBlock):
         Args:
             settings: None reads them from the environment and the working directory.
             encoder: in place of the one that the settings name.
-            models: LLMs that ``classify`` asks, in fall-back order; the caller closes them. What
-                reads layers is bound to milliseconds, and decides without.
+            models: LLMs, in fall-back order, for ``classify``, ``extract`` and ``consolidate``; the
+                caller closes them. What reads layers is bound to milliseconds, and decides without.
             layers: further layers, beside the built-in eleven; one of the same name replaces it.
             routing_table: routes to use instead of the default ones, by type of query.
-            count_tokens: tokens of a text as the reader of contexts counts them; None counts as
-                the bundled tokenizer does.
+            count_tokens: tokens of a text as the reader of contexts counts them; None counts as the
+                bundled tokenizer does.
             clock: seconds since the epoch.
 
         Raises:
@@ -186,11 +186,7 @@ class Memory(OpenedInBlock):
             yield parts
 
     async def classify(self, query: str) -> Classification:
-        """What a query asks for, and which layers hold it.
-
-        Raises:
-            InvalidRequest: the query is empty, over 2,000 characters or holds control characters.
-        """
+        """What a query of 1 to 2,000 characters asks for, and which layers hold it."""
         async with self._in_use() as parts:
             return await parts.classifier.aclassify(query)
 
@@ -247,8 +243,8 @@ class Memory(OpenedInBlock):
         route_id: str | None = None,
         query: str | None = None,
     ) -> None:
-        """Say whether a layer's part of an answer was useful; later queries of that kind will
-        weigh the layer accordingly.
+        """Say whether a layer's part of an answer was useful; later queries of that kind will weigh
+        the layer accordingly.
 
         Args:
             layer: which layer.
@@ -310,12 +306,8 @@ class Memory(OpenedInBlock):
         layer: str | None = None,
         scope: Scope | Mapping[str, object] | None = None,
     ) -> MemoryItem:
-        """One memory: of the files by its name, or of a layer by its id.
-
-        Raises:
-            InvalidRequest: there is no such layer, or it stores nothing.
-            UnknownMemory: there is none that the scope sees.
-        """
+        """One memory: of the files by its name, or of a layer by its id. Raises UnknownMemory if
+        there is none that the scope sees."""
         async with self._in_use() as parts:
             if layer is None:
                 return await parts.unified.get(name)
@@ -414,16 +406,8 @@ class Memory(OpenedInBlock):
         limit: int = 100,
         after: str | None = None,
     ) -> Page:
-        """Items of the layers that a scope sees, newest first, a page at a time.
-
-        Args:
-            layers: of these alone.
-            limit: 1 to 1,000.
-            after: the ``next`` of the page before.
-
-        Raises:
-            InvalidRequest: an argument cannot be used.
-        """
+        """Items of the layers, or of some of them, that a scope sees, newest first: a page of 1 to
+        1,000, which begins ``after`` what the page before gave as ``next``."""
         whose = Scope.parse(scope)
         async with self._reading() as parts:
             return await in_thread(
@@ -473,13 +457,12 @@ class Memory(OpenedInBlock):
         return await self._in_thread(lambda parts: parts.records.import_lines(lines, whose))
 
     async def forget(self, owner: Scope | Mapping[str, object]) -> ForgetReport:
-        """Remove for good all that an owner has in the layers, and the memory files if the owner
-        is the project of ``memory.project``. The service is told of the files.
+        """Remove for good all that an owner has in the layers, and the memory files if the owner is
+        the project of ``memory.project``. The service is told of the files.
 
         Raises:
             InvalidRequest: the owner is everybody.
             ReadOnlyMemory: a file of the project is protected; nothing is forgotten.
-            StoreError: the disk cannot be written.
         """
         whose = Scope.parse(owner)
         ours = self.settings.memory.project
@@ -507,7 +490,7 @@ class Memory(OpenedInBlock):
                 ``accept`` or ``reject``.
 
         Returns:
-            What is new: the proposals that were neither waiting nor rejected already.
+            The proposals that were neither waiting nor rejected already.
         """
         from router.memory.curation.consolidation import drafted, proposals_for
 
@@ -596,12 +579,7 @@ class Memory(OpenedInBlock):
         scope: Scope | Mapping[str, object] | None = None,
     ) -> None:
         """Forget one memory: a file by its name, or an item of a layer that is stored in exactly
-        this scope.
-
-        Raises:
-            InvalidRequest: there is no such layer, or it stores nothing.
-            UnknownMemory: there is none.
-        """
+        this scope. Raises UnknownMemory if there is none."""
         async with self._in_use() as parts:
             if layer is None:
                 await parts.unified.delete(name)
@@ -627,10 +605,8 @@ class Memory(OpenedInBlock):
         weights: RetrievalWeights | str = PRESETS["memory_focused"],
         time_zone: str | tzinfo | None = None,
     ) -> AssembledContext:
-        """A context for a query; see ``ContextAssembler.assemble``.
-
-        ``time_zone`` is as in ``recall``.
-        """
+        """A context for a query; see ``ContextAssembler.assemble``, and ``recall`` for
+        ``time_zone``."""
         zone = self._zone(time_zone)
         async with self._searching() as parts:
             return await parts.assembler.assemble(

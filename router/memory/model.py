@@ -50,10 +50,7 @@ class Scope(PlainJson):
     @classmethod
     def parse(cls, raw: Scope | Mapping[str, object] | None) -> Scope:
         """A scope as callers give it: itself, a mapping of its three names, or None for nobody.
-
-        Raises:
-            InvalidRequest: an unknown name, or a value that is no string; the message names it.
-        """
+        Raises InvalidRequest for anything else."""
         if raw is None:
             return cls()
         if isinstance(raw, Scope):
@@ -196,10 +193,7 @@ class TaskStatus(StrEnum):
     @classmethod
     def parse(cls, raw: object) -> TaskStatus:
         """A status as people write it: ``todo`` is open, ``complete`` is done; case, spaces and
-        hyphens do not matter.
-
-        Raises:
-            InvalidRequest: it is none of these; the message lists them.
+        hyphens do not matter. Raises InvalidRequest, which lists the statuses, for anything else.
         """
         if isinstance(raw, str):
             name = "_".join(raw.casefold().replace("-", " ").replace("_", " ").split())
@@ -341,6 +335,32 @@ class LayerStatus(StrEnum):
     """It raised, or returned what it must not."""
     SKIPPED = "skipped"
     """It was not asked, because it failed lately or all its calls hang."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerReport(PlainJson):
+    """One layer's part of an answer.
+
+    Attributes:
+        layer: its name.
+        weight: in (0, 1]; how much its items count beside those of other layers.
+        status: how it went.
+        milliseconds: how long it took; 0 when it was not asked.
+        reason: a sentence for a person.
+        items: what it found, best first; empty unless ``status`` is ``OK``.
+    """
+
+    layer: str
+    weight: float
+    status: LayerStatus
+    milliseconds: float
+    reason: str
+    items: tuple[MemoryItem, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the layer looked, and this is all that it has to say."""
+        return self.status in (LayerStatus.OK, LayerStatus.EMPTY)
 
 
 @runtime_checkable

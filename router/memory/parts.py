@@ -23,14 +23,11 @@ from router.memory.layers.project import ProjectLayer
 from router.memory.model import AnyLayer, LayerQuery, LayerStatus, MemoryItem, Scope
 from router.memory.query.classifier import QueryClassifier
 from router.memory.query.routing_table import RoutingTable
-from router.memory.recall.answers import LayerReport
 from router.memory.recall.memory_router import COUNTING_LAYER, MemoryRouter
 from router.memory.recall.recaller import COUNT_TYPE, Recaller, missing_layers
 from router.memory.recall.relevance import Relevance
 from router.memory.recall.weights import LayerWeights
 from router.memory.records import Records
-from router.memory.services.forgetful.client import LAYER as SERVICE
-from router.memory.services.merge import SERVICE_WEIGHT
 from router.memory.services.unified import SourceReport, UnifiedMemory
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.texts.token_count import bundled_counter
@@ -47,21 +44,7 @@ answer questions about them, and are no context for others."""
 
 @dataclass(frozen=True, slots=True)
 class MemoryParts:
-    """The parts of an open memory.
-
-    Attributes:
-        store: the store of the layers.
-        unified: the files, and the service beside them.
-        classifier: says what a query asks for.
-        router: reads the layers.
-        recall: answers from them.
-        documents: chunks of documents, in the same store.
-        assembler: puts contexts together.
-        tracker: counts what contexts use.
-        weights: what feedback has made of the layers' weights.
-        records: looks through, changes and forgets what is stored.
-        proposals: changes that wait for somebody to accept them.
-    """
+    """The parts of an open memory; each class says what it does."""
 
     store: MemoryStore
     unified: UnifiedMemory
@@ -119,13 +102,7 @@ def assemble_parts(
     count_tokens: Callable[[str], int] | None,
     clock: Callable[[], float],
 ) -> MemoryParts:
-    """Open the stores and put the parts over them. Takes about a second.
-
-    Raises:
-        ConfigurationError: a setting cannot be met.
-        EncoderError: the encoder cannot be loaded.
-        StoreError: a store cannot be opened.
-    """
+    """Open the stores and put the parts over them. Takes about a second."""
     given = settings.memory
     encoder = build_encoder(settings) if encoder is None else encoder
     with ExitStack() as opened:  # what is open when another store fails is closed again
@@ -168,7 +145,7 @@ def assemble_parts(
             clock=clock,
             accessed=store.touch,
             judges_in_thread=not encoder.static,
-            beside=ServiceSource(unified, Scope(project=given.project)),
+            beside=unified.beside,
         )
         assembler = ContextAssembler(
             MemorySide(recall, store, project),
@@ -202,26 +179,6 @@ def _kept(
     replaced = {layer.spec.name for layer in plugged}
     layers = [project if one.spec.name == project.spec.name else one for one in built_in]
     return [layer for layer in layers if layer.spec.name not in replaced]
-
-
-class ServiceSource:
-    """Gives a recall what the memory service holds, if the caller may see the memory files."""
-
-    def __init__(self, unified: UnifiedMemory, owner: Scope) -> None:
-        self._unified = unified
-        self._owner = owner
-
-    async def __call__(self, query: str, scope: Scope, k: int) -> LayerReport | None:
-        """What it found; None when there is none, or it is not this caller's."""
-        if not scope.sees(self._owner):
-            return None
-        found = await self._unified.beside(query, k=k)
-        if found is None:
-            return None
-        items, report = found
-        return LayerReport(
-            SERVICE, SERVICE_WEIGHT, report.status, report.milliseconds, report.reason, tuple(items)
-        )
 
 
 class MemorySide:

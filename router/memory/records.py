@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Final
+
+from pydantic import TypeAdapter, ValidationError
 
 from router.errors import InvalidRequest
 from router.memory.contexts.usage_patterns import QueryPatternTracker
@@ -31,16 +32,13 @@ MAX_PAGE: Final = 1_000
 _NEAR: Final = 20
 """Items that are compared with a new one."""
 _IMPORT_BATCH: Final = 500
+_ITEM: Final = TypeAdapter(MemoryItem)
 
 
 @dataclass(frozen=True, slots=True)
 class Page(PlainJson):
-    """Some memories, newest first.
-
-    Attributes:
-        items: without scores.
-        next: give it to ``page`` for those that follow; None when there are no more.
-    """
+    """Some memories, newest first, without scores. Give ``next`` to ``page`` for those that follow;
+    it is None when there are no more."""
 
     items: tuple[MemoryItem, ...]
     next: str | None
@@ -54,8 +52,7 @@ class ForgetReport(PlainJson):
         items: items of layers that are gone, with their vectors.
         files: memory files that are gone.
         counts: counts of retrievals that are gone.
-        left: items of the owner that a look afterwards still finds: 0.
-        vectors: vectors of theirs that it still finds: 0.
+        left: items of the owner that a look afterwards still finds: 0. So for ``vectors``.
         waiting: files whose deletion the memory service has yet to be told of.
         vacuumed: whether the database was written anew, so that no text is left on the disk.
     """
@@ -70,18 +67,17 @@ class ForgetReport(PlainJson):
 
 
 class Records:
-    """Looks through, changes, exports and forgets the items of the layers. Blocks."""
+    """Looks through, changes, exports and forgets the items of the layers. Blocks.
+
+    What names an item that is not there raises UnknownMemory.
+    """
 
     def __init__(self, store: MemoryStore, tracker: QueryPatternTracker) -> None:
         self._store = store
         self._tracker = tracker
 
     def save(self, item: MemoryItem, *, supersede: Sequence[str]) -> tuple[MemoryItem, ...]:
-        """Store an item, and mark what it replaces; what else it may replace.
-
-        Raises:
-            UnknownMemory: there is no such item in this layer and scope.
-        """
+        """Store an item, and mark what it replaces; what else it may replace."""
         self._store.save([*self._marked(supersede, item), item])
         if item.layer not in LASTING_LAYERS:
             return ()
@@ -93,11 +89,7 @@ class Records:
         )
 
     def mark(self, layer: str, older: Sequence[str], by: str, scope: Scope) -> None:
-        """Mark stored items as superseded by another one of the same layer and scope.
-
-        Raises:
-            UnknownMemory: there is no such item.
-        """
+        """Mark stored items as superseded by another one of the same layer and scope."""
         self._store.save(self._marked(older, self._store.get_stored(layer, by, scope)))
 
     def _marked(self, older: Sequence[str], newer: MemoryItem) -> list[MemoryItem]:
@@ -108,11 +100,7 @@ class Records:
     def page(
         self, scope: Scope, *, layers: Sequence[str] | None, limit: int, after: str | None
     ) -> Page:
-        """What a scope sees, newest first.
-
-        Raises:
-            InvalidRequest: ``limit`` is not in 1 to 1,000, or ``after`` is of no page.
-        """
+        """What a scope sees, newest first: 1 to 1,000 items."""
         if not 1 <= limit <= MAX_PAGE:
             raise InvalidRequest(f"limit: {limit} is not in 1 to {MAX_PAGE}")
         items, place = self._store.page(scope, layers=layers, after=_place(after), limit=limit)
@@ -136,12 +124,7 @@ class Records:
         tags: Sequence[str] | None,
         attributes: Mapping[str, AttributeValue | None] | None,
     ) -> MemoryItem:
-        """Change an item that is stored in exactly this scope. An attribute of None is removed.
-
-        Raises:
-            UnknownMemory: there is none.
-            InvalidRequest: a value cannot be stored.
-        """
+        """Change an item that is stored in exactly this scope. An attribute of None is removed."""
         item = self._store.get_stored(layer, name, scope)
         given = dict(item.attributes)
         for key, value in (attributes or {}).items():
@@ -159,11 +142,7 @@ class Records:
         return changed
 
     def profile(self, scope: Scope, *, limit: int) -> tuple[MemoryItem, ...]:
-        """What is known of a user and holds now, newest first.
-
-        Raises:
-            InvalidRequest: the scope names no user.
-        """
+        """What is known of a user, whom the scope must name, and holds now, newest first."""
         if scope.user is None:
             raise InvalidRequest(
                 "profile: name a user; commands and MCP take it from the setting memory.user"
@@ -192,10 +171,8 @@ class Records:
         """Store exported items, in place of those of the same id; how many there were. What names
         nobody in particular as owner takes everybody's.
 
-        Nothing is stored until all lines have been read.
-
-        Raises:
-            InvalidRequest: a line is no exported item, or is not the owner's; it names the line.
+        Nothing is stored until all lines have been read. Raises InvalidRequest, which names the
+        line, if one is no exported item or is not the owner's.
         """
         items = [_item(line, number, owner) for number, line in enumerate(lines, 1) if line.strip()]
         for start in range(0, len(items), _IMPORT_BATCH):
@@ -203,15 +180,8 @@ class Records:
         return len(items)
 
     def forget(self, owner: Scope, *, files: int, waiting: int) -> ForgetReport:
-        """Remove all that an owner has, and prove it.
-
-        Args:
-            files: memory files that were removed already, for the report.
-            waiting: of these, those that the memory service has yet to be told of.
-
-        Raises:
-            InvalidRequest: the owner is everybody.
-        """
+        """Remove all that an owner has, and prove it. ``files`` memory files were removed already,
+        of ``waiting`` of which the memory service has yet to be told; both are for the report."""
         removed = self._store.forget(owner)
         counts = self._tracker.forget(owner)
         left, vectors = self._store.left_of(owner)
@@ -231,24 +201,11 @@ def _place(after: str | None) -> Place:
 def _item(line: str, number: int, owner: Scope) -> MemoryItem:
     try:
         row = json.loads(line)
-        item = MemoryItem(
-            id=row["id"],
-            layer=row["layer"],
-            content=row["content"],
-            created=datetime.fromisoformat(row["created"]),
-            type=row.get("type", "note"),
-            tags=tuple(row.get("tags", ())),
-            accessed=datetime.fromisoformat(row["accessed"]) if row.get("accessed") else None,
-            usefulness=row.get("usefulness", 0.5),
-            scope=Scope.parse(row.get("scope")),
-            provenance=tuple(row.get("provenance", ())),
-            attributes={
-                name: tuple(value) if isinstance(value, list) else value
-                for name, value in row.get("attributes", {}).items()
-            },
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, InvalidRequest) as error:
-        raise InvalidRequest(f"line {number}: no exported memory: {error}") from None
+        item = _ITEM.validate_python({**row, "scope": Scope.parse(row.get("scope"))})
+    except (ValueError, TypeError, AttributeError) as error:
+        why = error.errors(include_input=False)[0] if isinstance(error, ValidationError) else None
+        fault = f"{'.'.join(map(str, why['loc']))}: {why['msg']}" if why else str(error)
+        raise InvalidRequest(f"line {number}: no exported memory: {fault}") from None
     if item.layer == PROPOSALS:
         raise InvalidRequest(f"line {number}: {item.id!r} is a proposal, and no memory")
     if not owns(owner, item.scope):

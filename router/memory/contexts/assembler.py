@@ -111,16 +111,9 @@ class ContextAssembler:
         clock: Callable[[], float],
         tracker: QueryPatternTracker | None = None,
     ) -> None:
-        """An assembler over two sides.
-
-        Args:
-            memory: retrieves memories.
-            documents: retrieves documents.
-            relevance: puts both on one footing.
-            count_tokens: tokens of a text, as the model that will read the context counts them.
-            clock: seconds since the epoch.
-            tracker: told which memories were used.
-        """
+        """``relevance`` puts both sides on one footing; ``count_tokens`` counts as the model does
+        that will read the context; ``clock`` gives seconds since the epoch; the tracker is told
+        which memories were used."""
         self._memory = memory
         self._documents = documents
         self._relevance = relevance

@@ -85,11 +85,10 @@ class Chunk(PlainJson):
         source: ``memory:SESSION`` (or ``memory:LAYER`` of what belongs to no session), the
             document's own source name, or ``rag`` when it has none.
         created: when it was remembered or written.
-        score: in [0, 1], times nothing more; comparable over the whole context.
+        score: in [0, 1]; comparable over the whole context.
         tokens: what it takes of the budget, its heading included.
         item_id: of the memory or document chunk.
         provenance: everywhere that it was found.
-        cut: whether only its beginning fitted.
     """
 
     content: str
@@ -121,12 +120,9 @@ class AssembledContext(PlainJson):
     """What ``assemble`` found fit to say.
 
     Attributes:
-        query: what was asked.
-        requested: the strategy that was asked for.
-        strategy: the one that was followed.
+        requested: the strategy that was asked for; ``strategy`` is the one that was followed.
         chunks: best first.
         tokens: of ``text``, by the counter; never more than ``budget``.
-        budget: the tokens that were allowed.
         left_out: what was found and left out.
         notes: what a caller should know, such as a side that failed.
     """

@@ -38,15 +38,8 @@ SAVING_BATCH: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class IngestReport(PlainJson):
-    """What ``ingest`` did.
-
-    Attributes:
-        files: files that were read.
-        added: chunks that are new.
-        kept: chunks that were there already.
-        removed: chunks that the folder does not hold any more.
-        problems: a sentence for each file that was left out.
-    """
+    """What ``ingest`` did: how many files were read, how many chunks are new, were there already,
+    and are gone, and a sentence for each file that was left out."""
 
     files: int
     added: int
@@ -72,8 +65,8 @@ class DocumentIndex:
         """Make the index hold exactly what a folder holds now, or a single file.
 
         Args:
-            folder: searched to the bottom; hidden files and folders, links and other kinds of
-                files are passed over. One that is gone takes its chunks with it.
+            folder: searched to the bottom; hidden files and folders, links and other kinds of files
+                are passed over. One that is gone takes its chunks with it.
             scope: who will find the chunks.
             progress: called with (done, total) files.
 
@@ -146,11 +139,8 @@ def _place(folder: str | Path) -> Path:
 
 
 def _documents(place: Path, problems: list[str], *, known: bool) -> list[Path]:
-    """The documents of a folder, in order; what cannot be listed is added to the problems.
-
-    Raises:
-        InvalidRequest: there are too many, or there is no such place and it is not known either.
-    """
+    """The documents of a folder, in order; what cannot be listed is added to the problems. A place
+    that is neither there nor known from before is refused."""
     if place.is_file():
         return [place]
     if not place.is_dir():
@@ -176,12 +166,8 @@ def _documents(place: Path, problems: list[str], *, known: bool) -> list[Path]:
 
 
 def _chunks(path: Path, place: Path, origin: str, scope: Scope) -> list[MemoryItem]:
-    """A file in chunks, those that repeat left out.
-
-    Raises:
-        OSError: it cannot be read.
-        ValueError: it is too large, no text, or has a heading that is too long for an item.
-    """
+    """A file in chunks, those that repeat left out. Raises OSError or ValueError if it cannot be
+    used."""
     with path.open("rb") as file:
         data = file.read(MAX_FILE_BYTES + 1)
         written = os.fstat(file.fileno()).st_mtime

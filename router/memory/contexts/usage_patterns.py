@@ -51,11 +51,6 @@ class QueryPatternTracker:
     def __init__(
         self, path: Path, *, clock: Callable[[], float], max_tracked: int = MAX_TRACKED
     ) -> None:
-        """Open or create the counts.
-
-        Raises:
-            StoreError: the file cannot be opened; the message names it.
-        """
         # A crash may lose the last counts, never the file.
         self._file = SharedConnection(path, _SCHEMA, durable=False)
         self._clock = clock
@@ -96,11 +91,7 @@ class QueryPatternTracker:
     def get_consolidation_candidates(
         self, min_retrievals: int, *, scope: Scope = NOBODY
     ) -> tuple[ConsolidationCandidate, ...]:
-        """Memories that the scope sees and that were retrieved at least so often, most often first.
-
-        Raises:
-            InvalidRequest: ``min_retrievals`` is below 1.
-        """
+        """Memories that the scope sees and that were retrieved so often, most often first."""
         if isinstance(min_retrievals, bool) or min_retrievals < 1:
             raise InvalidRequest(f"min_retrievals: {min_retrievals!r} is below 1")
         with self._file.turn() as db:

@@ -51,11 +51,8 @@ _SCHEMA: Final = {
 
 
 def proposals_for(items: Iterable[MemoryItem], now: datetime) -> Iterator[Proposal]:
-    """What should be changed among some memories, by what they say.
-
-    Args:
-        items: of any layers and scopes, newest first.
-    """
+    """What should be changed among some memories of any layers and scopes, newest first, by what
+    they say."""
     groups: dict[tuple[str, Scope], list[MemoryItem]] = defaultdict(list)
     for item in items:
         if SUPERSEDED_BY not in item.attributes:

@@ -60,12 +60,7 @@ Answer with one JSON object and nothing else. Its only field is "memories", an a
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What a model proposed.
-
-    Attributes:
-        proposals: what may be remembered.
-        refused: why others may not, in sentences.
-    """
+    """What a model proposed, and why other memories may not be remembered, in sentences."""
 
     proposals: tuple[Proposal, ...]
     refused: tuple[str, ...]
@@ -73,11 +68,7 @@ class Extracted:
 
 def turns_of(raw: str) -> list[Turn]:
     """A conversation as people keep it: JSON Lines or one JSON list of ``{"role", "content"}``, or
-    plain text, each line of which is a turn.
-
-    Raises:
-        InvalidRequest: it is empty, too long, or a turn of it cannot be used.
-    """
+    plain text, each line of which is a turn."""
     check_text("conversation", raw, MAX_CHARACTERS)
     lines = [line for line in raw.splitlines() if line.strip()]
     try:
@@ -104,15 +95,8 @@ async def extract(
     source: str,
     now: datetime,
 ) -> Extracted:
-    """What may be remembered of a conversation, with the quote that each is from.
-
-    Args:
-        scope: whose conversation it is.
-        source: what to call the conversation.
-
-    Raises:
-        LLMError: the model gave no answer, or one that cannot be used.
-    """
+    """What may be remembered of a conversation, with the quote that each is from. ``source`` is
+    what to call the conversation. Raises LLMError if the model gave no answer that can be used."""
     proposals: dict[str, Proposal] = {}
     refused: list[str] = []
     for batch in _batches(turns):

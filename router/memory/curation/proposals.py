@@ -42,9 +42,7 @@ class Proposal(PlainJson):
     """One change that may be made.
 
     Attributes:
-        kind: what it would do.
-        layer: of the memories that it is about.
-        scope: to whom these belong.
+        layer: of the memories that it is about; ``scope`` is theirs, too.
         content: the text of the new memory; of a change without one, what it is about.
         replaces: ids of the memories that it would mark.
         by: id of the stored memory that takes their place; empty where a new one does.
@@ -142,11 +140,8 @@ class Proposals:
         return tuple(Proposal.of(item) for item in page.items if _REJECTED not in item.attributes)
 
     def accept(self, proposal_id: str, scope: Scope, now: datetime) -> Proposal:
-        """Make the change.
-
-        Raises:
-            UnknownMemory: no such proposal waits, or what it is about is gone.
-        """
+        """Make the change. Raises UnknownMemory if no such proposal waits, or what it is about is
+        gone."""
         proposal = self._find(proposal_id, scope)
         if proposal.kind in (ChangeKind.ADD, ChangeKind.MERGE):
             item = MemoryItem(
@@ -178,11 +173,7 @@ class Proposals:
         return proposal
 
     def reject(self, proposal_id: str, scope: Scope) -> Proposal:
-        """Leave everything as it is, and do not propose this again.
-
-        Raises:
-            UnknownMemory: no such proposal waits.
-        """
+        """Leave everything as it is, and do not propose this again. Raises as ``accept``."""
         proposal = self._find(proposal_id, scope)
         item = self._store.get_stored(PROPOSALS, proposal.id, proposal.scope)
         self._store.save([replace(item, attributes={**item.attributes, _REJECTED: True})])

@@ -67,8 +67,8 @@ class QueryClassifier:
         clock: monotonic seconds.
 
     Raises:
-        ConfigurationError: the table names what does not exist or has a weight outside (0, 1], or
-            a layer has neither examples nor a description.
+        ConfigurationError: the table names what does not exist or has a weight outside (0, 1], or a
+            layer has neither examples nor a description.
     """
 
     def __init__(
@@ -99,23 +99,14 @@ class QueryClassifier:
             )
 
     def classify(self, query: str) -> Classification:
-        """Classify without an LLM. The first call loads the weights; later ones take some 0.2 ms.
-
-        Raises:
-            InvalidRequest: the query is empty, over 2,000 characters long, or holds control
-                characters.
-        """
+        """Classify a query of 1 to 2,000 characters without an LLM. The first call loads the
+        weights; later ones take some 0.2 ms."""
         check_text("query", query, MAX_QUERY_CHARACTERS)
         return self._local.classify(query)
 
     async def aclassify(self, query: str) -> Classification:
-        """Ask the models, in fall-back order; without a usable answer, do as ``classify``.
-
-        Trouble with a model never raises: the reasons say what it was.
-
-        Raises:
-            InvalidRequest: as for ``classify``.
-        """
+        """Ask the models, in fall-back order; without a usable answer, do as ``classify``. Trouble
+        with a model never raises: the reasons say what it was."""
         check_text("query", query, MAX_QUERY_CHARACTERS)
         if self._judges is None:
             return self._local.classify(query)
@@ -135,11 +126,7 @@ class QueryClassifier:
 
 
 def classify(query: str) -> Classification:
-    """Classify with the built-in layers, the default table and no LLM.
-
-    Raises:
-        InvalidRequest: the query is empty, over 2,000 characters long, or holds control characters.
-    """
+    """Classify with the built-in layers, the default table and no LLM."""
     return _default().classify(query)
 
 

@@ -104,12 +104,8 @@ class ClassifierModel:
         return [cue for cue in cues if cue in self.vocabulary]
 
     def probabilities(self, known: list[str], vector: NDArray[np.float32]) -> NDArray[np.float32]:
-        """How likely each kind is, in the order of ``kinds``; sums to 1.
-
-        Args:
-            known: the query's cues, out of ``known``.
-            vector: from the bundled encoder, length 1.
-        """
+        """How likely each kind is, in the order of ``kinds``; sums to 1. The cues are out of
+        ``known``, the vector is the bundled encoder's, of length 1."""
         scores = vector @ self.vector_weights + self.constants
         if known:
             rows = [self.vocabulary[cue] for cue in known]

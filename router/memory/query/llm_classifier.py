@@ -64,14 +64,8 @@ class LayerAnswer:
 
 
 class LayerJudges:
-    """The models, in fall-back order.
-
-    Args:
-        models: asked one after the other, until one gives a usable answer.
-        layers: the layers beside the built-in ones.
-        timeout_seconds: for all models together.
-        clock: monotonic seconds.
-    """
+    """The models, in fall-back order; each is asked until one gives a usable answer, all of them
+    within ``timeout_seconds``. ``layers`` are those beside the built-in ones."""
 
     def __init__(
         self,
@@ -155,11 +149,8 @@ def _schema(names: Sequence[str]) -> dict[str, Any]:
 
 
 def parse_answer(text: str, names: Sequence[str], *, provider: str) -> LayerAnswer:
-    """Read a model's answer. ``provider`` is named in errors.
-
-    Raises:
-        LLMAnswerError: it is not the JSON object that was asked for, text around it apart.
-    """
+    """Read a model's answer, text around the JSON object apart. Raises LLMAnswerError, which names
+    the provider."""
 
     def unusable(reason: str) -> LLMAnswerError:
         return LLMAnswerError(provider, f"unusable answer: {reason}")

@@ -55,15 +55,8 @@ _NO_NAMES: Final = _TITLES | word_set("i i'm i've i'd i'll ok")
 
 
 def rewrite(text: str, *, now: datetime) -> LayerQuery:
-    """Read a query.
-
-    Args:
-        text: 1 to 2,000 characters of any language, without control characters but white space.
-        now: aware; what "yesterday" counts from.
-
-    Raises:
-        InvalidRequest: the text is none of that, or ``now`` has no time zone.
-    """
+    """Read a query of 1 to 2,000 characters of any language. ``now`` is aware: what "yesterday"
+    counts from."""
     check_text("query", text, MAX_QUERY_CHARACTERS)
     if now.tzinfo is None:
         raise InvalidRequest("now: a time without a time zone is ambiguous")

@@ -64,11 +64,8 @@ ROUTING_TABLE: Final[RoutingTable] = MappingProxyType(
 
 
 def overridden(changes: RoutingTable | None, *, known: Collection[str]) -> RoutingTable:
-    """The default table with ``changes`` in place of the types that they name.
-
-    Args:
-        changes: routes by type; a type may also be given by its value, such as ``"factual"``.
-        known: the layers that exist.
+    """The default table with ``changes`` in place of the types that they name, also by value, such
+    as ``"factual"``. ``known`` are the layers that exist.
 
     Raises:
         ConfigurationError: an unknown type or layer, a type without primary layer, or a weight

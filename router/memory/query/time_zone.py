@@ -9,15 +9,8 @@ from router.errors import InvalidRequest
 
 
 def zone_of(given: str | tzinfo | None) -> tzinfo:
-    """A time zone as callers and settings give it.
-
-    Args:
-        given: an IANA name such as ``Europe/Berlin``, a ``tzinfo``, or None for the zone of this
-            machine; where that is not known it is UTC.
-
-    Raises:
-        InvalidRequest: there is no zone of that name.
-    """
+    """A time zone by its IANA name, such as ``Europe/Berlin``; None is that of this machine, and
+    UTC where that is not known. Raises InvalidRequest for a name that is none."""
     if isinstance(given, tzinfo):
         return given
     if given is None:

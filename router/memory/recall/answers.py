@@ -8,44 +8,14 @@ from typing import Any
 
 from router.breaker import BreakerState
 from router.errors import LayerError
-from router.memory.model import Classification, LayerStatus, MemoryItem
+from router.memory.model import Classification, LayerReport, MemoryItem
 from router.memory.recall.confidence import ItemConfidence
 from router.plain_json import PlainJson, plain_json
 from router.result import LayerChoice
 
 
-@dataclass(frozen=True, slots=True)
-class LayerReport(PlainJson):
-    """One layer's part of an answer.
-
-    Attributes:
-        layer: its name.
-        weight: in (0, 1]; how much its items count beside those of other layers.
-        status: how it went.
-        milliseconds: how long it took; 0 when it was not asked.
-        reason: a sentence for a person.
-        items: what it found, best first; empty unless ``status`` is ``OK``.
-    """
-
-    layer: str
-    weight: float
-    status: LayerStatus
-    milliseconds: float
-    reason: str
-    items: tuple[MemoryItem, ...] = ()
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the layer looked, and this is all that it has to say."""
-        return self.status in (LayerStatus.OK, LayerStatus.EMPTY)
-
-
 def require_complete(reports: Iterable[LayerReport]) -> None:
-    """Whether every layer had its say.
-
-    Raises:
-        LayerError: one did not; the first such layer, and why.
-    """
+    """Raise LayerError, for the first one, unless every layer had its say."""
     for report in reports:
         if not report.is_complete:
             raise LayerError(report.layer, f"{report.status}: {report.reason}")
@@ -56,8 +26,6 @@ class LayerState(PlainJson):
     """A layer as ``status`` shows it.
 
     Attributes:
-        name: which layer.
-        description: what it holds.
         breaker: ``closed`` when it is asked, ``open`` when it is left alone for a while,
             ``half-open`` when one trial call decides.
         running: calls under way.
@@ -73,13 +41,7 @@ class LayerState(PlainJson):
 
 @dataclass(frozen=True, slots=True)
 class RouteStats(PlainJson):
-    """What a route cost.
-
-    Attributes:
-        total_milliseconds: from the call to the answer.
-        layers_queried: layers that were asked; 0 on a cache hit.
-        cache_hit: whether the answer was made for an earlier call.
-    """
+    """What a route cost. ``layers_queried`` is 0 on a cache hit."""
 
     total_milliseconds: float
     layers_queried: int
@@ -92,11 +54,9 @@ class MemoryRoute(PlainJson):
 
     Attributes:
         id: identifies this answer, for feedback.
-        query: as asked.
         classification: what the query asks for, before layer weights adapted.
         results: one report for each layer that was chosen, heaviest first.
         secondary: layers to turn to when those gave too little, best first.
-        stats: what it cost.
     """
 
     id: str
@@ -114,15 +74,8 @@ class MemoryRoute(PlainJson):
 
 @dataclass(frozen=True, slots=True)
 class MemoryStatus(PlainJson):
-    """How a memory router is doing.
-
-    Attributes:
-        layers: in the order given to the router.
-        factors: by query type and layer, the factors of layer weights that feedback has moved.
-        cached: routes in the cache.
-        cache_hits: calls answered from it.
-        cache_misses: calls that it could not answer.
-    """
+    """How a memory router is doing: its layers in the order given, by query type and layer the
+    factors of layer weights that feedback has moved, and its cache."""
 
     layers: tuple[LayerState, ...]
     factors: Mapping[str, Mapping[str, float]]
@@ -166,14 +119,8 @@ class RecalledItem(PlainJson):
 
 @dataclass(frozen=True, slots=True)
 class CascadeStep(PlainJson):
-    """One turn to further layers.
-
-    Attributes:
-        depth: 1 for the first turn.
-        layers: the layers that were read in it.
-        before: confidence of the answer that was too low.
-        after: confidence with what these layers gave.
-    """
+    """One turn to further layers, the first of depth 1, with the answer's confidence before and
+    after."""
 
     depth: int
     layers: tuple[str, ...]

@@ -42,13 +42,14 @@ from router.memory.model import (
     AnyLayer,
     BlockingLayer,
     LayerQuery,
+    LayerReport,
     LayerSpec,
     LayerStatus,
     MemoryItem,
     MemoryLayer,
     Scope,
 )
-from router.memory.recall.answers import LayerReport, LayerState
+from router.memory.recall.answers import LayerState
 from router.result import LayerChoice
 
 _log = logging.getLogger(__name__)
@@ -129,9 +130,7 @@ class Gatherer:
         takes all calls with it.
 
         Args:
-            query: what to look for.
             choices: distinct names of layers, with the weights to report.
-            scope: who asks.
             k: items a layer at most, at least 1.
             until: an earlier deadline, by the clock.
         """

@@ -178,15 +178,12 @@ class MemoryRouter:
         """Say whether a layer's part of an answer was useful. When it returns, it is on disk.
 
         Args:
-            layer: which layer.
-            useful: whether it was.
             route_id: the answer: the ``id`` of one of the last 1,000 routes or recalls.
             types: or, in its place, the query's types.
 
         Raises:
             InvalidRequest: the layer or the answer is unknown, or not exactly one of ``route_id``
                 and ``types`` is given.
-            StoreError: the vote cannot be written.
         """
         self._check_known("layer", layer)
         if types is not None and route_id is None:
@@ -206,11 +203,7 @@ class MemoryRouter:
         return kept
 
     async def reset_weights(self) -> None:
-        """Forget all feedback.
-
-        Raises:
-            StoreError: the file of weights cannot be written.
-        """
+        """Forget all feedback."""
         await in_thread(self._weights.reset)
 
     def status(self) -> MemoryStatus:

@@ -49,13 +49,8 @@ def rank(
     *,
     period: Period | None = None,
 ) -> list[float]:
-    """How well each item answers the query beside the others, in [0, 1]; 1 for the best.
-
-    Args:
-        query: what was asked.
-        items: what was found, of any layers, in any order, no content twice.
-        relevances: of each item, in [0, 1].
-        period: the time that the query speaks of.
+    """How well each item answers the query beside the others, in [0, 1]; 1 for the best. The items
+    are of any layers, in any order, no content twice; the period is that of which the query speaks.
     """
     parts = [(number, part) for number, item in enumerate(items) for part in parts_of(item.content)]
     words = [0.0] * len(items)

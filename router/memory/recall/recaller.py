@@ -64,13 +64,12 @@ from typing import Final, Protocol
 
 from router.errors import InvalidRequest
 from router.flight import in_thread
-from router.memory.model import LayerQuery, MemoryItem, Scope, ScoreKind
+from router.memory.model import LayerQuery, LayerReport, MemoryItem, Scope, ScoreKind
 from router.memory.query.listing import names_no_subject
 from router.memory.query.past import followed_by
 from router.memory.query.rewrite import rewrite
 from router.memory.recall.answers import (
     CascadeStep,
-    LayerReport,
     MemoryRoute,
     RecalledItem,
     RecallResult,
@@ -342,11 +341,8 @@ def _origin(item: MemoryItem) -> str:
 
 
 def rerank_score(item: MemoryItem, similarity: float, now: datetime) -> float:
-    """What a recall orders by, in [0, 1]; see the module's text.
-
-    Args:
-        similarity: how well the item answers beside the others, in [0, 1].
-    """
+    """What a recall orders by, in [0, 1]; see the module's text. ``similarity``, in [0, 1], says
+    how well the item answers beside the others."""
     used = item.created if item.accessed is None else item.accessed
     days = max(0.0, (now - used).total_seconds() / SECONDS_A_DAY)
     fresh = max(0.0, 1 - days / FRESH_DAYS)

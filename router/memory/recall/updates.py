@@ -65,12 +65,8 @@ class Update:
 def updates_among(
     items: Iterable[MemoryItem], matters: Callable[[MemoryItem], bool] = lambda _: True
 ) -> list[Update]:
-    """Every pair in which one item has replaced the other; the latest replacement of each.
-
-    Args:
-        items: what is compared.
-        matters: pairs in which neither item does are left out.
-    """
+    """Every pair in which one item has replaced the other; the latest replacement of each. Pairs in
+    which neither item ``matters`` are left out."""
     by_owner: dict[tuple[str, Scope], list[MemoryItem]] = defaultdict(list)
     for item in items:
         if item.layer in LASTING_LAYERS:

@@ -60,15 +60,8 @@ class _Evidence(NamedTuple):
 
 
 class LayerWeights:
-    """The factors; see the module's text. Threads may share it.
-
-    Args:
-        path: the file; None keeps the numbers in memory.
-        clock: seconds since the epoch.
-
-    Raises:
-        StoreError: the file cannot be used; the message names it.
-    """
+    """The factors; see the module's text. Threads may share it. Raises StoreError, which names the
+    file, when that cannot be used."""
 
     def __init__(
         self,
@@ -127,11 +120,7 @@ class LayerWeights:
         return shown
 
     def learn(self, types: Iterable[QueryType], layer: str, *, useful: bool) -> None:
-        """Count one vote for each type. When it returns, the vote is on disk.
-
-        Raises:
-            StoreError: the file cannot be written.
-        """
+        """Count one vote for each type. When it returns, the vote is on disk."""
         with self._lock:
             try:
                 with self._db:  # commits, or rolls back
@@ -150,11 +139,7 @@ class LayerWeights:
                 raise self._fault(error) from error
 
     def reset(self) -> None:
-        """Forget all feedback: every factor is 1 again.
-
-        Raises:
-            StoreError: the file cannot be written.
-        """
+        """Forget all feedback: every factor is 1 again."""
         with self._lock:
             try:
                 self._db.execute("DELETE FROM layer_feedback")

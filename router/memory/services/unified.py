@@ -24,7 +24,14 @@ from router.errors import InvalidRequest, MemoryServiceError, StoreError, Unknow
 from router.flight import in_thread
 from router.memory.files.names import GLOBAL, parse_name
 from router.memory.files.store import FileStore
-from router.memory.model import MAX_CONTENT_CHARACTERS, LayerStatus, MemoryItem
+from router.memory.model import (
+    MAX_CONTENT_CHARACTERS,
+    NOBODY,
+    LayerReport,
+    LayerStatus,
+    MemoryItem,
+    Scope,
+)
 from router.memory.services.delivery import FileDelivery, SyncReport
 from router.memory.services.forgetful.client import (
     LAYER,
@@ -33,6 +40,7 @@ from router.memory.services.forgetful.client import (
 )
 from router.memory.services.forgetful.wire import ServiceLate, ServiceResting
 from router.memory.services.merge import (
+    SERVICE_WEIGHT,
     MergeStrategy,
     merge,
     without_copies,
@@ -139,6 +147,7 @@ class UnifiedMemory:
         files: the canonical store.
         delivery: tells the service of the files, and is closed by ``aclose``; None when there is
             no service.
+        owner: who may see the files.
         retry_seconds: pause of the delivery in the background between two attempts.
     """
 
@@ -147,10 +156,12 @@ class UnifiedMemory:
         files: FileStore,
         delivery: FileDelivery | None = None,
         *,
+        owner: Scope = NOBODY,
         retry_seconds: float = RETRY_SECONDS,
     ) -> None:
         self.files = files
         self._delivery = delivery
+        self._owner = owner
         self._retry_seconds = retry_seconds
         self._delivering: asyncio.Task[None] | None = None
 
@@ -170,14 +181,14 @@ class UnifiedMemory:
             read_only=settings.read_only_patterns,
             ignored=settings.ignored_patterns,
         )
-        given = settings.service
+        given, owner = settings.service, Scope(project=settings.project)
         if given.url is None:
             return cls(files)
         connection = connect_service(given.url, protocol=given.protocol, token=given.token)
         key = hashlib.sha256(given.url.rstrip("/").encode()).hexdigest()[:16]
         outbox = ServiceOutbox(settings.directory / f"outbox-{key}.sqlite3", clock=time.time)
         service = Forgetful(connection, encoder=encoder, probe_seconds=given.probe_seconds)
-        return cls(files, FileDelivery(files, service, outbox))
+        return cls(files, FileDelivery(files, service, outbox), owner=owner)
 
     async def search(
         self,
@@ -319,11 +330,15 @@ class UnifiedMemory:
         except StoreError as error:
             _log.warning("the memory service is told later: %s", error)
 
-    async def beside(self, query: str, *, k: int) -> tuple[list[MemoryItem], SourceReport] | None:
-        """What the service adds to a recall, and how that went; None when there is no service."""
-        if self._delivery is None:
+    async def beside(self, query: str, scope: Scope, k: int) -> LayerReport | None:
+        """What the service adds to a recall by somebody who may see the memory files; None when
+        there is no service, or the files are not this caller's."""
+        if self._delivery is None or not scope.sees(self._owner):
             return None
-        return await self._search_service(query[:MAX_QUERY], k)
+        items, went = await self._search_service(query[:MAX_QUERY], k)
+        return LayerReport(
+            LAYER, SERVICE_WEIGHT, went.status, went.milliseconds, went.reason, tuple(items)
+        )
 
     async def aclose(self) -> None:
         """Close connections and files. What is queued stays queued."""

@@ -25,12 +25,8 @@ TITLE_WEIGHT: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class BM25:
-    """The formula's two constants.
-
-    Attributes:
-        k1: how late repeating a word stops to count, above 0.
-        b: how much the length of a text counts, in [0, 1].
-    """
+    """The formula's two constants: ``k1``, above 0, says how late repeating a word stops to count,
+    and ``b``, in [0, 1], how much the length of a text counts."""
 
     k1: float
     b: float
@@ -44,13 +40,9 @@ class BM25:
         return frequency * (self.k1 + 1) / (frequency + self.k1)
 
     def shares(self, terms: Iterable[str], contents: Sequence[str]) -> list[float]:
-        """The score of each content among these contents, as a share of what a content could
-        reach; in [0, 1).
-
-        Args:
-            terms: stems to look for; repeating one changes nothing.
-            contents: texts, all of which were found for the query.
-        """
+        """The score of each content among these contents, which were all found for the query, as a
+        share of what a content could reach; in [0, 1). The terms are stems; repeating one changes
+        nothing."""
         texts = [words_of(content) for content in contents]
         bags = [text.bag for text in texts]
         lengths = [text.length for text in texts]

@@ -22,12 +22,7 @@ _BORDERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A piece of a document.
-
-    Attributes:
-        headings: the titles that it stands under, outermost first.
-        text: the piece itself, without them.
-    """
+    """A piece of a document, without the titles that it stands under, outermost first."""
 
     headings: tuple[str, ...]
     text: str

@@ -59,12 +59,8 @@ def name_from(content: str) -> str:
 
 
 def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
-    """The tags without repetition.
-
-    Raises:
-        InvalidRequest: one is empty, over 60 characters, or holds a comma or a line break, which
-            files could not give back; or there are more than 50.
-    """
+    """The tags without repetition. Raises InvalidRequest if there are over 50, or one is empty,
+    over 60 characters, or holds a comma or a line break, which files could not give back."""
     if isinstance(tags, str):
         raise InvalidRequest("tags: expected a list of tags, not one string")
     for tag in tags:

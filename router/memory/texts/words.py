@@ -19,14 +19,8 @@ _ASKING: Final = word_set("remind remember recall forgot forget forgotten tell k
 
 @dataclass(frozen=True, slots=True)
 class TextWords:
-    """The words of one text.
-
-    Attributes:
-        content: its content words in order.
-        terms: the different stems of these.
-        bag: how often each stem of all its words occurs.
-        length: how many words it has.
-    """
+    """The words of one text: its content words in order, their different stems, how often each stem
+    of all its words occurs, and how many words it has."""
 
     content: tuple[str, ...]
     terms: tuple[str, ...]

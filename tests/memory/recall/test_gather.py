@@ -29,8 +29,16 @@ from scripted_layers import (
 
 from router.breaker import BreakerState
 from router.errors import ConfigurationError, LayerError
-from router.memory.model import NOBODY, AnyLayer, LayerStatus, MemoryItem, Scope, ScoreKind
-from router.memory.recall.answers import LayerReport, require_complete
+from router.memory.model import (
+    NOBODY,
+    AnyLayer,
+    LayerReport,
+    LayerStatus,
+    MemoryItem,
+    Scope,
+    ScoreKind,
+)
+from router.memory.recall.answers import require_complete
 from router.memory.recall.gather import CALLS_AT_A_TIME, Gatherer
 from router.result import LayerChoice
 
