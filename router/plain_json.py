@@ -7,7 +7,10 @@ from dataclasses import is_dataclass
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 class PlainJson:
@@ -45,3 +48,11 @@ def plain_json(value: Any) -> Any:
 
 def _fields_of(value: Any) -> dict[str, Any]:
     return {name: plain_json(getattr(value, name)) for name in value.__dataclass_fields__}
+
+
+def first_fault(error: ValidationError) -> str:
+    """Where a value is not what its pydantic type says, and why; of several, the first. The value
+    itself, which may be a secret or endless, is left out."""
+    fault = error.errors(include_input=False, include_url=False)[0]
+    place = ".".join(str(part) for part in fault["loc"])
+    return f"{place}: {fault['msg']}" if place else fault["msg"]

@@ -98,8 +98,6 @@ class ScoreKind(StrEnum):
     """Similarity of embeddings, in [-1, 1]."""
     FUSED = "fused"
     """Several rankings as one; its scale belongs to the layer that gave it."""
-    RELEVANCE = "relevance"
-    """Calibrated probability, in [0, 1], that the item bears on the query."""
     RERANKED = "reranked"
     """What ``recall`` orders by, in [0, 1]: relevance, recency and usefulness together."""
 
@@ -159,11 +157,6 @@ class MemoryItem(PlainJson):
             _check_score(self.score)
         if not isinstance(self.attributes, MappingProxyType):
             object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # A read-only mapping can be neither pickled nor copied.
-        values = {name: getattr(self, name) for name in self.__slots__}
-        return MemoryItem, tuple((values | {"attributes": dict(self.attributes)}).values())
 
     def scored(self, score: float, kind: ScoreKind) -> Self:
         """The same item with a score. The rest of it has been checked."""
@@ -356,6 +349,11 @@ class LayerReport(PlainJson):
     milliseconds: float
     reason: str
     items: tuple[MemoryItem, ...] = ()
+
+    @property
+    def found(self) -> int:
+        """How many items it found."""
+        return len(self.items)
 
     @property
     def is_complete(self) -> bool:

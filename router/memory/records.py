@@ -26,7 +26,7 @@ from router.memory.recall.updates import (
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.ownership import Place, owns
 from router.memory.stores.spaces import PROPOSALS
-from router.plain_json import PlainJson
+from router.plain_json import PlainJson, first_fault
 
 MAX_PAGE: Final = 1_000
 _NEAR: Final = 20
@@ -203,8 +203,7 @@ def _item(line: str, number: int, owner: Scope) -> MemoryItem:
         row = json.loads(line)
         item = _ITEM.validate_python({**row, "scope": Scope.parse(row.get("scope"))})
     except (ValueError, TypeError, AttributeError) as error:
-        why = error.errors(include_input=False)[0] if isinstance(error, ValidationError) else None
-        fault = f"{'.'.join(map(str, why['loc']))}: {why['msg']}" if why else str(error)
+        fault = first_fault(error) if isinstance(error, ValidationError) else error
         raise InvalidRequest(f"line {number}: no exported memory: {fault}") from None
     if item.layer == PROPOSALS:
         raise InvalidRequest(f"line {number}: {item.id!r} is a proposal, and no memory")

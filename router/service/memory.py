@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from router.events import Events, Recalled
 from router.memory.contexts.assembler import MAX_BUDGET_TOKENS
@@ -23,6 +23,7 @@ from router.memory.model import (
 from router.memory.recall.memory_router import MAX_K
 from router.memory.recall.recaller import MAX_DEPTH
 from router.memory.services.unified import MAX_QUERY as MAX_SEARCHED_CHARACTERS
+from router.plain_json import plain_json
 from router.service.shapes import Arguments, FromAttributes, NoArguments
 
 if TYPE_CHECKING:
@@ -140,26 +141,31 @@ class RecalledMemory(Stored):
     )
 
 
-class LayerPart(BaseModel):
-    layer: str
+class SearchedPart(FromAttributes):
     status: str = Field(description="ok, empty, timeout, error or skipped.")
     found: int
     milliseconds: float
     reason: str
 
 
-class CascadeTurn(BaseModel):
+class LayerPart(SearchedPart):
+    layer: str
+
+
+class CascadeTurn(FromAttributes):
     layers: list[str]
     before: float = Field(description="Confidence of the answer that was too low.")
     after: float
 
 
-class RecallAnswer(BaseModel):
+class RecallAnswer(FromAttributes):
     id: str
-    items: list[RecalledMemory] = Field(description="Best first; empty when nothing fits.")
+    items: Annotated[list[RecalledMemory], BeforeValidator(plain_json)] = Field(
+        description="Best first; empty when nothing fits."
+    )
     confidence: float = Field(description="Probability that the answer bears on the query.")
     layers: list[LayerPart] = Field(description="What was read.")
-    cascade: list[CascadeTurn]
+    cascade: list[CascadeTurn] = Field(validation_alias="cascade_path")
     conflicts: list[list[str]] = Field(
         description="Ids of two items that contradict each other, where nothing tells which holds."
     )
@@ -212,13 +218,6 @@ class Stock(BaseModel):
     next: str | None = Field(description="Give it as `after` for the next page; null at the end.")
 
 
-class SearchedPart(BaseModel):
-    status: str = Field(description="ok, empty, timeout, error or skipped.")
-    found: int
-    milliseconds: float
-    reason: str
-
-
 class Searched(BaseModel):
     items: list[Stored] = Field(description="Best first.")
     layers: SearchedPart
@@ -233,7 +232,9 @@ class Deleted(BaseModel):
 
 class LayerNow(BaseModel):
     name: str
-    state: str = Field(description="closed: it is asked; open: left alone for a while.")
+    state: str = Field(
+        description="closed: it is asked; open: left alone for a while.", validation_alias="breaker"
+    )
     late: int = Field(description="Calls past their deadline.")
 
 
@@ -291,24 +292,7 @@ class MemoryService:
                     statuses=tuple(report.status.value for report in found.layers),
                 )
             )
-        return RecallAnswer(
-            id=found.id,
-            items=[RecalledMemory(**one.to_dict()) for one in found.items],
-            confidence=found.confidence,
-            layers=[
-                LayerPart(
-                    layer=report.layer,
-                    status=report.status,
-                    found=len(report.items),
-                    milliseconds=report.milliseconds,
-                    reason=report.reason,
-                )
-                for report in found.layers
-            ],
-            cascade=[CascadeTurn(**step.to_dict()) for step in found.cascade_path],
-            conflicts=[list(pair) for pair in found.conflicts],
-            reasoning=list(found.reasoning),
-        )
+        return RecallAnswer.model_validate(found)
 
     async def search(self, asked: SearchArguments) -> Searched:
         """Search the layers, the memory files and the memory service at once."""
@@ -381,20 +365,9 @@ class MemoryService:
         """How the layers, the memory files and the memory service are."""
         status = await self._memory.status()
         unified = status["unified"]
-        return MemoryNow(
-            directory=status["directory"],
-            layers=[
-                LayerNow(name=layer["name"], state=layer["breaker"], late=layer["late"])
-                for layer in status["layers"]
-            ],
-            weight_factors=status["weight_factors"],
-            cache=CacheNow(**status["cache"]),
-            files=unified["files"],
-            problems=unified["problems"][:MAX_PROBLEMS],
-            service=unified["service"],
-            service_reason=unified["reason"],
-            waiting=unified["waiting"],
-        )
+        problems = unified["problems"][:MAX_PROBLEMS]
+        told = {"problems": problems, "service_reason": unified["reason"]}
+        return MemoryNow(**{**status, **unified, **told})
 
 
 def scope_of(

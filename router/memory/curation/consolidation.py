@@ -15,9 +15,10 @@ from itertools import combinations
 from typing import Final
 
 from router.errors import LLMError
+from router.llm.answer_object import AnswerObject, read_object
 from router.llm.protocol import ChatModel, Prompt
-from router.memory.curation.answers import CALL_SECONDS, answered, numbers_in
 from router.memory.curation.proposals import ChangeKind, Proposal
+from router.memory.curation.wording import CALL_SECONDS, SAME_WORDS, numbers_in, shared_words
 from router.memory.model import MemoryItem, Scope, TaskStatus
 from router.memory.recall.confidence import conflicts_among
 from router.memory.recall.updates import (
@@ -31,8 +32,6 @@ from router.memory.texts.words import words_of
 
 COMPARED: Final = 500
 """Memories of one layer and scope that are compared, the newest of them."""
-SAME_WORDS: Final = 0.8
-"""Share of all their content words that two copies have in common."""
 STALE_DAYS: Final = 30
 """Days after its due date at which an open task is proposed as stale."""
 
@@ -48,6 +47,10 @@ _SCHEMA: Final = {
     "required": ["content"],
     "additionalProperties": False,
 }
+
+
+class _Draft(AnswerObject):
+    content: str
 
 
 def proposals_for(items: Iterable[MemoryItem], now: datetime) -> Iterator[Proposal]:
@@ -104,7 +107,7 @@ def _same(one: MemoryItem, other: MemoryItem) -> bool:
     ours, theirs = set(words_of(one.content).terms), set(words_of(other.content).terms)
     if min(len(ours), len(theirs)) < 3 or max(len(ours), len(theirs)) > MAX_WORDS:
         return False
-    return len(ours & theirs) >= SAME_WORDS * len(ours | theirs)
+    return shared_words(one.content, other.content) >= SAME_WORDS
 
 
 def _replacing(kind: ChangeKind, older: MemoryItem, newer: MemoryItem, reason: str) -> Proposal:
@@ -151,13 +154,13 @@ async def drafted(proposal: Proposal, model: ChatModel) -> Proposal:
         completion = await model.complete(
             Prompt(_SYSTEM, notes, _SCHEMA), timeout_seconds=CALL_SECONDS
         )
-        draft = answered(completion.text, model.provider).get("content")
+        draft = read_object(_Draft, completion.text, provider=model.provider).content.strip()
     except LLMError:
-        return proposal
-    if not isinstance(draft, str) or not draft.strip():
         return proposal
     said = " ".join(proposal.evidence)
     known = set(words_of(said).terms)
-    if numbers_in(draft) != numbers_in(said) or not set(words_of(draft).terms) <= known:
+    if not draft or numbers_in(draft) != numbers_in(said):
         return proposal
-    return replace(proposal, content=draft.strip())
+    if not set(words_of(draft).terms) <= known:
+        return proposal
+    return replace(proposal, content=draft)

@@ -15,16 +15,20 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from router.errors import InvalidRequest, LLMAnswerError
+from pydantic import ConfigDict, Field, ValidationError
+
+from router.errors import InvalidRequest
 from router.flight import in_thread
+from router.llm.answer_object import AnswerObject, read_object
 from router.llm.protocol import ChatModel, Prompt
-from router.memory.curation.answers import CALL_SECONDS, answered, numbers_in
 from router.memory.curation.proposals import ChangeKind, Proposal
+from router.memory.curation.wording import CALL_SECONDS, SAME_WORDS, numbers_in, shared_words
 from router.memory.model import MemoryItem, Scope
 from router.memory.recall.updates import replaces
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.rows import REQUIRED_SCOPE
 from router.memory.texts.words import words_of
+from router.plain_json import first_fault
 from router.request import Turn, check_text
 
 LAYERS: Final = ("user", "project", "semantic", "procedural", "prospective", "episodic")
@@ -37,7 +41,6 @@ LEAST_QUOTE: Final = 8
 """Characters of a quote; shorter ones stand in any text."""
 SUPPORT: Final = 0.4
 """Share of its content words that a memory must have from its quote."""
-SAME_WORDS: Final = 0.8
 _NEAR: Final = 10
 
 _SYSTEM: Final = f"""\
@@ -58,6 +61,19 @@ Answer with one JSON object and nothing else. Its only field is "memories", an a
 """
 
 
+class _Memory(AnswerObject):
+    model_config = ConfigDict(str_strip_whitespace=True)
+
+    turn: int
+    quote: str
+    layer: str = Field(max_length=40)
+    content: str = Field(min_length=1, max_length=MAX_ITEM_CHARACTERS)
+
+
+class _Memories(AnswerObject):
+    memories: list[Any]
+
+
 @dataclass(frozen=True, slots=True)
 class Extracted:
     """What a model proposed, and why other memories may not be remembered, in sentences."""
@@ -70,13 +86,13 @@ def turns_of(raw: str) -> list[Turn]:
     """A conversation as people keep it: JSON Lines or one JSON list of ``{"role", "content"}``, or
     plain text, each line of which is a turn."""
     check_text("conversation", raw, MAX_CHARACTERS)
-    lines = [line for line in raw.splitlines() if line.strip()]
+    lines = [line.strip() for line in raw.splitlines() if line.strip()]
     try:
         rows = json.loads(raw) if raw.lstrip().startswith("[") else [json.loads(x) for x in lines]
     except ValueError:
-        return [Turn("user", line.strip()) for line in lines]
+        rows = None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        return [Turn("user", line.strip()) for line in lines]
+        return [Turn("user", line) for line in lines]
     turns: list[Turn] = []
     for number, row in enumerate(rows, 1):
         role, content = row.get("role", "user"), row.get("content")
@@ -105,9 +121,7 @@ async def extract(
         ]
         prompt = Prompt(_SYSTEM, json.dumps({"turns": document}, ensure_ascii=False), _schema())
         completion = await model.complete(prompt, timeout_seconds=CALL_SECONDS)
-        rows = answered(completion.text, model.provider).get("memories")
-        if not isinstance(rows, list):
-            raise LLMAnswerError(model.provider, "the answer has no list of memories")
+        rows = read_object(_Memories, completion.text, provider=model.provider).memories
         by_number = dict(batch)
         for row in rows:
             try:
@@ -142,19 +156,17 @@ def _batches(turns: Sequence[Turn]) -> Iterator[list[tuple[int, Turn]]]:
 
 def _checked(row: object, turns: dict[int, Turn], scope: Scope, source: str) -> Proposal:
     """The proposal in one entry of an answer; ValueError says why there is none."""
-    if not isinstance(row, dict):
-        raise ValueError("no object")
-    content, quote, layer = (row.get(name) for name in ("content", "quote", "layer"))
-    turn = turns.get(row["turn"]) if isinstance(row.get("turn"), int) else None
-    if not isinstance(content, str) or not 0 < len(content.strip()) <= MAX_ITEM_CHARACTERS:
-        raise ValueError("no content, or too long a one")
-    content = content.strip()
+    try:
+        said = _Memory.model_validate(row)
+    except ValidationError as error:
+        raise ValueError(first_fault(error)) from None
+    content, quote, layer, turn = said.content, said.quote, said.layer, turns.get(said.turn)
     if layer not in LAYERS:
         raise ValueError(f"no layer {layer!r:.40}: {content}")
     needed = REQUIRED_SCOPE.get(layer)
     if needed is not None and getattr(scope, needed) is None:
         raise ValueError(f"layer {layer} needs scope.{needed}: {content}")
-    if turn is None or not isinstance(quote, str) or not _stands_in(quote, turn.text):
+    if turn is None or not _stands_in(quote, turn.text):
         raise ValueError(f"its quote is not in the conversation: {content}")
     if not numbers_in(content) <= numbers_in(quote):
         raise ValueError(f"it says a number that its quote does not say: {content}")
@@ -170,7 +182,7 @@ def _checked(row: object, turns: dict[int, Turn], scope: Scope, source: str) -> 
         content,
         evidence=(quote,),
         reason="It was said in the conversation.",
-        source=f"conversation:{source} turn {row['turn']}",
+        source=f"conversation:{source} turn {said.turn}",
         type="task" if layer == "prospective" else "note",
     )
 
@@ -185,9 +197,7 @@ def _near(made: Proposal, store: MemoryStore) -> list[MemoryItem]:
 
 
 def _say_the_same(one: str, other: str) -> bool:
-    ours, theirs = set(words_of(one).terms), set(words_of(other).terms)
-    same = len(ours & theirs) >= SAME_WORDS * len(ours | theirs)
-    return same and numbers_in(one) == numbers_in(other)
+    return shared_words(one, other) >= SAME_WORDS and numbers_in(one) == numbers_in(other)
 
 
 def _schema() -> dict[str, Any]:

@@ -138,12 +138,11 @@ class FileStore:
             self._refresh()
             return tuple(f"{path}: {why}" for path, (_, why) in sorted(self._problems.items()))
 
-    def names(self, topic: str | None = None) -> tuple[str, ...]:
-        """All names in order, or those under a topic."""
-        prefix = "" if topic is None else f"{topic.strip('/')}/"
+    def names(self) -> tuple[str, ...]:
+        """All names in order."""
         with self._lock:
             self._refresh()
-            return tuple(sorted(name for name in self._known if name.startswith(prefix)))
+            return tuple(sorted(self._known))
 
     def search(self, query: str, *, k: int) -> list[MemoryItem]:
         """At most ``k`` memories that share a content word with the query, best first, scored by

@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, Field
 
 from router.breaker import CircuitBreaker
 from router.errors import LLMAnswerError, LLMError
+from router.llm.answer_object import AnswerObject, read_object
 from router.llm.guarded import guarded_call
 from router.llm.protocol import ChatModel, Prompt
 from router.memory.model import LayerSpec, QueryType
 from router.result import MEMORY_LAYERS
 
-MAX_ANSWER_CHARACTERS: Final = 4_000
 MAX_DESCRIPTION_CHARACTERS: Final = 300
 MAX_LAYERS: Final = 4
 BREAKER_FAILURES: Final = 5
@@ -54,13 +55,15 @@ Answer with one JSON object and nothing else. Its fields, in this order:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class LayerAnswer:
-    """A model's answer, checked: both tuples are empty or neither, and hold no name twice."""
+_once = AfterValidator(lambda values: tuple(dict.fromkeys(values)))
 
-    layers: tuple[str, ...]
-    types: tuple[QueryType, ...]
-    confidence: float
+
+class LayerAnswer(AnswerObject):
+    """A model's answer. Once checked, both tuples are empty or neither."""
+
+    layers: Annotated[tuple[str, ...], _once] = Field(min_length=1, max_length=MAX_LAYERS)
+    types: Annotated[tuple[QueryType, ...], _once]
+    confidence: float = Field(ge=0, le=1)
 
 
 class LayerJudges:
@@ -149,44 +152,12 @@ def _schema(names: Sequence[str]) -> dict[str, Any]:
 
 
 def parse_answer(text: str, names: Sequence[str], *, provider: str) -> LayerAnswer:
-    """Read a model's answer, text around the JSON object apart. Raises LLMAnswerError, which names
-    the provider."""
-
-    def unusable(reason: str) -> LLMAnswerError:
-        return LLMAnswerError(provider, f"unusable answer: {reason}")
-
-    if len(text) > MAX_ANSWER_CHARACTERS:
-        raise unusable(f"over {MAX_ANSWER_CHARACTERS:,} characters")
-    try:
-        # Models put objects into code fences when nothing constrains them.
-        raw = json.loads(text[text.find("{") : text.rfind("}") + 1])
-    except (ValueError, RecursionError):
-        raise unusable("no JSON object") from None
-    if not isinstance(raw, dict) or raw.keys() != {"layers", "types", "confidence"}:
-        raise unusable("other fields than asked for")
-    layers = _chosen(raw["layers"], {name: name for name in (*names, _NONE)})
-    types = _chosen(raw["types"], {kind.value: kind for kind in QueryType})
-    confidence = raw["confidence"]
-    if layers is None or types is None or not layers or len(layers) > MAX_LAYERS:
-        raise unusable("unknown layers or types, or none at all")
-    if isinstance(confidence, bool) or not isinstance(confidence, int | float):
-        raise unusable("the confidence is not a number")
-    if not 0 <= confidence <= 1:
-        raise unusable("the confidence is not in [0, 1]")
-    if layers == (_NONE,):
-        return LayerAnswer((), (), float(confidence))
-    if _NONE in layers or not types:
-        raise unusable("none together with layers, or layers without a type")
-    return LayerAnswer(layers, types, float(confidence))
-
-
-_Name = TypeVar("_Name")
-
-
-def _chosen(written: object, valid: dict[str, _Name]) -> tuple[_Name, ...] | None:
-    """What is written, each once; None when it is no list of valid names."""
-    if not isinstance(written, list):
-        return None
-    if not all(isinstance(name, str) and name in valid for name in written):
-        return None
-    return tuple(dict.fromkeys(valid[name] for name in written))
+    """Read a model's answer. Raises LLMAnswerError, which names the provider."""
+    answer = read_object(LayerAnswer, text, provider=provider)
+    if answer.layers == (_NONE,):
+        return answer.model_copy(update={"layers": (), "types": ()})
+    if not answer.types or not set(answer.layers) <= set(names):
+        raise LLMAnswerError(
+            provider, "unusable answer: unknown layers, none together with others, or no types"
+        )
+    return answer

@@ -78,22 +78,8 @@ class MemoryStatus(PlainJson):
     factors of layer weights that feedback has moved, and its cache."""
 
     layers: tuple[LayerState, ...]
-    factors: Mapping[str, Mapping[str, float]]
-    cached: int
-    cache_hits: int
-    cache_misses: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """The status as plain JSON types."""
-        return {
-            "layers": plain_json(self.layers),
-            "weight_factors": plain_json(self.factors),
-            "cache": {
-                "entries": self.cached,
-                "hits": self.cache_hits,
-                "misses": self.cache_misses,
-            },
-        }
+    weight_factors: Mapping[str, Mapping[str, float]]
+    cache: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,10 +212,8 @@ class MemoryRouter:
         self._cache.expire()
         return MemoryStatus(
             layers=self._gatherer.states(),
-            factors=self._weights.factors(),
-            cached=len(self._cache),
-            cache_hits=self._hits,
-            cache_misses=self._misses,
+            weight_factors=self._weights.factors(),
+            cache={"entries": len(self._cache), "hits": self._hits, "misses": self._misses},
         )
 
     async def aclose(self) -> None:

@@ -49,7 +49,6 @@ def test_topics_are_folders_and_global_memories_lie_elsewhere(files: FileStore, 
     put("auth/login.md", "Tokens.")
     put("global/editor.md", "Vim.")
     assert files.names() == ("auth/login", "global/editor", "style")
-    assert files.names("auth") == ("auth/login",)
     assert files.get("global/editor").content == "Vim."
 
 

@@ -324,7 +324,7 @@ async def test_feedback_outlives_the_router(tmp_path: Path) -> None:
     for useful_so_far in (0, 1):
         weights = LayerWeights(path, clock=Clock())
         async with routing(layers(), weights=weights) as router:
-            assert len(router.status().factors) == useful_so_far
+            assert len(router.status().weight_factors) == useful_so_far
             await router.feedback("project", useful=True, types=[QueryType.TEMPORAL])
         weights.close()
 

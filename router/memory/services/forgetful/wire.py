@@ -20,6 +20,7 @@ from urllib.parse import quote, unquote, urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from router.errors import ConfigurationError, MemoryServiceError
+from router.plain_json import first_fault
 from router.web.names import is_loopback
 
 MAX_CONTENT: Final = 2_000
@@ -153,10 +154,8 @@ def _parsed(model: type[_W], body: bytes) -> _W:
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
-        fault = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(str(part) for part in fault["loc"])
         raise MemoryServiceError(
-            f"the memory service's reply is malformed: {place}: {fault['msg']}"
+            f"the memory service's reply is malformed: {first_fault(error)}"
         ) from None
 
 
