@@ -22,7 +22,7 @@ import itertools
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
 from router.memory.model import (
     MAX_QUERY_CHARACTERS,
@@ -65,6 +65,28 @@ TEXTS: Final = (
 """Queries that have broken a search somewhere."""
 
 
+_Suite = TypeVar("_Suite", bound="LayerConformance")
+
+
+def _over_a_fresh_layer(
+    check: Callable[[_Suite, AnyLayer], Awaitable[None]],
+) -> Callable[[_Suite], None]:
+    """Makes a test of a check: without arguments but the suite, and on an event loop of its own."""
+
+    def test(suite: _Suite) -> None:
+        async def run() -> None:
+            layer = await suite.make_layer()
+            try:
+                await check(suite, layer)
+            finally:
+                await suite.close(layer)
+
+        asyncio.run(run())
+
+    test.__doc__ = check.__doc__
+    return test
+
+
 class LayerConformance:
     """Says whether a layer does what it must. Each ``test_`` method raises ``AssertionError`` with
     the reason when it does not.
@@ -90,139 +112,97 @@ class LayerConformance:
     async def close(self, layer: AnyLayer) -> None:
         """Release what the layer holds."""
 
-    def test_its_spec_says_what_it_is(self) -> None:
+    @_over_a_fresh_layer
+    async def test_its_spec_says_what_it_is(self, layer: AnyLayer) -> None:
         """The classifier reads it, and reports name the layer by it."""
+        spec = layer.spec
+        _must(isinstance(spec, LayerSpec), "the spec is no LayerSpec")
+        _must(spec.name.strip() != "", "the spec has no name")
+        _must(spec.description.strip() != "", "the spec has no description")
+        _must(0 <= spec.quality <= 1, f"quality {spec.quality} is not in [0, 1]")
+        _must(layer.spec == spec, "the spec changes")
 
-        async def check(layer: AnyLayer) -> None:
-            spec = layer.spec
-            _must(isinstance(spec, LayerSpec), "the spec is no LayerSpec")
-            _must(spec.name.strip() != "", "the spec has no name")
-            _must(spec.description.strip() != "", "the spec has no description")
-            _must(0 <= spec.quality <= 1, f"quality {spec.quality} is not in [0, 1]")
-            _must(layer.spec == spec, "the spec changes")
-
-        self._run(check)
-
-    def test_an_empty_layer_gives_an_empty_answer(self) -> None:
+    @_over_a_fresh_layer
+    async def test_an_empty_layer_gives_an_empty_answer(self, layer: AnyLayer) -> None:
         """Nothing to find is no error."""
+        found = await _ask(layer, "how do we deploy the service?", k=5)
+        _must(self.computes or not found, f"an empty layer answers {_ids(found)}")
 
-        async def check(layer: AnyLayer) -> None:
-            found = await _ask(layer, "how do we deploy the service?", k=5)
-            _must(self.computes or not found, f"an empty layer answers {_ids(found)}")
-
-        self._run(check)
-
-    def test_what_is_stored_is_found(self) -> None:
+    @_over_a_fresh_layer
+    async def test_what_is_stored_is_found(self, layer: AnyLayer) -> None:
         """By its own words."""
+        await self.fill(layer, _items(layer, OWN, 3))
+        found = await _ask(layer, "how do we deploy the service?", k=5)
+        _must(self.computes or len(found) == 3, f"3 items are stored, {len(found)} found")
+        names = {item.layer for item in found}
+        _must(names <= {layer.spec.name}, f"items of {names} in {layer.spec.name}")
 
-        async def check(layer: AnyLayer) -> None:
-            await self.fill(layer, _items(layer, OWN, 3))
-            found = await _ask(layer, "how do we deploy the service?", k=5)
-            _must(self.computes or len(found) == 3, f"3 items are stored, {len(found)} found")
-            names = {item.layer for item in found}
-            _must(names <= {layer.spec.name}, f"items of {names} in {layer.spec.name}")
-
-        self._run(check)
-
-    def test_an_answer_has_at_most_k_items(self) -> None:
+    @_over_a_fresh_layer
+    async def test_an_answer_has_at_most_k_items(self, layer: AnyLayer) -> None:
         """For every ``k`` from 1."""
+        await self.fill(layer, _items(layer, OWN, 12))
+        for k in (1, 2, 5, 50):
+            found = await _ask(layer, "how do we deploy the service?", k=k)
+            _must(len(found) <= k, f"{len(found)} items for k={k}")
 
-        async def check(layer: AnyLayer) -> None:
-            await self.fill(layer, _items(layer, OWN, 12))
-            for k in (1, 2, 5, 50):
-                found = await _ask(layer, "how do we deploy the service?", k=k)
-                _must(len(found) <= k, f"{len(found)} items for k={k}")
-
-        self._run(check)
-
-    def test_every_item_is_scored_and_the_best_comes_first(self) -> None:
+    @_over_a_fresh_layer
+    async def test_every_item_is_scored_and_the_best_comes_first(self, layer: AnyLayer) -> None:
         """All scores finite and of one kind; no item twice."""
+        await self.fill(layer, _items(layer, OWN, 12))
+        for text in ("how do we deploy the service?", "step 7", "last week", "pending tasks"):
+            _must_be_ranked(await _ask(layer, text, k=8), text)
 
-        async def check(layer: AnyLayer) -> None:
-            await self.fill(layer, _items(layer, OWN, 12))
-            for text in ("how do we deploy the service?", "step 7", "last week", "pending tasks"):
-                _must_be_ranked(await _ask(layer, text, k=8), text)
-
-        self._run(check)
-
-    def test_nothing_of_another_scope_is_found(self) -> None:
+    @_over_a_fresh_layer
+    async def test_nothing_of_another_scope_is_found(self, layer: AnyLayer) -> None:
         """Whoever asks, for whatever."""
+        for number, scope in enumerate(_SCOPES):
+            text = f"deploy the service {_canary(scope)}"
+            item = _item(layer, scope, f"foreign-{number}", text)
+            await self.fill(layer, [item])
+        for asking in _SCOPES:
+            for text in (f"deploy {CANARY}", CANARY, "last week", "what do we know?"):
+                for item in await _ask(layer, text, k=50, scope=asking):
+                    _must(asking.sees(item.scope), f"{asking} is given {item.id!r}")
+                    seen = [s for s in _SCOPES if _canary(s) in item.content]
+                    _must(
+                        all(asking.sees(scope) for scope in seen),
+                        f"{asking} is given content of {seen}",
+                    )
 
-        async def check(layer: AnyLayer) -> None:
-            for number, scope in enumerate(_SCOPES):
-                text = f"deploy the service {_canary(scope)}"
-                item = _item(layer, scope, f"foreign-{number}", text)
-                await self.fill(layer, [item])
-            for asking in _SCOPES:
-                for text in (f"deploy {CANARY}", CANARY, "last week", "what do we know?"):
-                    for item in await _ask(layer, text, k=50, scope=asking):
-                        _must(asking.sees(item.scope), f"{asking} is given {item.id!r}")
-                        seen = [s for s in _SCOPES if _canary(s) in item.content]
-                        _must(
-                            all(asking.sees(scope) for scope in seen),
-                            f"{asking} is given content of {seen}",
-                        )
-
-        self._run(check)
-
-    def test_the_scope_is_applied_before_the_best_are_taken(self) -> None:
+    @_over_a_fresh_layer
+    async def test_the_scope_is_applied_before_the_best_are_taken(self, layer: AnyLayer) -> None:
         """Better matches of others must not crowd out one's own."""
+        others = Scope(user="bob", project="loom", session="friday")
+        crowd = [_item(layer, others, f"crowd-{n}", f"deploy the service: {n}") for n in range(60)]
+        await self.fill(layer, crowd)
+        await self.fill(layer, [_item(layer, OWN, "mine", "notes on how to deploy, in short")])
+        found = await _ask(layer, "deploy the service", k=1)
+        _must(self.computes or _ids(found) == ["mine"], f"found {_ids(found)}, not 'mine'")
 
-        async def check(layer: AnyLayer) -> None:
-            others = Scope(user="bob", project="loom", session="friday")
-            crowd = [
-                _item(layer, others, f"crowd-{n}", f"deploy the service: {n}") for n in range(60)
-            ]
-            await self.fill(layer, crowd)
-            await self.fill(layer, [_item(layer, OWN, "mine", "notes on how to deploy, in short")])
-            found = await _ask(layer, "deploy the service", k=1)
-            _must(self.computes or _ids(found) == ["mine"], f"found {_ids(found)}, not 'mine'")
-
-        self._run(check)
-
-    def test_any_text_is_accepted(self) -> None:
+    @_over_a_fresh_layer
+    async def test_any_text_is_accepted(self, layer: AnyLayer) -> None:
         """Any language, quotes, operators; 1 to 2,000 characters."""
+        await self.fill(layer, _items(layer, OWN, 5))
+        for text in TEXTS:
+            _must_be_ranked(await _ask(layer, text, k=3), text)
 
-        async def check(layer: AnyLayer) -> None:
-            await self.fill(layer, _items(layer, OWN, 5))
-            for text in TEXTS:
-                _must_be_ranked(await _ask(layer, text, k=3), text)
-
-        self._run(check)
-
-    def test_searching_changes_nothing(self) -> None:
+    @_over_a_fresh_layer
+    async def test_searching_changes_nothing(self, layer: AnyLayer) -> None:
         """The same question has the same answer."""
+        await self.fill(layer, _items(layer, OWN, 6))
+        text = "how do we deploy the service?"
+        first = await _ask(layer, text, k=4)
+        await _ask(layer, "something else entirely", k=4)
+        _must(list(await _ask(layer, text, k=4)) == list(first), "the answer has changed")
 
-        async def check(layer: AnyLayer) -> None:
-            await self.fill(layer, _items(layer, OWN, 6))
-            text = "how do we deploy the service?"
-            first = await _ask(layer, text, k=4)
-            await _ask(layer, "something else entirely", k=4)
-            _must(list(await _ask(layer, text, k=4)) == list(first), "the answer has changed")
-
-        self._run(check)
-
-    def test_it_may_be_asked_many_things_at_once(self) -> None:
+    @_over_a_fresh_layer
+    async def test_it_may_be_asked_many_things_at_once(self, layer: AnyLayer) -> None:
         """Requests overlap."""
-
-        async def check(layer: AnyLayer) -> None:
-            await self.fill(layer, _items(layer, OWN, 12))
-            texts = [f"deploy step {n}" for n in range(12)]
-            alone = [_ids(await _ask(layer, text, k=3)) for text in texts]
-            together = await asyncio.gather(*(_ask(layer, text, k=3) for text in texts))
-            _must([_ids(found) for found in together] == alone, "answers differ when asked at once")
-
-        self._run(check)
-
-    def _run(self, check: Callable[[AnyLayer], Awaitable[None]]) -> None:
-        async def fresh() -> None:
-            layer = await self.make_layer()
-            try:
-                await check(layer)
-            finally:
-                await self.close(layer)
-
-        asyncio.run(fresh())
+        await self.fill(layer, _items(layer, OWN, 12))
+        texts = [f"deploy step {n}" for n in range(12)]
+        alone = [_ids(await _ask(layer, text, k=3)) for text in texts]
+        together = await asyncio.gather(*(_ask(layer, text, k=3) for text in texts))
+        _must([_ids(found) for found in together] == alone, "answers differ when asked at once")
 
 
 _SCOPES: Final = tuple(

@@ -97,12 +97,23 @@ class Memory(OpenedInBlock):
 
             settings = Settings()
         self.settings = settings
-        self._encoder = encoder
         self._models = models
-        self._layers = tuple(layers)
-        self._routing_table = routing_table
-        self._count_tokens = count_tokens
         self._clock = clock
+
+        def assemble() -> MemoryParts:
+            from router.memory.parts import assemble_parts
+
+            return assemble_parts(
+                settings,
+                encoder=encoder,
+                models=models,
+                layers=tuple(layers),
+                routing_table=routing_table,
+                count_tokens=count_tokens,
+                clock=clock,
+            )
+
+        self._assemble = assemble
         self._opening = asyncio.Lock()
         self._parts: MemoryParts | None = None
         self._closed = False
@@ -128,17 +139,7 @@ class Memory(OpenedInBlock):
 
     def _build(self) -> MemoryParts:
         """Put the parts together. Kept here, by the thread, because the caller may be cancelled."""
-        from router.memory.parts import assemble_parts
-
-        self._parts = assemble_parts(
-            self.settings,
-            encoder=self._encoder,
-            models=self._models,
-            layers=self._layers,
-            routing_table=self._routing_table,
-            count_tokens=self._count_tokens,
-            clock=self._clock,
-        )
+        self._parts = self._assemble()
         return self._parts
 
     async def aclose(self) -> None:
