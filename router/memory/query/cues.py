@@ -5,7 +5,8 @@ its topic. So a query becomes a set of cues, each standing for some of its words
 
     depend          a word, by its stem; so "depends" and "dependent" are one
     what+depend     two words in a row; "^" is the start and "$" the end
-    <relation>      a word of one of the classes below, so that rare words speak like common ones
+    <relation>      a word of one of the classes in ``word_classes.txt``, so that rare words speak
+                    like common ones
     <relation> on   two neighbours in the pattern of the query: function words as they are, other
                     words by their class, and all those that are in none as one "_"
     (you) (past)    of whom it speaks, and in which tense or form of question
@@ -16,7 +17,7 @@ Words are whole words: "elastic" holds no "last", "causes" no "uses", "update" n
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from router.text import STOPWORDS, stem, tokens, word_set
@@ -24,189 +25,21 @@ from router.text import STOPWORDS, stem, tokens, word_set
 MAX_WORDS: Final = 400
 """The words of a query that are looked at; 2,000 characters rarely hold more."""
 
-_CLASSES: Final[Mapping[str, str]] = {
-    "approval": """
-        approve approval authorise authorize authorisation authority permission permit consent
-        clearance cleared sanction sanctioned greenlight greenlit okayed signoff signature
-        signatory endorse endorsed ratify ratified waive waiver veto granted mandate
-    """,
-    "decision-maker": """
-        board committee council commission regulator auditor legal compliance
-    """,
-    "rule": """
-        policy policies rule regulation guideline compliance compliant requirement mandatory
-        obligatory obligation bylaws statute clause forbidden prohibited banned allowed
-        permitted permissible entitled law legal legally gdpr retention
-    """,
-    "record": """
-        audit trail minutes adr adrs ledger log record records resolution vote voted ballot
-        motion logbook register
-    """,
-    "change": """
-        override overrode overruled loosened relaxed lifted raised lowered removed changed
-        modified edited deleted altered disabled reverted amended
-    """,
-    "relation": """
-        depend depends dependency dependencies dependent rely relies reliant call calls caller
-        callers invoke invokes import imports importing consume consumes consumer consumers
-        reference references extend extends inherit inherits subclass subclasses implement
-        implements connected connection connections link linked links related relation relations
-        relationship relationships coupled attached tied belong belongs touch touches affect
-        affected affects impact feeds feed upstream downstream neighbour neighbours path render
-        renders mount mounts embed embeds wrap wraps usage usages lineage subscribe subscribes
-        publish publishes parent child children ancestor sibling
-    """,
-    "owner": """
-        own owns owner owners ownership owned maintain maintains maintainer responsible charge
-        report reports manages lead leads supplier vendor subsidiary
-    """,
-    "reminder": """
-        remind reminder reminders alarm alert nudge ping snooze forget notify timer wake
-    """,
-    "due": """
-        due overdue deadline deadlines pending outstanding upcoming expire expires expiry
-        expiring renew renewal owe owes appointment appointments agenda calendar todo todos
-        chore chores errand errands task tasks assignment backlog unfinished remaining remains
-        left open unpaid unanswered ticket tickets
-    """,
-    "future": """
-        tomorrow tonight soon next later upcoming
-    """,
-    "past": """
-        yesterday ago last previously past recently lately earlier overnight yesteryear back
-    """,
-    "period": """
-        week weeks weekend month months year years day days morning afternoon evening night noon
-        hour hours minute minutes quarter sprint spring summer autumn fall winter today easter
-        christmas season decade century
-    """,
-    "weekday": """
-        monday tuesday wednesday thursday friday saturday sunday
-    """,
-    "monthname": """
-        january february march april june july august september october november december
-    """,
-    "event": """
-        outage incident incidents crash crashes failure meeting meetings standup retro interview
-        visit trip party launch demo call conversation discussion happened happen occurred occur
-        broke failed died release deploy deployment deploys accident episode
-    """,
-    "ever": """
-        ever before already once again never previous precedent similar familiar
-    """,
-    "plan": """
-        plan plans planning roadmap strategy strategies strategic milestone milestones phase
-        phases timeline goal goals objective objectives target targets schedule initiative
-        initiatives rollout programme blueprint
-    """,
-    "decompose": """
-        decompose break split divide breakdown subtask subtasks subgoal subgoals chunk chunks
-        sequence prioritise prioritize pieces stages stage outline structure organise organize
-        draft devise develop sketch propose
-    """,
-    "assess": """
-        validate assess evaluate critique review realistic feasible feasibility risk risks risky
-        derail weak weaknesses holes poke sound doable achievable viable sanity ambitious
-    """,
-    "howto": """
-        step steps procedure procedures workflow recipe instruction instructions runbook
-        playbook checklist guide tutorial walkthrough process command commands walk teach howto
-        guidance
-    """,
-    "operate": """
-        install configure deploy restart reset restore rollback rebase merge upgrade migrate set
-        setup enable disable build run start stop rotate publish release regenerate seed
-    """,
-    "memory": """
-        memory memories remember recall know knowledge knows known familiar informed expertise
-        expert stored store hold retain recollect notes heard cover covers coverage covered
-    """,
-    "gap": """
-        gap gaps blind thin unsure sure confident confidence guess guessing weak strong
-        strongest weakest trust reliable complete unaware ignorant blank certain
-    """,
-    "define": """
-        define definition mean means meaning difference differ differs explain explanation stand
-        describe concept purpose distinguish versus vs compare comparison
-    """,
-    "document": """
-        documentation docs doc document article paper page manual handbook wiki spec reference
-        entry glossary note
-    """,
-    "cause": """
-        cause causes happens why reason
-    """,
-    "conversation": """
-        conversation chat thread message messages reply answer answered said told asked
-        suggested mentioned pasted wrote showed shown gave sent listed proposed described
-        pointed question questions turn turns scroll
-    """,
-    "deixis": """
-        above earlier previous just moment far now again former latter same other second third
-        first still
-    """,
-    "redo": """
-        undo redo revert continue resume repeat rewrite rephrase shorten summarise summarize
-        recap carry keep proceed finish pick
-    """,
-    "design": """
-        architecture architectural structure structured design designed layout convention
-        conventions pattern patterns rationale reasoning tradeoff organised organized modelled
-        modeled implemented stack framework tech style standard standards naming laid approach
-        settle settled choose chose chosen pick picked adopt adopted adopting opted
-    """,
-    "codebase": """
-        codebase repo repository monorepo project code backend frontend module modules service
-        services component components schema endpoint endpoints api app platform system package
-        packages library database tests branch table tables microservice microservices
-        storefront
-    """,
-    "prefer": """
-        prefer preferred preference preferences like liked favourite favorite taste tastes usual
-        usually normally habit habits enjoy hate dislike love always rather comfortable fond
-        typically
-    """,
-    "family": """
-        wife husband daughter son kids children brother sister mother father mum mom dad partner
-        dog cat parents boss spouse girlfriend boyfriend grandmother
-    """,
-    "personal": """
-        allergic allergy allergies diet vegetarian vegan size name birthday address born live
-        age job hobby hobbies pet pets shirt shoe commute pronouns timezone zone glasses married
-        licence nickname surname
-    """,
-    "arithmetic": """
-        plus minus times divided multiply multiplied divide subtract calculate compute square
-        root prime factorial sum percent cube modulo solve convert divisible
-    """,
-    "play": """
-        joke poem haiku limerick sonnet rhyme riddle story song sing pun coin dice die roll flip
-        toss game pretend invent lullaby verse ballad acrostic anagram
-    """,
-    "text": """
-        spell spelling grammar typo translate reverse sort capitalise capitalize uppercase
-        lowercase proofread paraphrase alphabetical synonym antonym vowels letters word sentence
-        string punctuation palindrome rhyme backwards encode decode
-    """,
-    "thanks": """
-        thanks thank thx hello hi hey bye goodbye great awesome perfect cool nice wow welcome
-        cheers lovely brilliant excellent wonderful fantastic amazing good
-    """,
-}
-"""Words that say much the same about what a query asks for. A word may be in several classes; in
-patterns it stands for the first."""
+_WORD_CLASSES: Final = Path(__file__).with_name("word_classes.txt")
 
 
-def _by_stem(classes: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {}
-    for name, words in classes.items():
-        for key in dict.fromkeys(stem(word) for word in words.split()):
-            found.setdefault(key, []).append(f"<{name}>")
+def _by_stem(path: Path) -> dict[str, tuple[str, ...]]:
+    found: dict[str, dict[str, None]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        name, _, words = line.partition(":")
+        if not line.startswith("#"):
+            for word in words.split():
+                found.setdefault(stem(word), {})[f"<{name}>"] = None
     return {key: tuple(names) for key, names in found.items()}
 
 
-_CLASSES_OF: Final = _by_stem(_CLASSES)
-
+_CLASSES_OF: Final = _by_stem(_WORD_CLASSES)
+"""The classes of a word, by its stem."""
 
 _PERSONS: Final = {
     word: person
