@@ -81,7 +81,8 @@ def new_skill(
 def _findings(catalog: Catalog, settings: Settings) -> list[Diagnostic]:
     import asyncio
 
-    from router.service.linting import in_order, lint, lint_together
+    from router.service.skills import lint, lint_together
+    from router.skills.diagnostics import in_order
 
     findings = lint(catalog)
     if len(catalog.routable) > 1:

@@ -152,7 +152,7 @@ def check_skills(
     ] = None,
 ) -> dict[str, Any]:
     """Report everything odd by path and line. Exit code 1 when something is not loaded."""
-    from router.service.linting import in_order
+    from router.skills.diagnostics import in_order
 
     catalog = read_catalog(folders, read_settings())
     shadowed = (found for lost in catalog.shadowed for found in lost.manifest.diagnostics)

@@ -1,4 +1,5 @@
-"""The skills as a person looks at them: a list, one of them whole, and what is odd about them."""
+"""The skills as a person looks at them: a list, one of them whole, and what is odd about them: what
+reading them told, the linter's rules, and who takes whose example requests."""
 
 from __future__ import annotations
 
@@ -6,16 +7,19 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from router.errors import ManifestError
 from router.retrieval.encoder_kinds import build_encoder
-from router.service.linting import in_order, lint, lint_together, rules_broken_by
 from router.skills.catalog import Catalog
+from router.skills.diagnostics import Diagnostic, in_order
 from router.skills.discovery import shipped_skills_root
+from router.skills.manifest import read_manifest_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from router.retrieval.encoders import Encoder
     from router.router import SemanticRouter
-    from router.skills.diagnostics import Diagnostic
     from router.skills.manifest import SkillManifest
 
 MAX_LISTED: Final = 100
@@ -141,3 +145,38 @@ def _source(skill: SkillManifest, roots: tuple[Path, ...]) -> str:
         return "shipped"
     root = next((root for root in roots if skill.path.is_relative_to(root)), skill.path.parent)
     return str(root)
+
+
+def lint(catalog: Catalog) -> list[Diagnostic]:
+    """The findings on each skill by itself, those on shadowed skills included. Reads every file."""
+    shadowed = tuple(lost.manifest for lost in catalog.shadowed)
+    findings = [*catalog.diagnostics, *(d for skill in shadowed for d in skill.diagnostics)]
+    for skill in (*catalog.skills.values(), *shadowed):
+        findings += rules_broken_by(skill)
+    return findings
+
+
+def rules_broken_by(skill: SkillManifest) -> Sequence[Diagnostic]:
+    """The linter's findings on one skill; none for a skill without a file."""
+    from router.lint.manifest import lint_manifest
+
+    if not skill.has_file:
+        return ()
+    try:
+        return lint_manifest(skill, read_manifest_bytes(skill.path))
+    except ManifestError as error:  # deleted since the catalog was loaded
+        return (Diagnostic.of_failure(error),)
+
+
+async def lint_together(
+    catalog: Catalog, encoder: Encoder, progress: Callable[[int, int], None] | None = None
+) -> Sequence[Diagnostic]:
+    """Who takes whose example requests; computes for seconds where there are many skills.
+
+    Raises:
+        EncoderError: a skill or an example cannot be encoded.
+        StoreError: no temporary index can be written.
+    """
+    from router.lint.routing import lint_routing
+
+    return await lint_routing(catalog, encoder=encoder, progress=progress)

@@ -6,6 +6,7 @@ A diagnostic never stops anything. What could not be loaded is reported by a dia
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -55,6 +56,11 @@ class Diagnostic(PlainJson):
     def __str__(self) -> str:
         place = f"{self.path}:{self.line}" if self.line else str(self.path)
         return f"{place}: {self.severity}: {self.message} [{self.code}]"
+
+
+def in_order(found: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Diagnostics by path and line."""
+    return sorted(found, key=lambda each: (each.path.parts, each.line))
 
 
 class Report:
