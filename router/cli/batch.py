@@ -57,56 +57,37 @@ def read_lines(source: BinaryIO) -> Iterator[Line]:
             yield Line(number, piece, end)
 
 
-def parse_line(line: Line) -> Mapping[str, Any]:
-    """The object that a line is, with no key but the known ones and a sound ``id``.
+def parse_line(line: Line, key: str = "request") -> Mapping[str, Any]:
+    """The object that a line is, with a sound ``id`` if any; a plain text is under ``key``.
 
     Raises:
-        InvalidRequest: the line is neither such an object nor a plain request.
+        InvalidRequest: the line is neither an object nor a plain text.
     """
-    text = text_of(line)
+    if line.data is None:
+        raise InvalidRequest(f"longer than {MAX_LINE_BYTES:,} bytes")
+    text = output.decoded(line.data, "the line").strip()
     if not text.startswith("{"):
-        return {"request": text}
+        return {key: text}
     try:
         raw: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(
-            f'starts with {{ but is not JSON ({error}); write a plain request as {{"request": ...}}'
+            f'starts with {{ but is not JSON ({error}); write a plain text as {{"{key}": ...}}'
         ) from error
-    if unknown := sorted(raw.keys() - _KEYS):
-        raise InvalidRequest(f"unknown key {unknown[0]!r}; known are {', '.join(sorted(_KEYS))}")
-    id_of(raw)
-    return raw
-
-
-def text_of(line: Line) -> str:
-    """The text of a line.
-
-    Raises:
-        InvalidRequest: it is too long, or not UTF-8.
-    """
-    if line.data is None:
-        raise InvalidRequest(f"longer than {MAX_LINE_BYTES:,} bytes")
-    return output.decoded(line.data, "the line").strip()
-
-
-def id_of(raw: Mapping[str, Any]) -> str | int | None:
-    """The ``id`` of an object, None where it has none.
-
-    Raises:
-        InvalidRequest: it is neither a string nor a whole number.
-    """
     label = raw.get("id")
     if isinstance(label, bool) or not isinstance(label, str | int | None):
         raise InvalidRequest("id: expected a string or a whole number")
-    return label
+    return raw
 
 
 def route_arguments(raw: Mapping[str, Any]) -> dict[str, Any]:
     """What a line's object asks of ``SemanticRouter.route``, which checks the texts itself.
 
     Raises:
-        InvalidRequest: a key has a value of the wrong form.
+        InvalidRequest: a key is not known, or has a value of the wrong form.
     """
+    if unknown := sorted(raw.keys() - _KEYS):
+        raise InvalidRequest(f"unknown key {unknown[0]!r}; known are {', '.join(sorted(_KEYS))}")
     if "request" not in raw:
         raise InvalidRequest("the key 'request' is missing")
     arguments: dict[str, Any] = {"request": raw["request"]}

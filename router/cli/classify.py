@@ -6,7 +6,6 @@ come, by one line of JSON; whatever is wrong with a line is that line's answer.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from router.cli import output
-from router.cli.batch import Line, id_of, read_lines, text_of
+from router.cli.batch import Line, parse_line, read_lines
 from router.cli.options import AsJson
 from router.errors import InvalidRequest
 
@@ -102,14 +101,7 @@ def _row(line: Line) -> dict[str, Any]:
     Raises:
         InvalidRequest: it is neither an object with a query nor a plain query.
     """
-    text = text_of(line)
-    if not text.startswith("{"):
-        return {"query": text}
-    try:
-        raw: dict[str, Any] = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidRequest(f"starts with {{ but is not JSON: {error}") from error
+    raw = parse_line(line, "query")
     if not isinstance(raw.get("query"), str):
         raise InvalidRequest("the key 'query' is missing, or no string")
-    label = id_of(raw)
-    return {"query": raw["query"]} | ({} if label is None else {"id": label})
+    return {key: raw[key] for key in ("query", "id") if raw.get(key) is not None}

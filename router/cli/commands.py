@@ -32,7 +32,10 @@ User: TypeAlias = Annotated[str | None, typer.Option("--user", help="Whose memor
 Project: TypeAlias = Annotated[str | None, typer.Option("--project", help="Of which project.")]
 Session: TypeAlias = Annotated[str | None, typer.Option("--session", help="Of which session.")]
 
-_WHOSE = {"user": User, "project": Project, "session": Session}
+Options: TypeAlias = dict[str, tuple[Any, object]]
+"""Options by name, each with its annotation and its default."""
+_JSON: Options = {"as_json": (AsJson, False)}
+_WHOSE: Options = {"user": (User, None), "project": (Project, None), "session": (Session, None)}
 
 
 def prints(
@@ -50,7 +53,7 @@ def prints(
             as_json = given.pop("as_json")
             _print(find(**given), show if not as_json else output.print_json, failed)  # type: ignore[call-arg]
 
-        return _with_options(command, find, {"as_json": AsJson})
+        return with_options(command, find, _JSON)
 
     return decorated
 
@@ -82,8 +85,8 @@ def memory_command(
             if show is not None:
                 _print(found, show if not as_json else output.print_json, failed)
 
-        further = (_WHOSE if scoped else {}) | ({"as_json": AsJson} if show is not None else {})
-        return _with_options(command, prepare, further)
+        further = (_WHOSE if scoped else {}) | (_JSON if show is not None else {})
+        return with_options(command, prepare, further)
 
     return decorated
 
@@ -94,21 +97,17 @@ def _print(found: T, show: Callable[[T], None], failed: Callable[[T], object]) -
         raise typer.Exit(1)
 
 
-def _with_options(
-    command: Command, like: Callable[..., object], further: dict[str, Any]
-) -> Command:
+def with_options(
+    command: Callable[..., T], like: Callable[..., object], further: Options
+) -> Callable[..., T]:
     """The command as typer sees it: with the text and the options of ``like``, and further ones."""
+    keyword = inspect.Parameter.KEYWORD_ONLY
     signature = inspect.signature(like, eval_str=True)
+    own = [parameter.replace(kind=keyword) for parameter in signature.parameters.values()]
     more = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            annotation=annotation,
-            default=False if annotation is AsJson else None,
-        )
-        for name, annotation in further.items()
+        inspect.Parameter(name, keyword, annotation=annotation, default=default)
+        for name, (annotation, default) in further.items()
     ]
-    own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in signature.parameters.values()]
     command.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
     command.__name__, command.__doc__ = like.__name__, like.__doc__
     return command

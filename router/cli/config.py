@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +22,8 @@ from router.cli.options import read_settings
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from router.settings import Settings
+
 MASK: Final = "********"
 
 _PROVIDER_VARIABLES: Final = {
@@ -31,24 +32,6 @@ _PROVIDER_VARIABLES: Final = {
     "llm.ollama.host": "OLLAMA_HOST",
 }
 """Settings for which None means: what the provider's own variable says."""
-
-
-@dataclass(frozen=True, slots=True)
-class EffectiveSetting:
-    """One setting as it holds now.
-
-    Attributes:
-        name: dotted name, such as ``fuzzy.ttl_seconds``.
-        value: plain JSON types; secrets masked.
-        source: a variable's name, ``router.toml``, ``pyproject.toml``, the path of the user's own
-            file, or ``default``.
-        not_trusted: files of the working directory that give another value, which is ignored.
-    """
-
-    name: str
-    value: Any
-    source: str
-    not_trusted: tuple[str, ...] = ()
 
 
 def _show(settings: dict[str, dict[str, Any]]) -> None:
@@ -66,19 +49,6 @@ def _show(settings: dict[str, dict[str, Any]]) -> None:
 def show_config() -> dict[str, dict[str, Any]]:
     """Show the effective settings and where each came from, and whether this system has native file
     events for the folders of skills. Keys are masked."""
-    return {
-        setting.name: {"value": setting.value, "source": setting.source}
-        | ({"not_trusted": setting.not_trusted} if setting.not_trusted else {})
-        for setting in (*effective_settings(), _file_events())
-    }
-
-
-def effective_settings() -> Iterator[EffectiveSetting]:
-    """All settings in the order of ``Settings``.
-
-    Raises:
-        ConfigurationError: a setting is malformed.
-    """
     from pydantic_settings import EnvSettingsSource
 
     from router.settings import Settings
@@ -93,6 +63,7 @@ def effective_settings() -> Iterator[EffectiveSetting]:
         *here.effective.items(),
         (str(user.file), user.values),
     ]
+    shown: dict[str, dict[str, Any]] = {}
     for path, value in _leaves(settings):
         name = ".".join(path)
         source = next((label for label, values in given if value_at(values, path)[0]), "default")
@@ -101,19 +72,21 @@ def effective_settings() -> Iterator[EffectiveSetting]:
         variable = _PROVIDER_VARIABLES.get(name)
         if value is None and variable is not None and os.environ.get(variable):
             value, source = os.environ[variable], variable
-        ignored = tuple(file for file, values in here.ignored.items() if path in values)
-        yield EffectiveSetting(name, shown_value(name, value), source, ignored)
+        shown[name] = {"value": shown_value(name, value), "source": source}
+        ignored = [file for file, values in here.ignored.items() if path in values]
+        if ignored:
+            shown[name]["not_trusted"] = ignored
+    return shown | {"file events": _file_events(settings)}
 
 
-def _file_events() -> EffectiveSetting:
+def _file_events(settings: Settings) -> dict[str, Any]:
     """Native events, or polling and why: found out, not set."""
     from router.skills.discovery import configured_roots
     from router.skills.watching import how_watched
 
-    settings = read_settings()
     roots = configured_roots(settings, later_ones=True)
     report = how_watched(roots, polling=settings.watch.polling)
-    return EffectiveSetting("file events", report.mode.value, report.reason or "this system")
+    return {"value": report.mode.value, "source": report.reason or "this system"}
 
 
 def _leaves(

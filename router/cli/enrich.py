@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeAlias, get_type_hints
 
 import typer
 
 from router.cli import output
-from router.cli.commands import prints
+from router.cli.commands import Command, prints, with_options
 from router.cli.options import SkillFolders, read_catalog, read_settings
 from router.errors import ConfigurationError
 
@@ -21,57 +22,65 @@ if TYPE_CHECKING:
 
     Enriched: TypeAlias = EnrichmentPlan | EnrichmentReport | dict[str, object]
 
+P = ParamSpec("P")
+
 MAX_ANSWERS_BYTES = 1 << 28
 
 
-Names: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="NAME", help="Those to ask about; all that need it if none."),
-]
-DryRun: TypeAlias = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would be asked and what it takes.")
-]
-Prices: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--price", metavar="IN/OUT", help="Dollars for a million tokens, such as 0.40/1.60."
-    ),
-]
-MaxCost: TypeAlias = Annotated[
-    float | None,
-    typer.Option(
-        "--max-cost", metavar="DOLLARS", min=0, help="Stop before it costs more; needs --price."
-    ),
-]
-Concurrency: TypeAlias = Annotated[
-    int,
-    typer.Option("--concurrency", min=1, max=64, help="Questions under way at the same time."),
-]
-Export: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--export", metavar="FILE", help="Write the questions as JSON Lines instead of asking."
-    ),
-]
-Answers: TypeAlias = Annotated[
-    Path | None, typer.Option("--import", metavar="FILE", help="Read answers, one a line.")
-]
-
-
-class Options(NamedTuple):
+@dataclass(frozen=True)
+class EnrichOptions:
     """What the command line says, of skills and of tools alike."""
 
-    names: Sequence[str] | None
-    dry_run: bool
-    price: str | None
-    max_cost: float | None
-    concurrency: int
-    export: Path | None
-    answers: Path | None
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Those to ask about; all that need it if none."),
+    ] = None
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be asked and what it takes.")
+    ] = False
+    price: Annotated[
+        str | None,
+        typer.Option(
+            "--price", metavar="IN/OUT", help="Dollars for a million tokens, such as 0.40/1.60."
+        ),
+    ] = None
+    max_cost: Annotated[
+        float | None,
+        typer.Option(
+            "--max-cost", metavar="DOLLARS", min=0, help="Stop before it costs more; needs --price."
+        ),
+    ] = None
+    concurrency: Annotated[
+        int,
+        typer.Option("--concurrency", min=1, max=64, help="Questions under way at the same time."),
+    ] = 4
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            "--export", metavar="FILE", help="Write the questions as JSON Lines instead of asking."
+        ),
+    ] = None
+    answers: Annotated[
+        Path | None, typer.Option("--import", metavar="FILE", help="Read answers, one a line.")
+    ] = None
 
 
-def show(found: Enriched) -> None:
-    """Print what ``enrich_catalog`` gives, for a person."""
+def enriches(chosen: Callable[P, tuple[Callable[[], Any], Any]]) -> Command:
+    """The command that enriches what the function chooses. It gives what reads the skills or tools,
+    once the other options are found to be right, and the settings, whose ``enrichment`` is the file
+    to write to."""
+    hints = get_type_hints(EnrichOptions, include_extras=True)
+    further = {field.name: (hints[field.name], field.default) for field in fields(EnrichOptions)}
+
+    def enrich(**given: Any) -> Enriched:
+        options = EnrichOptions(**{name: given.pop(name) for name in further})
+        load, settings = chosen(**given)  # type: ignore[call-arg]
+        return _enrich(load, settings, options)
+
+    return prints(_show, failed=_is_unfinished)(with_options(enrich, chosen, further))
+
+
+def _show(found: Enriched) -> None:
     from router.enrichment.asking import EnrichmentPlan
 
     if isinstance(found, dict):
@@ -100,47 +109,26 @@ def show(found: Enriched) -> None:
         output.warn(f"{len(found.left)} skills are still to be asked about")
 
 
-def unfinished(found: Enriched) -> bool:
+def _is_unfinished(found: Enriched) -> bool:
     """Whether skills are left that should have been asked about."""
     from router.enrichment.asking import EnrichmentReport
 
     return isinstance(found, EnrichmentReport) and bool(found.failed or found.left)
 
 
-@prints(show, failed=unfinished)
-def enrich_skills(
-    names: Names = None,
-    folders: SkillFolders = None,
-    dry_run: DryRun = False,
-    price: Prices = None,
-    max_cost: MaxCost = None,
-    concurrency: Concurrency = 4,
-    export: Export = None,
-    answers: Answers = None,
-) -> Any:
+@enriches
+def enrich_skills(folders: SkillFolders = None) -> tuple[Callable[[], Any], Any]:
     """Have the configured LLM write requests for skills that have none, or have changed since.
 
     They go to enrichment.jsonl in the folder of skills, or to the file that the setting enrichment
     names. Stopped with Ctrl-C, it goes on with the next run. Exit code 1 when skills are left.
     """
     settings = read_settings()
-    return enrich_catalog(
-        lambda: read_catalog(folders, settings),
-        settings,
-        Options(names, dry_run, price, max_cost, concurrency, export, answers),
-    )
+    return lambda: read_catalog(folders, settings), settings
 
 
-def enrich_catalog(load: Callable[[], Catalog], settings: Settings, options: Options) -> Enriched:
-    """What both commands do once the options are known: for skills, and for tools.
-
-    Args:
-        load: reads the skills or tools, once the other options are found to be right.
-        settings: their ``enrichment`` is the file to write to.
-        options: of the command line.
-
-    Returns:
-        What would be asked, what was done, or how many questions were written to which file.
+def _enrich(load: Callable[[], Catalog], settings: Settings, options: EnrichOptions) -> Enriched:
+    """What would be asked, what was done, or how many questions were written to which file.
 
     Raises:
         ConfigurationError: the options contradict each other, or there is no LLM to ask.
@@ -180,7 +168,7 @@ def _price(text: str | None) -> Price | None:
 
 
 async def _ask(
-    catalog: Catalog, settings: Settings, options: Options, price: Price | None
+    catalog: Catalog, settings: Settings, options: EnrichOptions, price: Price | None
 ) -> EnrichmentReport:
     from router.enrichment.asking import Asker, to_ask
     from router.enrichment.files import one_writer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -12,19 +12,7 @@ import typer
 
 from router.cli import output
 from router.cli.commands import prints
-from router.cli.enrich import (
-    Answers,
-    Concurrency,
-    DryRun,
-    Export,
-    MaxCost,
-    Names,
-    Options,
-    Prices,
-    enrich_catalog,
-    show,
-    unfinished,
-)
+from router.cli.enrich import enriches
 from router.cli.options import EXIT_CODES, left_out_in_words, open_router, read_settings
 from router.errors import ConfigurationError
 from router.request import MAX_REQUEST_CHARACTERS, check_text
@@ -139,33 +127,23 @@ def check_tools(
 
 
 @app.command("enrich", epilog=EXIT_CODES)
-@prints(show, failed=unfinished)
+@enriches
 def enrich_tools(
     to: Annotated[
         Path,
         typer.Option("--to", metavar="FILE", help="Where the requests are kept: enrichment.jsonl."),
     ],
-    names: Names = None,
     file: FromFile = None,
     openapi: FromOpenApi = None,
     servers: FromServers = None,
-    dry_run: DryRun = False,
-    price: Prices = None,
-    max_cost: MaxCost = None,
-    concurrency: Concurrency = 4,
-    export: Export = None,
-    answers: Answers = None,
-) -> Any:
+) -> tuple[Callable[[], Any], Any]:
     """Have the configured LLM write requests for tools that have none, or have changed since.
 
     A router reads them with SemanticRouter.from_tools(tools, enrichment=FILE), or by the setting
     enrichment. Stopped with Ctrl-C, it goes on with the next run. Exit code 1 when tools are left.
     """
-    return enrich_catalog(
-        lambda: _catalog(file, openapi, servers, enrichment=to),
-        read_settings(enrichment=to.absolute()),
-        Options(names, dry_run, price, max_cost, concurrency, export, answers),
-    )
+    settings = read_settings(enrichment=to.absolute())
+    return lambda: _catalog(file, openapi, servers, enrichment=to), settings
 
 
 async def _rank(sources: list[SkillSource], query: str, limit: int) -> RankedSkills:

@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from router.cli import output
+from router.cli.commands import prints
 from router.cli.config import shown_value
-from router.cli.options import AsJson
 
 if TYPE_CHECKING:
     from router.settings_files import FolderSettings
+    from router.trust import TrustedFolder
 
 
+def _show(found: list[dict[str, str]] | dict[str, Any]) -> None:
+    if isinstance(found, list):
+        output.print_rows("folder", "state", rows=(entry.values() for entry in found))
+        return
+    folder = output.plain(found["folder"])
+    if "was_trusted" in found:
+        typer.echo(
+            f"{folder} {'is trusted no more' if found['was_trusted'] else 'was not trusted'}"
+        )
+    elif not found["trusted"]:
+        typer.echo(f"{folder} sets nothing that needs trust")
+    else:
+        typer.echo(f"trusted {folder}, until one of these changes:")
+        for file, settings in found["settings"].items():
+            for name, value in settings.items():
+                typer.echo(f"  {file}: {name} = {output.plain(value)}")
+
+
+@prints(_show)
 def trust_folder(
     folder: Annotated[
         Path | None, typer.Argument(metavar="[DIR]", help="The folder; this one by default.")
@@ -23,82 +43,48 @@ def trust_folder(
         bool, typer.Option("--list", help="Show the trusted folders, and change nothing.")
     ] = False,
     revoke: Annotated[bool, typer.Option("--revoke", help="Trust the folder no more.")] = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Any:
     """Let router.toml and pyproject.toml of a folder set addresses, models, encoders and folders.
 
     The values are shown: look at them. A file that the router is pointed to, such as a model, is
     trusted with them. When one of the values changes, the folder must be trusted again.
     """
+    from router.trust import TrustedFolders
+
     if show_list:
         if folder is not None or revoke:
             raise typer.BadParameter("--list takes neither a folder nor --revoke")
-        _show_list(as_json=as_json)
-        return
+        return [
+            {"folder": str(entry.folder), "state": _state(entry)}
+            for entry in TrustedFolders().all()
+        ]
     place = Path.cwd() if folder is None else folder
     if revoke:
-        _revoke(place, as_json=as_json)
-    else:
-        _trust(place, as_json=as_json)
-
-
-def _trust(place: Path, *, as_json: bool) -> None:
-    from router.trust import TrustedFolders
-
+        was_trusted = TrustedFolders().remove(place)
+        return {"folder": str(place.resolve()), "was_trusted": was_trusted}
     if not place.is_dir():
         raise typer.BadParameter(f"{output.plain(place)} is not a folder")
     found = _settings_of(place)
-    needed = any(found.guarded.values())
-    if needed:
+    guarded = {
+        file: {".".join(path): shown_value(".".join(path), value) for path, value in v.items()}
+        for file, v in found.guarded.items()
+        if v
+    }
+    if guarded:
         TrustedFolders().add(found.folder, found.digest)
-    if as_json:
-        values = {
-            file: {".".join(path): shown_value(".".join(path), value) for path, value in v.items()}
-            for file, v in found.guarded.items()
-            if v
-        }
-        output.print_json({"folder": str(found.folder), "trusted": needed, "settings": values})
-        return
-    where = output.plain(found.folder)
-    if not needed:
-        typer.echo(f"{where} sets nothing that needs trust")
-        return
-    typer.echo(f"trusted {where}, until one of these changes:")
-    for file, guarded in found.guarded.items():
-        for path, value in guarded.items():
-            name = ".".join(path)
-            typer.echo(f"  {file}: {name} = {output.plain(shown_value(name, value))}")
+    return {"folder": str(found.folder), "trusted": bool(guarded), "settings": guarded}
 
 
-def _revoke(place: Path, *, as_json: bool) -> None:
-    from router.trust import TrustedFolders
-
-    was_trusted = TrustedFolders().remove(place)
-    if as_json:
-        output.print_json({"folder": str(place.resolve()), "was_trusted": was_trusted})
-    else:
-        where = output.plain(place.resolve())
-        typer.echo(f"{where} is trusted no more" if was_trusted else f"{where} was not trusted")
-
-
-def _show_list(*, as_json: bool) -> None:
+def _state(entry: TrustedFolder) -> str:
     from router.errors import ConfigurationError
-    from router.trust import TrustedFolders
 
-    rows = []
-    for entry in TrustedFolders().all():
-        try:
-            same = _settings_of(entry.folder).digest == entry.digest
-            state = "trusted" if same else "changed since; trust it again"
-        except ConfigurationError as error:
-            state = str(error)
-        if not entry.folder.is_dir():
-            state = "gone"
-        rows.append((str(entry.folder), state))
-    if as_json:
-        output.print_json([{"folder": folder, "state": state} for folder, state in rows])
-        return
-    output.print_rows("folder", "state", rows=rows)
+    if not entry.folder.is_dir():
+        return "gone"
+    try:
+        is_same = _settings_of(entry.folder).digest == entry.digest
+    except ConfigurationError as error:
+        return str(error)
+    return "trusted" if is_same else "changed since; trust it again"
 
 
 def _settings_of(folder: Path) -> FolderSettings:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from router.lint.rules import HIDDEN_CHARACTER, HIDDEN_CHARACTER_IN_BODY
+from router.lint.rules import Rule
 from router.lint.source import Passage, Source
 from router.skills.diagnostics import Diagnostic
 
@@ -58,7 +58,7 @@ def hidden_characters(source: Source) -> Iterator[Diagnostic]:
             reported[line, character] = (count + 1, first)
         for (line, character), (count, first) in reported.items():
             deceives = passage is not source.body or _DECEIVING.match(character)
-            rule = HIDDEN_CHARACTER if deceives else HIDDEN_CHARACTER_IN_BODY
+            rule = Rule.HIDDEN_CHARACTER if deceives else Rule.HIDDEN_CHARACTER_IN_BODY
             times = f" {count} times" if count > 1 else ""
             message = (
                 f"{passage.label} holds {_called(character)}{times}"

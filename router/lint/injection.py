@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from router.lint.payloads import runs_commands, shown
-from router.lint.rules import CLAIMS_EVERYTHING, ROUTER_INSTRUCTION
+from router.lint.rules import Rule
 from router.lint.source import Source
 from router.skills.diagnostics import Diagnostic
 
@@ -152,20 +152,20 @@ def injections(source: Source) -> Iterator[Diagnostic]:
                 f"{passage.label} holds a piece of the JSON in which routers and models speak "
                 f"({shown(passage, found.span())}): describe the skill in words"
             )
-            yield source.breach(ROUTER_INSTRUCTION, passage, found.span(), message)
+            yield source.breach(Rule.ROUTER_INSTRUCTION, passage, found.span(), message)
         text = _QUOTED.sub(lambda quoted: " " * len(quoted.group()), passage.text)
         if found := _order(text):
             message = (
                 f"{passage.label} gives orders to whoever chooses among skills "
                 f"({shown(passage, found.span())}): describe what the skill is for instead"
             )
-            yield source.breach(ROUTER_INSTRUCTION, passage, found.span(), message)
+            yield source.breach(Rule.ROUTER_INSTRUCTION, passage, found.span(), message)
         if found := _CLAIM.search(text):
             message = (
                 f"{passage.label} claims every request ({shown(passage, found.span())}): "
                 "name the requests that the skill is for"
             )
-            yield source.breach(CLAIMS_EVERYTHING, passage, found.span(), message)
+            yield source.breach(Rule.CLAIMS_EVERYTHING, passage, found.span(), message)
 
 
 def gives_orders(text: str) -> bool:

@@ -13,14 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from router.lint.rules import (
-    ENCODED_TEXT,
-    ENCODED_TEXT_IN_BODY,
-    LOCKED_ARCHIVE,
-    LOCKED_ARCHIVE_IN_BODY,
-    SHELL_COMMAND,
-    SHELL_COMMAND_IN_BODY,
-)
+from router.lint.rules import Rule
 from router.lint.source import Passage, Source
 from router.skills.diagnostics import Diagnostic, short
 
@@ -80,7 +73,7 @@ def payloads(source: Source) -> Iterator[Diagnostic]:
     for passage in (*source.head, source.body):
         in_body = passage is source.body
         for span in _commands(passage.text):
-            rule = SHELL_COMMAND_IN_BODY if in_body else SHELL_COMMAND
+            rule = Rule.SHELL_COMMAND_IN_BODY if in_body else Rule.SHELL_COMMAND
             message = (
                 f"{passage.label} runs what it downloads or decodes ({shown(passage, span)}): "
                 "save it to a file that can be read before it is run"
@@ -91,11 +84,11 @@ def payloads(source: Source) -> Iterator[Diagnostic]:
                 f"{passage.label} gives the password of an archive "
                 f"({shown(passage, found.span())}): put the files into the skill's own folder"
             )
-            rule = LOCKED_ARCHIVE_IN_BODY if in_body else LOCKED_ARCHIVE
+            rule = Rule.LOCKED_ARCHIVE_IN_BODY if in_body else Rule.LOCKED_ARCHIVE
             yield source.breach(rule, passage, found.span(), message)
         for found in _BLOB.finditer(passage.text):
             if _is_encoded(passage, found, in_body=in_body):
-                rule = ENCODED_TEXT_IN_BODY if in_body else ENCODED_TEXT
+                rule = Rule.ENCODED_TEXT_IN_BODY if in_body else Rule.ENCODED_TEXT
                 message = (
                     f"{passage.label} holds {len(found.group())} characters of encoded text "
                     f"({shown(passage, found.span())}): write it out, or put it into a file"

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from router.lint.rules import COLLISION, COPY, GREEDY, NEAR_DUPLICATE, STRAY_EXAMPLE
+from router.lint.rules import Rule
 from router.lint.source import Source
 from router.retrieval.documents import words
 from router.retrieval.encoders import Encoder
@@ -191,7 +191,7 @@ def _stray(catalog: Catalog, astray: Sequence[tuple[str, str, str]]) -> Iterator
             f"the example {short(request)} finds {winner!r} first: say in the description what it "
             f"is about, or leave the example to {winner!r}"
         )
-        yield STRAY_EXAMPLE.breach(skill.path, _line_of(skill, request), message)
+        yield Rule.STRAY_EXAMPLE.breach(skill.path, _line_of(skill, request), message)
 
 
 def _described_in_other_words(
@@ -208,7 +208,7 @@ def _described_in_other_words(
                 f"the index does not hold them ({_quoted(requests)}): requests like them are lost; "
                 "use their words in the description or the keywords"
             )
-            yield STRAY_EXAMPLE.breach(skill.path, _line_of(skill, requests[0]), message)
+            yield Rule.STRAY_EXAMPLE.breach(skill.path, _line_of(skill, requests[0]), message)
 
 
 def _collisions(catalog: Catalog, taken: Sequence[LostExample]) -> Iterator[Diagnostic]:
@@ -225,7 +225,7 @@ def _collisions(catalog: Catalog, taken: Sequence[LostExample]) -> Iterator[Diag
             f"{_quoted(lost)}, {owner!r} for {_quoted(won)}: say in both descriptions what is the "
             "other's, or make one skill of them"
         )
-        yield COLLISION.breach(skill.path, _line_of(skill, lost[0]), message)
+        yield Rule.COLLISION.breach(skill.path, _line_of(skill, lost[0]), message)
 
 
 def _greedy(catalog: Catalog, taken: Sequence[LostExample]) -> Iterator[Diagnostic]:
@@ -244,7 +244,7 @@ def _greedy(catalog: Catalog, taken: Sequence[LostExample]) -> Iterator[Diagnost
             f"({', '.join(list(others)[:SHOWN])}), such as {_quoted(firsts)}: narrow what the "
             "description and the hints claim"
         )
-        yield GREEDY.breach(skill.path, _line_of(skill, skill.description), message)
+        yield Rule.GREEDY.breach(skill.path, _line_of(skill, skill.description), message)
 
 
 def _near_duplicates(catalog: Catalog, encoder: Encoder) -> Iterator[Diagnostic]:
@@ -269,13 +269,13 @@ def _duplicate(one: SkillManifest, other: SkillManifest, roots: Sequence[Path]) 
             f"the description is nearly that of {other.name!r}: say what sets the two apart, or "
             "remove one of them"
         )
-        return NEAR_DUPLICATE.breach(one.path, _line_of(one, one.description), message)
+        return Rule.NEAR_DUPLICATE.breach(one.path, _line_of(one, one.description), message)
     copy, original = (one, other) if places[0] > places[1] else (other, one)
     message = (
         f"the description is nearly that of {original.name!r} in {roots[min(places)]}, which is "
         "searched first: remove the copy, or say what sets the two apart"
     )
-    return COPY.breach(copy.path, _line_of(copy, copy.description), message)
+    return Rule.COPY_IN_ANOTHER_ROOT.breach(copy.path, _line_of(copy, copy.description), message)
 
 
 def _place_of(skill: SkillManifest, roots: Sequence[Path]) -> int:

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from router.lint.rules import RULES
+from router.lint.rules import Rule
 from router.skills.diagnostics import Diagnostic, Severity
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 _LEVEL: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
-_SUMMARY: Final = {rule.code: rule.summary for rule in RULES}
+_SUMMARY: Final = {rule.code: rule.summary for rule in Rule}
 _FORMAT_SUMMARY: Final = "The file follows the Agent Skills format."
 """For the codes of the reader's own diagnostics; their messages say what is wrong."""
 

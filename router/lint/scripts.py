@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from router.lint.rules import MIXED_SCRIPT
+from router.lint.rules import Rule
 from router.lint.source import Source
 from router.skills.diagnostics import Diagnostic, short
 
@@ -43,7 +43,7 @@ def mixed_scripts(source: Source) -> Iterator[Diagnostic]:
                 f"{passage.label} writes {short(word.group())} with a letter of another script "
                 f"(U+{ord(letter):04X}): write it in the script of the text"
             )
-            yield source.breach(MIXED_SCRIPT, passage, word.span(), message)
+            yield source.breach(Rule.MIXED_SCRIPT, passage, word.span(), message)
 
 
 def _posing_word(text: str) -> tuple[re.Match[str], str] | None:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from router.lint.rules import KEYWORD_STUFFING, LONG_BODY, NO_WHEN, SHORT_DESCRIPTION
+from router.lint.rules import Rule
 from router.lint.source import Source
 from router.skills.diagnostics import Diagnostic
 from router.text import STOPWORDS, is_english, stem, tokens
@@ -52,7 +52,7 @@ def wording(source: Source) -> Iterator[Diagnostic]:
     skill = source.skill
     if (lines := skill.body.count("\n") + 1) > MAX_BODY_LINES:
         message = f"the body has {lines:,} lines: move details to files under references/"
-        yield LONG_BODY.breach(skill.path, source.body.line, message)
+        yield Rule.LONG_BODY.breach(skill.path, source.body.line, message)
     if skill.disable_model_invocation:
         return
     line = source.head[1].line
@@ -62,10 +62,10 @@ def wording(source: Source) -> Iterator[Diagnostic]:
             f"the description has under {LEAST_WORDS} words with a meaning of their own: say what "
             "the skill does and when to use it"
         )
-        yield SHORT_DESCRIPTION.breach(skill.path, line, message)
+        yield Rule.SHORT_DESCRIPTION.breach(skill.path, line, message)
     if is_english(tokens(skill.description)) and not _SAYS_WHEN.search(skill.description):
         message = "the description says what but not when: add a sentence such as 'Use when ...'"
-        yield NO_WHEN.breach(skill.path, line, message)
+        yield Rule.NO_WHEN.breach(skill.path, line, message)
     yield from _stuffing(source, words)
 
 
@@ -76,17 +76,17 @@ def _stuffing(source: Source, words: list[str]) -> Iterator[Diagnostic]:
             f"the description lists {items} short items in a row: keep what tells the skill from "
             "others and move the rest to the body"
         )
-        yield KEYWORD_STUFFING.breach(path, line, message)
+        yield Rule.KEYWORD_STUFFING.breach(path, line, message)
     counts = Counter(map(stem, words)).most_common(1)
     if counts and counts[0][1] >= max(REPEATED, REPEATED_SHARE * len(words)):
         message = (
             f"the description says {counts[0][0]!r} {counts[0][1]} times: say it once or twice"
         )
-        yield KEYWORD_STUFFING.breach(path, line, message)
+        yield Rule.KEYWORD_STUFFING.breach(path, line, message)
     if (count := len(source.skill.routing_keywords)) > MAX_KEYWORDS:
         line = next(p.line for p in source.head if p.label == "metadata.routing-keywords")
         message = f"there are {count} routing keywords: keep the {MAX_KEYWORDS} that matter most"
-        yield KEYWORD_STUFFING.breach(path, line, message)
+        yield Rule.KEYWORD_STUFFING.breach(path, line, message)
 
 
 def _longest_list(text: str) -> int:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from router.lint.rules import NO_WHEN, RULES
+from router.lint.rules import Rule
 from router.lint.sarif import to_sarif
 from router.skills.diagnostics import Diagnostic, Severity
 
 ROOT = Path("/repo")
 FINDINGS = (
-    NO_WHEN.breach(ROOT / "skills/a b/SKILL.md", 3, "says what but not when"),
+    Rule.NO_WHEN.breach(ROOT / "skills/a b/SKILL.md", 3, "says what but not when"),
     Diagnostic(ROOT / "skills/c/SKILL.md", 0, Severity.ERROR, "not-loaded", "the file is empty"),
     Diagnostic(Path("/else/SKILL.md"), 5, Severity.INFO, "unknown-key", "no key 'x'"),
 )
@@ -37,9 +37,9 @@ def test_the_log_has_what_the_standard_requires() -> None:
 def test_every_rule_explains_itself() -> None:
     log = to_sarif(FINDINGS, root=ROOT, version="1")
     rules = {rule["id"]: rule for rule in log["runs"][0]["tool"]["driver"]["rules"]}
-    assert rules["no-when"]["shortDescription"]["text"] == NO_WHEN.summary
+    assert rules["no-when"]["shortDescription"]["text"] == Rule.NO_WHEN.summary
     assert rules["unknown-key"]["shortDescription"]["text"].endswith(".")
-    assert len({rule.code for rule in RULES}) == len(RULES)
+    assert len({rule.code for rule in Rule}) == len(Rule)
 
 
 def test_places_are_relative_to_the_root_and_lines_count_from_one() -> None:
