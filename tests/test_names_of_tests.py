@@ -14,12 +14,21 @@ import router
 
 PACKAGE: Final = Path(router.__file__).parent
 TESTS: Final = Path(__file__).parent
-ROOMS: Final = ("", "enrichment", "learning", "lint", "llm", "retrieval", "skills", "stages")
+ROOMS: Final = (
+    *("", "cli", "cluster", "enrichment", "learning", "lint", "llm", "retrieval", "service"),
+    *("skills", "stages", "tools", "web"),
+)
 
 WITHOUT: Final = {
     # Definitions that do nothing by themselves.
     "errors": "error types",
     "version": "one line, which test_package reads",
+    "cli/options": "options that commands share",
+    "cluster/keys": "names of keys; test_cluster_answers",
+    "cluster/scripts": "what Redis runs; test_cluster_answers and test_link",
+    "service/shapes": "arguments and answers; test_schemas",
+    "tools/sharing": "an interface; test_cluster_tools",
+    "web/problems": "one answer; test_http_api",
     "learning/peers": "an interface; tests/cluster tests the one over Redis",
     "lint/rules": "the list of rules; test_lint_sarif reads it",
     "llm/protocol": "an interface; test_llm_openai and test_llm_ollama test its tokens",
@@ -27,6 +36,18 @@ WITHOUT: Final = {
     "skills/sources": "an interface; test_source_conformance",
     # Parts of one concept, tested through the whole of it.
     "components": "test_runtime opens routers",
+    "cli/demo": "test_docs",
+    "cli/mcp": "tests/mcp runs the command",
+    "cli/server": "test_cli_serve",
+    "cli/memory_curation": "tests/memory/curation/test_proposals",
+    "cluster/cluster": "test_faults and test_chaos",
+    "cluster/follower": "test_near, test_cluster_learning and test_notices",
+    "cluster/members": "test_faults",
+    "cluster/reads": "test_cluster_answers",
+    "service/gateway": "test_mcp_gateway",
+    "service/service": "test_mcp_tools and test_http_api",
+    "service/skills": "test_cli_lint and test_playground_skills",
+    "web/workers": "test_cli_serve",
     "loop_thread": "test_sync",
     "numeric": "two formulas; test_likelihood, test_coverage and test_malformed_answers",
     "settings_files": "test_settings and test_trust",

@@ -69,9 +69,6 @@ def mcp(
             help="With --gateway: only tools as approved by router tools check --pin.",
         ),
     ] = None,
-    call_timeout: Annotated[
-        float, typer.Option(min=0.1, help="With --gateway: seconds that a call of a tool may take.")
-    ] = 60.0,
 ) -> None:
     """Serve routing, skills and memory over MCP: on standard input and output, or over HTTP."""
     if find_spec("mcp") is None:
@@ -86,7 +83,7 @@ def mcp(
     elif folders:
         raise ConfigurationError("--gateway serves tools of other servers, and no folder of skills")
     else:
-        opening = partial(_gateway, gateway, settings, pin=pin, call_seconds=call_timeout)
+        opening = partial(_gateway, gateway, settings, pin)
     if http:
         token = None if token_env is None else read_token(token_env)
         served = _serve_http(
@@ -207,9 +204,7 @@ async def _skills(folders: Sequence[Path] | None, settings: Settings) -> AsyncIt
 
 
 @asynccontextmanager
-async def _gateway(
-    file: Path, settings: Settings, *, pin: Path | None, call_seconds: float
-) -> AsyncIterator[Servable]:
+async def _gateway(file: Path, settings: Settings, pin: Path | None) -> AsyncIterator[Servable]:
     """A gateway to the servers of a file, which are started meanwhile.
 
     Raises:
@@ -225,7 +220,7 @@ async def _gateway(
     source = servers if pin is None else Pinned(servers, pin)
     with closing(servers):
         async with aclosing(SemanticRouter(settings, sources=[source])) as router:
-            server = GatewayServer(ToolGateway(router, servers, call_seconds=call_seconds))
+            server = GatewayServer(ToolGateway(router, servers))
             try:
                 async with asyncio.TaskGroup() as group:
                     opening = group.create_task(router.open())
