@@ -72,7 +72,7 @@ def parse_line(line: Line, key: str = "request") -> Mapping[str, Any]:
         raw: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(
-            f'starts with {{ but is not JSON ({error}); write a plain text as {{"{key}": ...}}'
+            f'starts with {{ but is not JSON ({error}); write a plain {key} as {{"{key}": ...}}'
         ) from error
     label = raw.get("id")
     if isinstance(label, bool) or not isinstance(label, str | int | None):
