@@ -105,35 +105,30 @@ def write_file(tmp_path: Path, name: str, text: str) -> None:
 # ---------------------------------------------------------------- recall
 
 
-@pytest.mark.parametrize(
-    ("layer", "content", "query"),
-    [
-        ("session", "The error message says: port in use", "Repeat the last error message"),
-        ("project", "We chose Postgres for its JSON support", "Why did we choose Postgres here?"),
-        ("user", "I prefer vim as an editor", "Which editor do I prefer?"),
-        ("semantic", "JWT is a signed token that carries claims", "What is JWT?"),
-        ("graph", "The gateway depends on the auth service", "What depends on the auth service?"),
-        ("governance", "Rule 7 forbids force pushes", "Which rule forbids force pushes?"),
-        ("episodic", "The database went down at noon", "When did the database go down?"),
-        ("procedural", "To deploy to staging run make stage", "How do I deploy to staging?"),
-        (
-            "prospective",
-            "Task: renew the certificate",
-            "Which tasks about the certificate are due?",
-        ),
-        ("planning", "Migration plan: copy, switch, delete", "What is our plan for the migration?"),
-    ],
-)
-async def test_what_is_saved_to_a_layer_is_recalled_from_it(
-    memory: Memory, layer: str, content: str, query: str
-) -> None:
-    await memory.save("Lunch is served at noon on Fridays", layer="semantic", scope=ADA)
-    await memory.save(content, layer=layer, name="wanted", scope=ADA)
-    found = await memory.recall(query, ADA, confidence_threshold=0.3)
-    assert found.layers[0].layer == layer
-    assert [(one.item.layer, one.item.id) for one in found.items] == [(layer, "wanted")]
-    assert found.confidence == found.items[0].relevance
-    assert found.cascade_path == ()
+SAVED_AND_ASKED = {
+    "session": ("The error message says: port in use", "Repeat the last error message"),
+    "project": ("We chose Postgres for its JSON support", "Why did we choose Postgres here?"),
+    "user": ("I prefer vim as an editor", "Which editor do I prefer?"),
+    "semantic": ("JWT is a signed token that carries claims", "What is JWT?"),
+    "graph": ("The gateway depends on the auth service", "What depends on the auth service?"),
+    "governance": ("Rule 7 forbids force pushes", "Which rule forbids force pushes?"),
+    "episodic": ("The database went down at noon", "When did the database go down?"),
+    "procedural": ("To deploy to staging run make stage", "How do I deploy to staging?"),
+    "prospective": ("Task: renew the certificate", "Which tasks about the certificate are due?"),
+    "planning": ("Migration plan: copy, switch, delete", "What is our plan for the migration?"),
+}
+
+
+async def test_what_is_saved_to_a_layer_is_recalled_from_it(memory: Memory) -> None:
+    for layer, (content, query) in SAVED_AND_ASKED.items():
+        whose = {"user": f"user of {layer}", "project": "shop"}
+        await memory.save("Lunch is served at noon on Fridays", layer="semantic", scope=whose)
+        await memory.save(content, layer=layer, name="wanted", scope=whose)
+        found = await memory.recall(query, whose, confidence_threshold=0.3)
+        assert found.layers[0].layer == layer
+        assert [(one.item.layer, one.item.id) for one in found.items] == [(layer, "wanted")]
+        assert found.confidence == found.items[0].relevance
+        assert found.cascade_path == ()
 
 
 async def test_what_memory_knows_is_counted_by_the_layer_meta(memory: Memory) -> None:
@@ -143,17 +138,8 @@ async def test_what_memory_knows_is_counted_by_the_layer_meta(memory: Memory) ->
     assert "3" in found.results[0].items[0].content
 
 
-@pytest.mark.parametrize(
-    ("query", "wanted"),
-    [
-        ("What did we do yesterday?", ["yesterday"]),
-        ("What happened last month?", ["february"]),
-        ("Which tasks are overdue?", ["certificate"]),
-        ("What did I just say?", ["talk"]),
-    ],
-)
 async def test_a_query_that_names_no_subject_is_answered_with_what_its_layer_lists(
-    memory: Memory, query: str, wanted: list[str]
+    memory: Memory,
 ) -> None:
     for name, layer, days, due in (
         ("yesterday", "episodic", 1, None),
@@ -170,10 +156,16 @@ async def test_a_query_that_names_no_subject_is_answered_with_what_its_layer_lis
             created=NOW - timedelta(days=days, minutes=5),
             attributes=None if due is None else {"due": due},
         )
-    found = await memory.recall(query, ADA)
-    assert [one.item.id for one in found.items][: len(wanted)] == wanted
-    assert found.confidence > 0.5
-    assert found.cascade_path == ()
+    for query, wanted in (
+        ("What did we do yesterday?", "yesterday"),
+        ("What happened last month?", "february"),
+        ("Which tasks are overdue?", "certificate"),
+        ("What did I just say?", "talk"),
+    ):
+        found = await memory.recall(query, ADA)
+        assert found.items[0].item.id == wanted
+        assert found.confidence > 0.5
+        assert found.cascade_path == ()
 
 
 async def test_answers_are_cached_for_as_long_as_the_setting_says(opened: Opened) -> None:
@@ -462,19 +454,17 @@ async def test_feedback_moves_a_weight_shows_in_the_status_and_can_be_reset(
     assert (await memory.status())["weight_factors"] == {}
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
+async def test_feedback_about_nothing_is_refused(memory: Memory) -> None:
+    wrong: list[dict[str, Any]] = [
         {"layer": "nowhere", "query": "What is JWT?"},
         {"layer": "semantic"},
         {"layer": "semantic", "query": "What is JWT?", "route_id": "x"},
         {"layer": "semantic", "route_id": "never given"},
         {"layer": "semantic", "query": "Thanks, that is all!"},
-    ],
-)
-async def test_feedback_about_nothing_is_refused(memory: Memory, arguments: dict[str, Any]) -> None:
-    with pytest.raises(InvalidRequest):
-        await memory.feedback(useful=True, **arguments)
+    ]
+    for arguments in wrong:
+        with pytest.raises(InvalidRequest):
+            await memory.feedback(useful=True, **arguments)
 
 
 # ---------------------------------------------------------------- layers of one's own

@@ -47,17 +47,17 @@ SHORT = 0.1
 OpenMemory = Callable[[float], UnifiedMemory]
 
 
-@pytest.fixture(params=["http", "mcp"])
+@pytest.fixture
 async def open_memory(
-    request: pytest.FixtureRequest, server: ForgetfulServer, files: FileStore, tmp_path: Path
+    server: ForgetfulServer, files: FileStore, tmp_path: Path
 ) -> AsyncIterator[OpenMemory]:
-    """Opens a memory that waits so many seconds for the service; closed at the end."""
+    """Opens a memory that waits so many seconds for the service; closed at the end. Which way it
+    is spoken to makes no difference here; ``test_forgetful`` tests both."""
     opened: list[UnifiedMemory] = []
 
     def opening(patience: float) -> UnifiedMemory:
         outbox = ServiceOutbox(tmp_path / "outbox.sqlite3", clock=time.time)
-        connection = connect_service(server.url, protocol=request.param)
-        service = Forgetful(connection, probe_seconds=patience)
+        service = Forgetful(connect_service(server.url), probe_seconds=patience)
         opened.append(UnifiedMemory(files, FileDelivery(files, service, outbox)))
         return opened[-1]
 
