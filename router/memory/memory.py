@@ -35,7 +35,6 @@ from router.memory.model import (
     AttributeValue,
     Classification,
     MemoryItem,
-    QueryType,
     Scope,
 )
 from router.memory.query.time_zone import zone_of
@@ -245,30 +244,9 @@ class Memory(OpenedInBlock):
         query: str | None = None,
     ) -> None:
         """Say whether a layer's part of an answer was useful; later queries of that kind will weigh
-        the layer accordingly.
-
-        Args:
-            layer: which layer.
-            useful: whether it was.
-            route_id: the ``id`` of one of the last 1,000 answers of this object.
-            query: or the query itself.
-
-        Raises:
-            InvalidRequest: the layer or the answer is unknown, memory has nothing to do with the
-                query, or not exactly one of ``route_id`` and ``query`` is given.
-        """
-        for name, value, kind in (("layer", layer, str), ("useful", useful, bool)):
-            if not isinstance(value, kind):
-                raise InvalidRequest(f"{name}: expected {kind.__name__}, not {value!r:.100}")
-        if route_id is not None and not isinstance(route_id, str):
-            raise InvalidRequest(f"route_id: expected str, not {route_id!r:.100}")
+        the layer accordingly; see ``MemoryRouter.feedback``."""
         async with self._in_use() as parts:
-            types: tuple[QueryType, ...] | None = None
-            if query is not None:
-                types = parts.classifier.classify(query).types
-                if not types:
-                    raise InvalidRequest("query: no layer is read for it, so none can be judged")
-            await parts.router.feedback(layer, useful=useful, route_id=route_id, types=types)
+            await parts.router.feedback(layer, useful=useful, route_id=route_id, query=query)
 
     async def reset_feedback(self) -> None:
         """Forget all feedback on layers."""

@@ -348,9 +348,8 @@ async def test_a_recall_and_a_context_ask_the_service_too(opened: Opened) -> Non
 # ---------------------------------------------------------------- saving, getting, deleting
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
+async def test_what_cannot_be_saved_is_refused_with_the_reason(memory: Memory) -> None:
+    refused: list[tuple[dict[str, Any], str]] = [
         ({"layer": "meta"}, "layer: 'meta' is none of session"),
         ({"layer": "documents"}, "layer: 'documents' is none of session"),
         ({"layer": "user"}, "needs scope.user"),
@@ -363,14 +362,11 @@ async def test_a_recall_and_a_context_ask_the_service_too(opened: Opened) -> Non
         ({"provenance": ["chat"]}, "name a layer"),
         ({"attributes": {"due": "2026-12-01"}}, "name a layer"),
         ({"name": "../out"}, "name"),
-    ],
-)
-async def test_what_cannot_be_saved_is_refused_with_the_reason(
-    memory: Memory, arguments: dict[str, Any], said: str
-) -> None:
-    with pytest.raises(InvalidRequest) as caught:
-        await memory.save("Something to remember", **arguments)
-    assert said in str(caught.value)
+    ]
+    for arguments, said in refused:
+        with pytest.raises(InvalidRequest) as caught:
+            await memory.save("Something to remember", **arguments)
+        assert said in str(caught.value)
 
 
 async def test_an_item_comes_back_as_it_was_saved(memory: Memory) -> None:

@@ -173,27 +173,31 @@ class MemoryRouter:
         *,
         useful: bool,
         route_id: str | None = None,
-        types: Iterable[QueryType] | None = None,
+        query: str | None = None,
     ) -> None:
         """Say whether a layer's part of an answer was useful. When it returns, it is on disk.
 
         Args:
             route_id: the answer: the ``id`` of one of the last 1,000 routes or recalls.
-            types: or, in its place, the query's types.
+            query: or, in its place, the query itself.
 
         Raises:
-            InvalidRequest: the layer or the answer is unknown, or not exactly one of ``route_id``
-                and ``types`` is given.
+            InvalidRequest: the layer or the answer is unknown, no layer is read for the query, or
+                not exactly one of ``route_id`` and ``query`` is given.
         """
         self._check_known("layer", layer)
-        if types is not None and route_id is None:
-            about = tuple(types)
-        elif route_id is not None and types is None:
-            if route_id not in self._answered:
-                raise InvalidRequest(f"route_id: {route_id!r} is none of the latest answers")
+        if not isinstance(useful, bool):
+            raise InvalidRequest(f"useful: expected bool, not {useful!r:.100}")
+        if (query is None) == (route_id is None):
+            raise InvalidRequest("feedback: give either route_id or query")
+        if query is not None:
+            about = (await self._classifier.aclassify(query)).types
+            if not about:
+                raise InvalidRequest("query: no layer is read for it, so none can be judged")
+        elif route_id is not None and route_id in self._answered:
             about = self._answered[route_id]
         else:
-            raise InvalidRequest("feedback: give either route_id or types")
+            raise InvalidRequest(f"route_id: {route_id!r} is none of the latest answers")
         await in_thread(partial(self._weights.learn, about, layer, useful=useful))
 
     def clear_cache(self) -> int:

@@ -302,8 +302,8 @@ async def test_feedback_changes_the_order_of_the_layers() -> None:
 async def test_feedback_changes_which_layers_are_read_but_not_how_many() -> None:
     async with routing(layers()) as router:
         for _ in range(3):
-            await router.feedback("episodic", useful=True, types=[QueryType.TEMPORAL])
-            await router.feedback("project", useful=False, types=[QueryType.TEMPORAL])
+            await router.feedback("episodic", useful=True, query=AUTH)
+            await router.feedback("project", useful=False, query=AUTH)
         route = await router.route(AUTH, scope=NOBODY)
         assert read(route) == ["session", "episodic"]
         assert [choice.name for choice in route.secondary] == ["graph", "project"]
@@ -314,7 +314,7 @@ async def test_feedback_changes_which_layers_are_read_but_not_how_many() -> None
 async def test_feedback_on_one_type_of_query_leaves_other_queries_alone() -> None:
     async with routing(layers()) as router:
         before = await router.route(JWT, scope=NOBODY)
-        await router.feedback("semantic", useful=False, types=[QueryType.TEMPORAL])
+        await router.feedback("semantic", useful=False, query=AUTH)
         after = await router.route(JWT, scope=NOBODY)
     assert after.results == before.results
 
@@ -325,19 +325,17 @@ async def test_feedback_outlives_the_router(tmp_path: Path) -> None:
         weights = LayerWeights(path, clock=Clock())
         async with routing(layers(), weights=weights) as router:
             assert len(router.status().weight_factors) == useful_so_far
-            await router.feedback("project", useful=True, types=[QueryType.TEMPORAL])
+            await router.feedback("project", useful=True, query=AUTH)
         weights.close()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"layer": "nowhere", "types": [QueryType.USER]}, "no layer is named 'nowhere'"),
-        ({"layer": "graph"}, "give either route_id or types"),
-        (
-            {"layer": "graph", "route_id": "x", "types": [QueryType.USER]},
-            "either route_id or types",
-        ),
+        ({"layer": "nowhere", "query": AUTH}, "no layer is named 'nowhere'"),
+        ({"layer": "graph"}, "give either route_id or query"),
+        ({"layer": "graph", "route_id": "x", "query": AUTH}, "either route_id or query"),
+        ({"layer": "graph", "query": "thank you"}, "no layer is read for it"),
         ({"layer": "graph", "route_id": "x"}, "'x' is none of the latest answers"),
     ],
 )
@@ -353,7 +351,7 @@ async def test_status_shows_layers_weights_and_cache() -> None:
     async with routing([LoopLayer("session", "here"), LoopLayer("project")]) as router:
         await router.route(AUTH, scope=NOBODY)
         await router.route(AUTH, scope=NOBODY)
-        await router.feedback("session", useful=True, types=[QueryType.USER])
+        await router.feedback("session", useful=True, query=AUTH)
         shown = router.status().to_dict()
     assert shown == {
         "layers": [
@@ -366,7 +364,7 @@ async def test_status_shows_layers_weights_and_cache() -> None:
             }
             for name in ("session", "project")
         ],
-        "weight_factors": {"user": {"session": pytest.approx(1.1)}},
+        "weight_factors": {"temporal": {"session": pytest.approx(1.1)}},
         "cache": {"entries": 1, "hits": 1, "misses": 1},
     }
 
