@@ -107,3 +107,4 @@ async def test_a_drop_that_is_cancelled_is_forgotten(
         dropping.cancel()
         await asyncio.wait([dropping])
         assert one._pending.total() == 0
+        proxy.mend()

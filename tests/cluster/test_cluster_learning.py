@@ -52,15 +52,15 @@ async def test_a_correction_reaches_the_evidence_of_every_process(
 
 
 async def test_a_new_process_is_told_what_the_others_know(
-    redis_server: RedisServer, settings_of: SettingsOf
+    own_server: RedisServer, settings_of: SettingsOf
 ) -> None:
-    async with processes(settings_of(redis_server.url)) as (one,):
+    async with processes(settings_of(own_server.url)) as (one,):
         await corrected(one, FIRST, "debugging")
         cluster = one.cluster
         assert cluster is not None
         await cluster.learning.follower.caught_up()
-        await cluster.link.run(lambda redis: redis.delete(cluster.learning._keys.evidence))
-        async with processes(settings_of(redis_server.url)) as (late,):
+        await cluster.link.run(lambda redis: redis.flushall())
+        async with processes(settings_of(own_server.url)) as (late,):
             await until(lambda: knows(late, FIRST, "debugging"))
 
 

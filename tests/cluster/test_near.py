@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-import signal
-from pathlib import Path
 from typing import Any
 
-from cascade import WAIT_SECONDS, write_skill
-from cluster_process import SteeredProcess
+from cascade import WAIT_SECONDS
 from clusters import OpenedAnswers, SettingsOf, opened_answers, skills_of, two_processes, until
 from servers.redis_server import FaultyProxy, RedisServer
 
@@ -107,32 +104,3 @@ async def test_what_was_dropped_while_it_was_read_is_not_remembered(
         near.put("another request", "c", kept_answer("git"), changes=near.changes)
         await until(lambda: near.get("another request", "c") is not None)
         assert near.get(REQUEST, "c") is None
-
-
-async def test_a_process_that_was_stopped_does_not_go_on_with_a_dropped_answer(
-    redis_server: RedisServer, tmp_path: Path
-) -> None:
-    processes = []
-    for name in ("one", "other"):
-        write_skill(tmp_path / f"{name}-skills", "alpha", "Answers requests by number.")
-        settings = {
-            "state_dir": str(tmp_path / name),
-            "shipped_skills": False,
-            "cluster": {"url": redis_server.url, "namespace": "stopped", "deadline_seconds": 5.0},
-        }
-        processes.append(SteeredProcess(settings, tmp_path / f"{name}-skills"))
-    one, other = processes
-    await asyncio.gather(*(process.start() for process in processes))
-    try:
-        async with asyncio.timeout(WAIT_SECONDS):
-            first = await one.ask("route", text=REQUEST)
-            again = await other.ask("route", text=REQUEST)
-            assert again["decision"] == first["decision"]
-            other.send(signal.SIGSTOP)
-            await one.ask("forget", text=REQUEST)
-            asked = asyncio.create_task(other.ask("route", text=REQUEST))
-            await asyncio.sleep(0)  # the line is written, and read as soon as it goes on
-            other.send(signal.SIGCONT)
-            assert (await asked)["decision"] != first["decision"]
-    finally:
-        await asyncio.gather(*(process.close() for process in processes))
