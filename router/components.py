@@ -31,7 +31,7 @@ from router.skills.catalog import Catalog
 from router.skills.registry import SkillRegistry
 from router.skills.sources import SkillSource
 from router.stages.llm import LLMStage, models_from_settings
-from router.stages.validation import digest_of, marks
+from router.stages.validation import digest_of
 
 _log: Final = logging.getLogger(__name__)
 
@@ -53,22 +53,18 @@ class Snapshot:
         base: digest of what else changes answers: the encoder, the models, settings. Nothing of
             this machine, such as paths; and not the catalog, over which each kept answer is checked
             when it is read.
-        marks: of the catalog; see ``validation``.
     """
 
     catalog: Catalog
     index: SkillIndex
     encoder: str
     base: str
-    marks: bytes
 
     def updated(self, catalog: Catalog) -> Snapshot:
         """The same over a later catalog; only skills that changed are encoded."""
         same = catalog.version == self.catalog.version  # files may have moved all the same
-        if same:
-            return replace(self, catalog=catalog)
-        index = self.index.updated(catalog)
-        return replace(self, catalog=catalog, index=index, marks=marks(catalog))
+        index = self.index if same else self.index.updated(catalog)
+        return replace(self, catalog=catalog, index=index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +152,7 @@ def assemble(
         _learner(settings, encoder, events, has_llm=bool(models), peers=peers),
         QueryClassifier(encoder=encoder),
     )
-    return parts, Snapshot(registry.catalog, index, encoder.identity, base, marks(registry.catalog))
+    return parts, Snapshot(registry.catalog, index, encoder.identity, base)
 
 
 def embeddings_folder(settings: Settings) -> Path:

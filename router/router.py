@@ -354,7 +354,7 @@ class SemanticRouter(OpenedInBlock):
             decided_by = DecidedBy.LLM if result.stage is Stage.LLM else DecidedBy.ROUTER
             basis = Basis.of(decided_by, result.selected_skills, snapshot.catalog, evidence)
             await self._caches.keep(
-                asked.text, context, result, basis, snapshot.marks, similar=similar
+                asked.text, context, result, basis, snapshot.catalog, similar=similar
             )
         if audit is not None:
             runtime.background.run(self._audit(decider, asked, context, audit))
@@ -646,7 +646,7 @@ class SemanticRouter(OpenedInBlock):
         decider = Decider(snapshot, self._runtime.parts, self.settings)
         result = decider.corrected(past.text, named, id=next(self._ids))
         basis = Basis.of(DecidedBy.PERSON, named, snapshot.catalog)
-        await self._caches.keep(past.text, past.context, result, basis, snapshot.marks)
+        await self._caches.keep(past.text, past.context, result, basis, snapshot.catalog)
 
     async def learned(self) -> None:
         """Wait until the local model is of all the evidence there is. Routing needs no such wait:

@@ -85,7 +85,8 @@ class Copies:
             sketches |= {document.name: _sketch(document) for document in edit.added}
         after._sketches = sketches
         after.stronger = after._compared(roots)
-        after.originals = tuple(filterfalse(after.stronger.__contains__, names))
+        is_copy = after.stronger.__contains__
+        after.originals = tuple(filterfalse(is_copy, names) if after.stronger else names)
         return after
 
     def covers(self, names: Collection[str]) -> bool:

@@ -231,12 +231,14 @@ class SkillIndex:
         roots = root_numbers(catalog)
         if roots and self._names and not self._copies.covers(self._names):
             return self.build(catalog, encoder=self._encoder, store=self._store, progress=progress)
+        # There may be thousands of skills and one that changed, so loops over all are kept short.
         before = self.catalog.skills
+        others = [one for name, one in catalog.skills.items() if before.get(name) is not one]
         new = [
-            skill
-            for skill in catalog.routable
-            if (was := before.get(skill.name)) is not skill
-            and (was is None or was.mark != skill.mark or skill.name not in self._position)
+            one
+            for one in others
+            if catalog.offers(one.name)
+            and (one.name not in self._position or before[one.name].mark != one.mark)
         ]
         index, encoded = self, 0
         while len(new) > (part := max(READ_AT_ONCE, len(index._names) // 4)):
@@ -257,7 +259,6 @@ class SkillIndex:
         progress: Callable[[int, int], None] | None,
     ) -> Self:
         """The index of a later catalog, of which the skills ``new`` are to be read."""
-        # There may be thousands of skills and one that changed, so loops over all are kept short.
         before = self.catalog.skills
         names = [skill.name for skill in catalog.routable]
         position = dict(zip(names, range(len(names)), strict=True))

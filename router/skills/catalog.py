@@ -20,7 +20,7 @@ import difflib
 import hashlib
 import os
 import time
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -80,16 +80,18 @@ class Catalog:
 
     def __post_init__(self) -> None:
         # Made anew for each change of one skill of thousands: loops over all are kept short.
-        names = sorted(self.skills)
-        skills = MappingProxyType({name: self.skills[name] for name in names})
+        skills = dict(self.skills)
+        names = list(skills)
+        if names != (ordered := sorted(names)):
+            skills = {name: skills[name] for name in ordered}
         content = hashlib.sha256(b"".join([manifest.mark for manifest in skills.values()]))
-        object.__setattr__(self, "skills", skills)
+        object.__setattr__(self, "skills", MappingProxyType(skills))
         object.__setattr__(self, "stale", MappingProxyType(dict(sorted(self.stale.items()))))
         object.__setattr__(self, "version", content.hexdigest()[:16])
         object.__setattr__(
             self,
             "routable",
-            tuple([m for m in skills.values() if not m.disable_model_invocation]),
+            tuple([one for one in skills.values() if not one.disable_model_invocation]),
         )
 
     def get(self, name: str) -> SkillManifest:
@@ -159,10 +161,11 @@ def merge_sources(
         previous: a catalog whose manifests may be used again where they are the same.
     """
     snapshots = tuple(snapshots)
-    skills: dict[str, SkillManifest] = {}
+    skills = _winners([snapshot.skills for _, snapshot in snapshots], previous)
     lost: list[SkillManifest] = []
-    for _, snapshot in snapshots:
-        lost += [one for one in snapshot.skills if skills.setdefault(one.name, one) is not one]
+    if len(skills) < sum(len(snapshot.skills) for _, snapshot in snapshots):
+        for _, snapshot in snapshots:
+            lost += [one for one in snapshot.skills if skills[one.name] is not one]
     for name in hidden:
         skills.pop(name, None)
     stale = {
@@ -200,6 +203,20 @@ def merge_sources(
         ),
         of_others=of_others,
     )
+
+
+def _winners(
+    given: Sequence[Sequence[SkillManifest]], previous: Catalog | None
+) -> dict[str, SkillManifest]:
+    """Of the skills of each name the first one."""
+    # In the order of the catalog before, which is that of the names but for what is new: sorting
+    # thousands of names that are in order already takes no time.
+    found: dict[str, SkillManifest | None] = dict.fromkeys(
+        () if previous is None else previous.skills
+    )
+    for skills in reversed(given):
+        found |= {one.name: one for one in reversed(skills)}
+    return {name: one for name, one in found.items() if one is not None}
 
 
 class _Enricher:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import filterfalse
 from pathlib import Path
 from typing import Self
 
@@ -51,12 +50,16 @@ class CatalogChange:
         part of the change even where nothing differs any more: as changed when ``after`` has them,
         else as removed.
         """
+        # Of thousands of skills few have changed: loops over all are kept short.
         old, new = before.skills, after.skills
         touched = frozenset(touched)
-        pairs = zip(new, new.values(), map(old.get, new), strict=True)
-        others = [name for name, skill, before_it in pairs if before_it is not skill]
+        others: list[str] = []
+        gone: set[str] = set()
+        if new is not old:
+            others = [name for name, skill in new.items() if old.get(name) is not skill]
+            gone = old.keys() - new.keys()
         added, changed, moved = [], [], []
-        for name in touched.intersection(new).union(others):
+        for name in {*others, *(name for name in touched if name in new)}:
             if name not in old:
                 added.append(name)
             elif new[name].routing_digest != old[name].routing_digest or name in touched:
@@ -70,7 +73,7 @@ class CatalogChange:
             after,
             added=_in_order(added),
             changed=_in_order(changed),
-            removed=_in_order({*filterfalse(new.__contains__, old), *touched.difference(new)}),
+            removed=_in_order(gone | touched.difference(new)),
             moved=_in_order(moved),
             shadowed=_in_order(
                 {

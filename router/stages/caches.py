@@ -13,10 +13,11 @@ from router.events import CacheLookup, CacheOutcome, Events
 from router.request import Request
 from router.result import Outcome, RoutingResult, Stage, StageTrace
 from router.stages.answers import AnswerCache
-from router.stages.validation import Basis, DecidedBy, KeptAnswer, refusal, state_of
+from router.stages.validation import Basis, DecidedBy, KeptAnswer, marks, refusal, state_of
 
 if TYPE_CHECKING:
     from router.retrieval.index import SkillIndex
+    from router.skills.catalog import Catalog
 
 _NOT_NEEDED: Final = (
     StageTrace(Stage.LLM, Outcome.SKIPPED, "a cache answered"),
@@ -92,23 +93,23 @@ class CacheStages:
         context: str,
         result: RoutingResult,
         basis: Basis,
-        marks: bytes,
+        catalog: Catalog,
         *,
         similar: bool = True,
     ) -> None:
-        """Keep an answer, with what it rests on and the marks of the skills that it was chosen
-        from; unless ``similar`` allows it, for identical requests only."""
+        """Keep an answer, with what it rests on and what must be known later of the catalog that it
+        was decided over; unless ``similar`` allows it, for identical requests only."""
         kept = KeptAnswer(result.copy_with(trace=()), basis)  # a hit has a trace of its own
         await self._cache.keep(text, context, kept, similar=similar)
         if basis.decided_by is not DecidedBy.ROUTER:
-            await self._cache.keep_marks(basis.catalog, marks)
+            await self._cache.keep_marks(basis.catalog, marks(catalog))
 
     async def _refusal(self, kept: KeptAnswer, text: str, question: Question) -> str | None:
         """Why an answer of another state is not given again; None when it is."""
-        marks = None if kept.basis is None else await self._cache.marks_of(kept.basis.catalog)
+        then = None if kept.basis is None else await self._cache.marks_of(kept.basis.catalog)
         available = question.asked.available
         try:
-            return await refusal(kept, text, question.skills, available=available, marks_then=marks)
+            return await refusal(kept, text, question.skills, available=available, marks_then=then)
         except EncoderError as error:
             return f"whether it still holds cannot be found out: {error}"
 

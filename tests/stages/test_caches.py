@@ -16,7 +16,7 @@ from router.skills.registry import SkillRegistry
 from router.stages.answers import LocalAnswers
 from router.stages.caches import CacheStages, Question
 from router.stages.conformance import kept_answer
-from router.stages.validation import Basis, DecidedBy, marks
+from router.stages.validation import Basis, DecidedBy
 
 ASKED = Request.parse("squash the last four commits on this branch")
 OTHER_WORDS = Request.parse("Please squash the last four commits on this branch!")
@@ -39,7 +39,7 @@ async def test_what_was_kept_is_given_again_with_a_trace_and_an_id_of_its_own(
     caches = CacheStages(LocalAnswers(), events)
     result = kept_answer("git").result
     basis = Basis.of(DecidedBy.ROUTER, ["git"], index.catalog)
-    await caches.keep(ASKED.text, "c", result, basis, marks(index.catalog))
+    await caches.keep(ASKED.text, "c", result, basis, index.catalog)
     for asked, stage in ((ASKED, Stage.EXACT), (OTHER_WORDS, Stage.FUZZY)):
         again, trace = await caches.answer(Question(asked, "c", index, "", True), id="new")
         assert again is not None
@@ -60,7 +60,7 @@ async def test_an_answer_of_other_evidence_is_refused_and_the_trace_says_why(
     events.subscribe(told.append)
     caches = CacheStages(LocalAnswers(), events)
     basis = Basis.of(DecidedBy.ROUTER, ["git"], index.catalog, "evidence")
-    await caches.keep(ASKED.text, "c", kept_answer("git").result, basis, marks(index.catalog))
+    await caches.keep(ASKED.text, "c", kept_answer("git").result, basis, index.catalog)
     again, (_, exact) = await caches.answer(Question(ASKED, "c", index, "more", True), id="new")
     assert again is None
     assert exact.outcome is Outcome.DECLINED
