@@ -16,7 +16,8 @@ test library; pytest collects it from a subclass whose name begins with ``Test``
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from router.skills.catalog import merge_sources
 from router.skills.sources import SkillSource, SourceSnapshot
@@ -41,22 +42,26 @@ class SourceConformance:
     def close(self, source: SkillSource) -> None:
         """Release what the source holds."""
 
-    def test_its_name_is_a_text_that_stays(self) -> None:
-        """Reports are told apart by it."""
+    @contextmanager
+    def _source(self) -> Iterator[SkillSource]:
         source = self.make_source()
         try:
+            yield source
+        finally:
+            self.close(source)
+
+    def test_its_name_is_a_text_that_stays(self) -> None:
+        """Reports are told apart by it."""
+        with self._source() as source:
             name = source.name
             _must(isinstance(name, str) and name != "", "the name is not a text")
             self.add(source, "one")
             source.read()
             _must(source.name == name, "the name has changed")
-        finally:
-            self.close(source)
 
     def test_reading_gives_what_there_is_in_the_order_of_precedence(self) -> None:
         """The first skill of a name wins it, so the order is part of the outcome."""
-        source = self.make_source()
-        try:
+        with self._source() as source:
             _must(source.read().skills == (), "a new source gives skills")
             for name in ("b", "a", "c"):
                 self.add(source, name)
@@ -64,13 +69,10 @@ class SourceConformance:
             _must(sorted(names) == ["a", "b", "c"], f"it gives {names}")
             again = [skill.name for skill in source.read(source.read(), quick=True).skills]
             _must(again == names, f"the order is {names}, then {again}")
-        finally:
-            self.close(source)
 
     def test_a_snapshot_stays_as_it_is(self) -> None:
         """Requests under way go on with the snapshot that they began with."""
-        source = self.make_source()
-        try:
+        with self._source() as source:
             self.add(source, "stays")
             before = source.read()
             held = before.skills
@@ -80,25 +82,19 @@ class SourceConformance:
             _must(before.skills == held, "a snapshot has changed")
             names = [skill.name for skill in after.skills]
             _must(names == ["comes"], f"the next snapshot gives {names}")
-        finally:
-            self.close(source)
 
     def test_reading_again_without_a_change_gives_equal_skills(self) -> None:
         """Else every look at the source would be a change to index and to tell."""
-        source = self.make_source()
-        try:
+        with self._source() as source:
             self.add(source, "one")
             first = source.read()
             for previous, quick in ((None, False), (first, False), (first, True)):
                 again = source.read(previous, quick=quick)
                 _must(_digests(again) == _digests(first), "reading again gives other skills")
-        finally:
-            self.close(source)
 
     def test_a_change_is_seen_by_a_quick_look_too(self) -> None:
         """That is how the manager looks when it is told of a change."""
-        source = self.make_source()
-        try:
+        with self._source() as source:
             self.add(source, "one")
             before = source.read()
             self.add(source, "two")
@@ -107,13 +103,10 @@ class SourceConformance:
             self.remove(source, "one")
             names = {skill.name for skill in source.read(before, quick=True).skills}
             _must(names == {"two"}, f"after a removal it gives {names}")
-        finally:
-            self.close(source)
 
     def test_a_source_without_folders_tells_of_each_change(self) -> None:
         """Nobody else would: only folders are watched."""
-        source = self.make_source()
-        try:
+        with self._source() as source:
             told: list[int] = []
             end = source.subscribe(lambda: told.append(len(source.read().skills)))
             self.add(source, "one")
@@ -124,26 +117,20 @@ class SourceConformance:
             before = len(told)
             self.add(source, "two")
             _must(len(told) == before, "it tells after the subscription has ended")
-        finally:
-            self.close(source)
 
     def test_subscribers_do_not_disturb_each_other(self) -> None:
         """One router that closes must not make another one deaf."""
-        source = self.make_source()
-        try:
+        with self._source() as source:
             told: list[str] = []
             end = source.subscribe(lambda: told.append("first"))
             source.subscribe(lambda: told.append("second"))
             end()
             self.add(source, "one")
             _must(bool(source.roots) or told == ["second"], f"told {told}")
-        finally:
-            self.close(source)
 
     def test_its_skills_have_texts_to_route_by(self) -> None:
         """A skill without a name or a description cannot be found."""
-        source = self.make_source()
-        try:
+        with self._source() as source:
             self.add(source, "one")
             [skill] = source.read().skills
             _must(skill.name == "one", f"the name is {skill.name!r}")
@@ -151,19 +138,14 @@ class SourceConformance:
             _must(bool(skill.digest), "there is no digest")
             catalog = merge_sources([(source, source.read())])
             _must(list(catalog.skills) == ["one"], "the catalog does not take it")
-        finally:
-            self.close(source)
 
     def test_removing_what_is_not_there_leaves_the_rest(self) -> None:
         """Whether it raises is up to the source."""
-        source = self.make_source()
-        try:
+        with self._source() as source:
             self.add(source, "one")
             with suppress(Exception):
                 self.remove(source, "two")
             _must(len(source.read().skills) == 1, "a skill has gone")
-        finally:
-            self.close(source)
 
 
 def _digests(snapshot: SourceSnapshot) -> list[tuple[str, str]]:
