@@ -54,7 +54,7 @@ class CircuitBreaker:
         return BreakerState.HALF_OPEN
 
     def try_call(self) -> GuardedCall | None:
-        """Leave to make one call, or None while the provider is left alone."""
+        """Permission to make one call; None while no call may be made."""
         state = self.state
         if state is BreakerState.OPEN or self._trial is not None:
             return None
@@ -98,7 +98,7 @@ class GuardedCall:
         self._breaker._settle(self, succeeded=False)
 
     def refused(self) -> None:
-        """The provider said that it takes no calls: it is left alone at once."""
+        """The provider said that it takes no calls: the breaker opens at once."""
         while self.epoch == self._breaker._epoch:
             self._breaker._settle(self, succeeded=False)
 

@@ -91,7 +91,7 @@ class Runtime:
 
     @property
     def parts(self) -> Components:
-        """What the router was put together from.
+        """The components of the router.
 
         Raises:
             RuntimeError: the router is not open.
@@ -100,8 +100,8 @@ class Runtime:
 
     @property
     def evidence(self) -> str:
-        """What has been learnt, which decides beside the catalog where no LLM is asked. Empty where
-        an LLM decides."""
+        """The version of what has been learnt. Where no LLM is configured, cached answers depend on
+        it; where one is, it is empty."""
         parts = self.parts
         if parts.llm.has_models:
             return ""

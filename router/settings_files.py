@@ -1,4 +1,4 @@
-"""The files that settings are read from, and what of them counts.
+"""The files that settings are read from, and which of their values count.
 
 ``router.toml`` in the user's configuration folder is the user's own word. ``router.toml`` and the
 table ``[tool.router]`` of ``pyproject.toml`` in the working directory may be a stranger's: what
@@ -70,7 +70,7 @@ class FolderSettings:
 
     @property
     def digest(self) -> str:
-        """Of the values that need trust; what the user agrees to."""
+        """Digest of the values that need trust: what the user agrees to."""
         return digest_of(self.guarded)
 
     @property
@@ -80,7 +80,7 @@ class FolderSettings:
 
     @property
     def effective(self) -> dict[str, dict[str, Any]]:
-        """By file name, strongest first, what counts."""
+        """By file name, strongest first, the values that count."""
         ignored = self.ignored
         return {
             file: without(values, iter(ignored.get(file, {})))

@@ -1,4 +1,4 @@
-"""Whose word counts for a setting, and which folders the user has said to trust.
+"""Who may give which setting, and which folders the user trusts.
 
 A file in the working directory may have come with a cloned repository. It may tune the router, but
 it must not decide where requests, keys or files go, or which code is loaded. So each setting has a

@@ -81,7 +81,7 @@ def parse_line(line: Line, key: str = "request") -> Mapping[str, Any]:
 
 
 def route_arguments(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """What a line's object asks of ``SemanticRouter.route``, which checks the texts itself.
+    """The arguments of ``SemanticRouter.route`` in a line's object; ``route`` checks the texts.
 
     Raises:
         InvalidRequest: a key is not known, or has a value of the wrong form.
@@ -119,7 +119,7 @@ async def route_batch(
     emit: Callable[[dict[str, Any]], None],
     advance: Callable[[int], None],
 ) -> int:
-    """Answer every line of the input in order; how many of them could not be answered.
+    """Answer every line of the input in order; returns how many could not be answered.
 
     Args:
         route: answers one; that of an open router, or of a server.

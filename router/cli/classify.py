@@ -81,7 +81,7 @@ def _open_input(path: Path) -> BinaryIO:
 
 
 def _classify_lines(classify: Callable[[str], Classification], source: BinaryIO) -> int:
-    """Answer every line; how many of them could not be read."""
+    """Answer every line; returns how many could not be read."""
     faults = 0
     for line in read_lines(source):
         row: dict[str, Any] = {}

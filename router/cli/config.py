@@ -80,7 +80,8 @@ def show_config() -> dict[str, dict[str, Any]]:
 
 
 def _file_events(settings: Settings) -> dict[str, Any]:
-    """Native events, or polling and why: found out, not set."""
+    """Whether file changes are noticed by native events or by polling, and why. This is no setting,
+    but people look for it here."""
     from router.skills.discovery import configured_roots
     from router.skills.watching import how_watched
 

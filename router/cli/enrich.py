@@ -29,7 +29,7 @@ MAX_ANSWERS_BYTES = 1 << 28
 
 @dataclass(frozen=True)
 class EnrichOptions:
-    """What the command line says, of skills and of tools alike."""
+    """The options that the commands for skills and for tools share."""
 
     names: Annotated[
         list[str] | None,
@@ -66,9 +66,11 @@ class EnrichOptions:
 
 
 def enriches(chosen: Callable[P, tuple[Callable[[], Any], Any]]) -> Command:
-    """The command that enriches what the function chooses. It gives what reads the skills or tools,
-    once the other options are found to be right, and the settings, whose ``enrichment`` is the file
-    to write to."""
+    """The command that enriches what the function chooses.
+
+    The function returns two things: a callable that reads the skills or tools, which is called
+    after the other options have been checked, and the settings. Their ``enrichment`` names the file
+    that is written."""
     hints = get_type_hints(EnrichOptions, include_extras=True)
     further = {field.name: (hints[field.name], field.default) for field in fields(EnrichOptions)}
 

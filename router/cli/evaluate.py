@@ -70,7 +70,7 @@ def evaluate_file(
 
 
 def _open_rows_file(path: Path | None, labels: Path) -> AbstractContextManager[TextIO | None]:
-    """Open before the work starts, so that a wrong name costs seconds and no results."""
+    """Opens the file before the work starts, so that a wrong name is reported at once."""
     if path is None:
         return nullcontext()
     if path.exists() and path.samefile(labels):
@@ -126,7 +126,7 @@ def _warn_of_unknown(labels: Mapping[str, Sequence[int]]) -> None:
 
 
 def _print_tables(report: Report, by_kind: Mapping[str, Report]) -> None:
-    """Figures down, kinds across; then what only makes sense for all rows together."""
+    """One row a figure and one column a kind; then the figures of all rows together."""
     headers = ["all", *map(output.plain, by_kind)]
     table = output.table("figure", *headers, right=tuple(headers))
     for label, cell in _FIGURES.items():

@@ -74,7 +74,7 @@ def _role(skill: Weighed) -> str:
 
 
 def _terms(skill: Weighed, other: Weighed) -> str:
-    """Matched words, those that only this skill has in front."""
+    """The matched words; those that only this skill has come first."""
     own = [term for term in skill.terms if term not in other.terms]
     shared = [term for term in skill.terms if term in other.terms]
     return output.plain(", ".join((own + shared)[:SHOWN_TERMS])) or "none"

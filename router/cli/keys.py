@@ -1,4 +1,4 @@
-"""``router keys``: who may use a server of this user's."""
+"""``router keys``: the keys of those who may use this user's servers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def new_key(
         ),
     ] = None,
 ) -> None:
-    """Make a key and print it. It is shown this once; what is kept of it is a digest."""
+    """Make a key and print it. It is shown only once; only its digest is kept."""
     from router.http.keys import Right
 
     known = {right.value: right for right in Right}

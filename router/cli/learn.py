@@ -1,4 +1,5 @@
-"""``router learn``, ``router feedback`` and ``router calibrate``: what is known, and more of it."""
+"""``router learn``, ``router feedback`` and ``router calibrate``: what the router has learnt,
+and how to teach it more."""
 
 from __future__ import annotations
 
@@ -272,7 +273,7 @@ def calibrate(
 
 @contextmanager
 def _evidence() -> Iterator[EvidenceStore]:
-    """The evidence as a router with these settings opens it."""
+    """The store of evidence that a router with these settings uses."""
     import time
 
     from router.learning.evidence import open_evidence

@@ -123,7 +123,8 @@ def _run(served: Coroutine[Any, Any, None]) -> None:
 
 
 def read_token(variable: str) -> str:
-    """The token in a variable; there is no option for the token itself, which others could see."""
+    """The token in an environment variable. No option takes the token itself, because other users
+    of the machine can see command lines."""
     token = os.environ.get(variable, "").strip()
     if not token:
         raise ConfigurationError(f"the variable {variable} is not set, or empty")
@@ -134,7 +135,7 @@ def read_token(variable: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a command that stays serves."""
+    """The parts behind a running server."""
 
     router: SemanticRouter
     memory: Memory

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MAX_SHOWN: Final = 300
 """Characters of a content in a table; ``--json`` and ``get`` show all of it."""
 _STATES: Final = {"closed": "ok", "open": "failing", "half-open": "on trial"}
-"""What a layer's circuit breaker means to a person, to whom a closed layer is one that is shut."""
+"""The states of a layer's circuit breaker in plain words: a closed one lets calls through."""
 
 Query: TypeAlias = Annotated[str, typer.Argument(metavar="QUERY", help="What is asked.")]
 TimeZone: TypeAlias = Annotated[
@@ -208,8 +208,8 @@ def show_profile() -> Work:
 
 
 def _print_content(text: str) -> None:
-    """A text as it is, in UTF-8, where a program reads it. A person sees it with the power taken
-    out of control characters, line breaks and tabs apart."""
+    """Print a text unchanged, in UTF-8, where a program reads it. On a terminal, control characters
+    other than line breaks and tabs are shown as escapes."""
     if sys.stdout.isatty():
         typer.echo("".join(_harmless(sign) for sign in text))
     else:
@@ -219,7 +219,7 @@ def _print_content(text: str) -> None:
 def _harmless(sign: str) -> str:
     if sign.isprintable() or sign in "\n\t":
         return sign
-    return output.plain(sign) or " "  # some white space is no more than that to plain
+    return output.plain(sign) or " "  # plain makes nothing of some kinds of white space
 
 
 app = typer.Typer(help="Classify, search, recall, assemble, remember.", no_args_is_help=True)

@@ -94,7 +94,7 @@ def save_memory(
 
 
 def _read_input() -> str:
-    """A content from standard input, whatever the locale, without the line break at its end."""
+    """The text on standard input, read as UTF-8, without the line break at its end."""
     from router.memory.model import MAX_CONTENT_CHARACTERS
 
     most = 4 * MAX_CONTENT_CHARACTERS  # bytes; what is longer cannot be few enough characters

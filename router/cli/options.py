@@ -1,4 +1,4 @@
-"""Options that several commands share, and the settings and router that they lead to."""
+"""Options that several commands share, and how settings, skills and a router are opened by them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NoLLM: TypeAlias = Annotated[
 
 
 def read_settings(*, no_llm: bool = False, **values: Any) -> Settings:
-    """The effective settings, with what the command line says on top.
+    """The effective settings; what the command line says is stronger than all other sources.
 
     Raises:
         ConfigurationError: a setting is malformed.
@@ -58,7 +58,7 @@ def read_settings(*, no_llm: bool = False, **values: Any) -> Settings:
 
 
 def left_out_in_words(catalog: Catalog) -> str:
-    """How much is missing from a catalog, and the first reason."""
+    """One sentence: how many skills are missing from a catalog, and the first reason."""
     first = catalog.left_out[0]
     failed, others = len(catalog.failures), len(catalog.left_out) - len(catalog.failures)
     counts = [f"{failed} not loaded"] if failed else []

@@ -1,4 +1,5 @@
-"""What the router sets for a process of its own, and a library must not set for its host's.
+"""Settings of the Python process that only a command may change: a library must not change them in
+the process of the program that uses it.
 
 How much the beginning gains: ``benchmarks/cold_start.py``; how much reloads gain while requests are
 answered: ``benchmarks/hot_reload.py``.

@@ -97,7 +97,7 @@ def route(
         if faults:
             raise typer.Exit(1)
         return
-    text = _text_of(request, options)  # before the skills are read, which takes a second
+    text = _text_of(request, options)
     if server is None:
         settings = read_settings(no_llm=no_llm)
         result, why = asyncio.run(_route_one(text, folders, settings, options, explained=explain))
@@ -119,7 +119,7 @@ def route(
 
 
 def _text_of(request: str | None, options: dict[str, Any]) -> str:
-    """The text to route, which can be routed as far as can be seen without skills."""
+    """The text to route. It is checked before the skills are read, which takes a second."""
     if request is None:
         raise typer.BadParameter("name a REQUEST, or a file with --batch")
     text = _read_standard_input() if request == "-" else request
@@ -182,7 +182,7 @@ async def _route_file(
 
 @contextmanager
 def _said_below(logger: str) -> Iterator[None]:
-    """No log of what the command itself is about to tell."""
+    """Silences a logger while the block runs: the command reports the same fault itself."""
     log = logging.getLogger(logger)
     log.disabled = True
     try:
@@ -192,7 +192,7 @@ def _said_below(logger: str) -> Iterator[None]:
 
 
 def _warn_of_llm(result: RoutingResult) -> None:
-    """An expired key must not degrade every answer in silence."""
+    """Warn when the LLM failed: an expired key must not make every answer worse in silence."""
     for entry in result.trace:
         if entry.stage is Stage.LLM and entry.outcome is Outcome.FAILED:
             output.warn(f"the LLM was left out: {entry.reason}")

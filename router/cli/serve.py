@@ -110,7 +110,7 @@ class _Serving:
         await self._serve(listening, started=lambda: typer.echo(said, err=True))
 
     async def with_workers(self, number: int, listening: socket.socket) -> None:
-        """Serve in processes of their own, which this one looks after."""
+        """Serve in several worker processes, which this process starts and watches."""
         from router.http.siblings import make_ready
         from router.web.running import address_of
         from router.web.workers import run_workers
@@ -125,7 +125,7 @@ class _Serving:
                 return [sys.executable, "-m", "router", *sys.argv[1:], "--worker", place]
 
             def died(process: int) -> None:
-                """What it said of its present state holds no more."""
+                """Delete the gauges of a worker that has died: its present state is over."""
                 for file in (folder / "metrics").glob(f"gauge_live*_{process}.db"):
                     file.unlink(missing_ok=True)
 

@@ -113,8 +113,8 @@ async def _standing(router: SemanticRouter, request: str) -> dict[str, Any]:
 
 
 def _warnings(change: CatalogChange) -> list[Diagnostic]:
-    """What was guessed, cut or left out of the skills that are new or other ones now, and what the
-    search for skills has newly left out."""
+    """Warnings about the skills that were added or changed, and new warnings of the search for
+    skills."""
     from router.skills.diagnostics import Severity
 
     skills, known = change.after.skills, frozenset(change.before.notices)

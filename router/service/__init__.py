@@ -1,1 +1,1 @@
-"""The use cases, once: what a caller may ask, what is answered, and how it is done."""
+"""The use cases of the router. The command line, MCP and HTTP all call them."""

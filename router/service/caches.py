@@ -1,4 +1,4 @@
-"""The answers that this machine keeps, as a person looks through them."""
+"""The cached answers of this machine, for people who look through them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KeptEntry:
-    """One kept answer.
+    """One cached answer.
 
     Attributes:
         text: the request, normalised.
@@ -35,7 +35,7 @@ class KeptEntry:
 
 @dataclass(frozen=True, slots=True)
 class Caches:
-    """What is kept.
+    """All cached answers.
 
     Attributes:
         entries: most recently used first.

@@ -1,4 +1,4 @@
-"""Two ways to route the same requests, side by side: what moved, and how good each is.
+"""Compares two ways to route the same requests: which answers differ, and how good each way is.
 
 Both sides are routed by routers of their own in a temporary folder, with a copy of what this router
 has learnt, so nothing that is served is touched. No LLM is asked: the two sides differ by their
@@ -61,7 +61,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What came out.
+    """The outcome of a comparison.
 
     Attributes:
         rows: how many requests were routed.
@@ -161,7 +161,7 @@ async def compare(
 def compared(
     first: Sequence[Judgement], second: Sequence[Judgement], *, labelled: bool
 ) -> Comparison:
-    """What two runs over the same rows say."""
+    """Compare two runs over the same rows."""
     pairs = [Moved(one.row, one, other) for one, other in zip(first, second, strict=True)]
     moved = [
         pair

@@ -84,7 +84,7 @@ class ToolGateway:
         *,
         call_seconds: float = 60.0,
     ) -> None:
-        """Neither is opened, and neither is closed.
+        """Opens nothing; the caller opens and closes the router and the servers.
 
         Args:
             router: over ``servers``, perhaps with some of their tools left out. What is not in its
@@ -98,7 +98,7 @@ class ToolGateway:
         self._seconds = call_seconds
 
     async def search(self, asked: SearchToolsArguments) -> FoundTools:
-        """The best tools for a need; never none, unless there is none."""
+        """The best tools for a need; empty only when there are no tools at all."""
         found = await self._router.rank(asked.query, limit=asked.limit)
         return FoundTools(tools=self._shown(found.names))
 

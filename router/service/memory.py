@@ -373,7 +373,7 @@ class MemoryService:
 def scope_of(
     settings: Settings, user: str | None, project: str | None, session: str | None
 ) -> Scope:
-    """Who asks: what the caller says, else the settings."""
+    """The scope of the caller; what it leaves out is taken from the settings."""
     default = settings.memory
     return Scope(
         default.user if user is None else user,

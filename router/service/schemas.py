@@ -54,7 +54,7 @@ def input_schema(arguments: type[BaseModel]) -> dict[str, Any]:
 
 @cache
 def adapter_of(answer: Hashable) -> TypeAdapter[Any]:
-    """What turns an answer of this type into JSON."""
+    """The pydantic adapter that turns an answer of this type into JSON."""
     made: TypeAdapter[Any] = TypeAdapter(cast("type[Any]", answer))
     return made
 

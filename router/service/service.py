@@ -257,8 +257,8 @@ class Service:
         return self.router.learner.status()
 
     def learning_now(self) -> dict[str, Any] | None:
-        """The same without waiting; None while the router is not open, or where nothing is
-        learnt."""
+        """As ``learning``, but without waiting; None while the router is not open, or where
+        learning is off."""
         try:
             return self.router.learner.status()
         except (RuntimeError, ConfigurationError, StoreError):
@@ -282,7 +282,7 @@ def offered_names(catalog: Catalog) -> tuple[str, ...]:
 
 
 def _filed_under(asked: RouteArguments) -> dict[str, Any]:
-    """What an answer depends on beside the text, as the router takes it."""
+    """The arguments of ``route`` that an answer depends on beside the text."""
     return {
         "available_skills": asked.available_skills,
         "history": _turns(asked.history),
@@ -291,7 +291,7 @@ def _filed_under(asked: RouteArguments) -> dict[str, Any]:
 
 
 def _constraints(asked: Constraints) -> dict[str, Any]:
-    """What limits a ranking, as the router takes it."""
+    """The arguments of ``rank`` that limit a ranking."""
     return {
         "available": asked.available_skills,
         "always_include": asked.always_include,
@@ -305,7 +305,8 @@ def _turns(history: History) -> list[str | Turn]:
 
 
 def _encoder_name(identity: str) -> str:
-    """Its kind and its model. What stands between may be an address, with a key in it."""
+    """The encoder's kind and model. The part between them is left out: it may be an address that
+    holds a key."""
     kind, *_, model = identity.split("/")
     return f"{kind} {model}"
 

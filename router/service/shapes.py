@@ -1,4 +1,4 @@
-"""What travels: the arguments of the use cases, and their answers.
+"""The arguments of the use cases and their answers, as MCP, HTTP and ``--json`` carry them.
 
 The MCP tools, the HTTP API and ``--json`` on the command line all take and give these shapes, so a
 description of a field is written once and read by people and by models.
@@ -33,7 +33,7 @@ MAX_NAMES: Final = 10_000
 
 
 class Arguments(BaseModel):
-    """Of any use case. What the schema does not know is refused.
+    """Arguments of a use case. Unknown ones are refused.
 
     A null counts as left out: models that must give every argument have no other way to leave one
     out.
@@ -175,7 +175,7 @@ class EnrichArguments(Arguments):
 
 
 class NoArguments(Arguments):
-    """Of a use case that takes none."""
+    """The arguments of a use case that takes none."""
 
 
 class Why(BaseModel):
@@ -216,7 +216,7 @@ class CacheTested(BaseModel):
 
 
 class Forgotten(BaseModel):
-    """No cache gives the answer to this very request any more."""
+    """The cached answer to this request has been dropped."""
 
     request: str
 
@@ -255,7 +255,7 @@ class LoadedSkill(BaseModel):
 
 
 class Noted(BaseModel):
-    """Feedback was taken in."""
+    """The feedback has been recorded."""
 
     id: str = Field(description="Of the answer that it was about.")
 
@@ -308,7 +308,8 @@ class RouterStatus(BaseModel):
 
 
 def routed(result: RoutingResult, *, trace: bool) -> dict[str, Any]:
-    """A routing result as it travels. A model pays for every token and needs no trace."""
+    """A routing result as JSON values. The trace is left out unless it is wanted: a model pays for
+    every token."""
     if trace:
         return result.to_dict()
     told = result.copy_with(trace=()).to_dict()

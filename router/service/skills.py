@@ -1,5 +1,8 @@
-"""The skills as a person looks at them: a list, one of them whole, and what is odd about them: what
-reading them told, the linter's rules, and who takes whose example requests."""
+"""The skills for people who look at them: a list, one skill in detail, and everything that is odd.
+
+Oddities are found by the reader of the files, by the linter's rules, and by ranking the examples: a
+skill may take the example requests of another one.
+"""
 
 from __future__ import annotations
 
@@ -171,7 +174,7 @@ def rules_broken_by(skill: SkillManifest) -> Sequence[Diagnostic]:
 async def lint_together(
     catalog: Catalog, encoder: Encoder, progress: Callable[[int, int], None] | None = None
 ) -> Sequence[Diagnostic]:
-    """Who takes whose example requests; computes for seconds where there are many skills.
+    """Find skills that take each other's example requests. Takes seconds if there are many skills.
 
     Raises:
         EncoderError: a skill or an example cannot be encoded.

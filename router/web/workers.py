@@ -107,7 +107,7 @@ async def run_workers(
 
 
 async def _stop(processes: Iterable[asyncio.subprocess.Process], seconds: float) -> None:
-    """Tell processes to stop, and end those that do not within some seconds."""
+    """Tell processes to stop; kill those that are still running after some seconds."""
     alive = [process for process in processes if process.returncode is None]
     for process in alive:
         process.terminate()
