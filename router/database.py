@@ -107,16 +107,21 @@ def opened(
 class SharedConnection:
     """One connection to a file, on which threads take turns.
 
-    Every error of the file is raised as a ``StoreError`` that names it. Raises as ``opened`` does,
-    with ``set_aside`` left out.
+    Every error of the file is raised as a ``StoreError`` that names it. The arguments are those of
+    ``opened``.
     """
 
     def __init__(
-        self, path: Path, schema: Schema, *, durable: bool, busy_seconds: float = BUSY_SECONDS
+        self,
+        path: Path,
+        schema: Schema,
+        *,
+        durable: bool,
+        set_aside: Callable[[str], None] | None = None,
     ) -> None:
         self.path = path
         self._lock = threading.Lock()
-        self._connection = opened(path, schema, durable=durable, busy_seconds=busy_seconds)
+        self._connection = opened(path, schema, durable=durable, set_aside=set_aside)
 
     @contextmanager
     def turn(self) -> Iterator[sqlite3.Connection]:

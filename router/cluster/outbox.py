@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sqlite3
-import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 from router.cluster.link import RETRY_SECONDS, Alone
-from router.database import Schema, opened
+from router.database import Schema, SharedConnection
 from router.errors import StoreError
 from router.flight import Background, in_thread
 
@@ -37,72 +35,39 @@ CREATE TABLE letters (
 
 class Outbox:
     """The file; safe to use from several threads and processes. Sending a letter twice does no
-    harm, so processes that share a folder may share the file."""
+    harm, so processes that share a folder may share the file.
+
+    Every method raises StoreError when the file cannot be used.
+    """
 
     def __init__(self, path: Path) -> None:
-        """Open or create the file.
-
-        Raises:
-            StoreError: it cannot be opened.
-        """
-        self._path = path
-        self._turn = threading.Lock()
-        self._database = opened(
+        self._file = SharedConnection(
             path, _SCHEMA, durable=True, set_aside=lambda what: _log.error("%s", what)
         )
+        self.close = self._file.close
 
     def put(self, kind: str, letters: Iterable[str]) -> None:
-        """Write letters down, durably before it returns.
-
-        Raises:
-            StoreError: the file cannot be written.
-        """
-        with self._turn:
-            try:
-                with self._database:
-                    self._database.execute("BEGIN IMMEDIATE")
-                    self._database.executemany(
-                        "INSERT INTO letters (kind, letter) VALUES (?, ?)",
-                        [(kind, letter) for letter in letters],
-                    )
-            except sqlite3.Error as error:
-                raise StoreError(self._path, f"cannot be written: {error}") from error
+        """Write letters down, durably before it returns."""
+        with self._file.transaction() as db:
+            db.executemany(
+                "INSERT INTO letters (kind, letter) VALUES (?, ?)",
+                [(kind, letter) for letter in letters],
+            )
 
     def waiting(self, kind: str, *, most: int = 500) -> list[tuple[int, str]]:
-        """Letters that have not been sent, oldest first, with their numbers.
-
-        Raises:
-            StoreError: the file cannot be read.
-        """
-        with self._turn:
-            try:
-                return self._database.execute(
-                    "SELECT number, letter FROM letters WHERE kind = ? ORDER BY number LIMIT ?",
-                    (kind, most),
-                ).fetchall()
-            except sqlite3.Error as error:
-                raise StoreError(self._path, f"cannot be read: {error}") from error
+        """Letters that have not been sent, oldest first, with their numbers."""
+        with self._file.turn() as db:
+            return db.execute(
+                "SELECT number, letter FROM letters WHERE kind = ? ORDER BY number LIMIT ?",
+                (kind, most),
+            ).fetchall()
 
     def sent(self, numbers: Iterable[int]) -> None:
-        """The server has these letters.
-
-        Raises:
-            StoreError: the file cannot be written; the letters are sent again.
-        """
-        with self._turn:
-            try:
-                with self._database:
-                    self._database.execute("BEGIN IMMEDIATE")
-                    self._database.executemany(
-                        "DELETE FROM letters WHERE number = ?", [(number,) for number in numbers]
-                    )
-            except sqlite3.Error as error:
-                raise StoreError(self._path, f"cannot be written: {error}") from error
-
-    def close(self) -> None:
-        """Close the file. Closing twice is fine."""
-        with self._turn:
-            self._database.close()
+        """The server has these letters; where that cannot be noted they are sent again."""
+        with self._file.transaction() as db:
+            db.executemany(
+                "DELETE FROM letters WHERE number = ?", [(number,) for number in numbers]
+            )
 
 
 class Delivery:
