@@ -92,7 +92,7 @@ def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
     secret = None if api.siblings is None else api.siblings.secret.encode()
     routes += playground(api, secret=secret)
     if mcp is not None:
-        routes.append(Mount("/", _ForMasters(api, mcp)))
+        routes.append(Mount("/", _UnboundCallersOnly(api, mcp)))
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -248,8 +248,8 @@ async def _http_problem(_request: Request, error: Exception) -> Response:
     return problem(error.status_code, error.detail, error.detail, headers=error.headers)
 
 
-class _ForMasters:
-    """Lets callers through who may do everything: the tools of MCP reach all scopes."""
+class _UnboundCallersOnly:
+    """Lets only callers through who may do everything: the tools of MCP reach all scopes."""
 
     def __init__(self, api: Api, app: ASGIApp) -> None:
         self._api = api

@@ -19,7 +19,6 @@ from pydantic import BaseModel, Field
 from router.errors import RouterError
 from router.http.keys import Right
 from router.http.problems import Refused
-from router.http.tools import routed_name
 from router.result import RoutingResult
 from router.service.explaining import Explanation
 from router.service.memory import (
@@ -50,6 +49,7 @@ from router.service.shapes import (
     RouterStatus,
     routed,
 )
+from router.tools.folder import routed_name
 
 if TYPE_CHECKING:
     from router.http.api import Api

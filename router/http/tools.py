@@ -6,15 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from router.http.problems import Refused
-from router.tools.folder import SEPARATOR, ToolFolder
+from router.tools.folder import ToolFolder, routed_name
 
 if TYPE_CHECKING:
     from router.router import SemanticRouter
-
-
-def routed_name(namespace: str, name: str) -> str:
-    """The name by which a tool of a namespace is routed to."""
-    return f"{namespace}{SEPARATOR}{name}"
 
 
 class Tools:

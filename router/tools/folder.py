@@ -60,6 +60,11 @@ def namespace_of(skill: SkillManifest) -> str | None:
     return skill.origin.removeprefix(_ORIGIN)
 
 
+def routed_name(namespace: str, name: str) -> str:
+    """The name by which a tool of a namespace is routed to."""
+    return f"{namespace}{SEPARATOR}{name}"
+
+
 def check_namespace(namespace: str) -> None:
     """Raises SourceError when a text cannot be the name of a namespace."""
     if _NAMESPACE.fullmatch(namespace) is None:
@@ -94,7 +99,7 @@ class ToolFolder:
         check_namespace(namespace)
         text = as_json(definition, source=self.name, name=name)
         _manifest(namespace, name, definition)
-        path, routed = self._path(namespace, name), f"{namespace}{SEPARATOR}{name}"
+        path, routed = self._path(namespace, name), routed_name(namespace, name)
         try:
             new = not self._has(routed, path)
             if new:
@@ -116,7 +121,7 @@ class ToolFolder:
             StoreError: the file cannot be removed.
         """
         check_namespace(namespace)
-        path, routed = self._path(namespace, name), f"{namespace}{SEPARATOR}{name}"
+        path, routed = self._path(namespace, name), routed_name(namespace, name)
         try:
             found = self._has(routed, path)
             path.unlink(missing_ok=True)
@@ -201,7 +206,7 @@ def _manifest(namespace: str, name: str, definition: object) -> SkillManifest:
     tool = read_tool(definition, source=origin, position=1)
     if tool.name != name:
         raise SourceError(origin, name, f"the definition is of another tool, {tool.name[:100]!r}")
-    return manifest_of(replace(tool, name=f"{namespace}{SEPARATOR}{name}"), origin=origin)
+    return manifest_of(replace(tool, name=routed_name(namespace, name)), origin=origin)
 
 
 def _load(path: Path) -> SkillManifest:

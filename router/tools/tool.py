@@ -33,6 +33,8 @@ MAX_SCHEMA_NODES: Final = 100_000
 """Values of one schema. Aliases of YAML and objects that hold themselves look endless."""
 MAX_SCHEMA_NESTING: Final = 200
 """Objects and lists in one another. Python writes not even a thousand as JSON."""
+_FORMS: Final = ("anyOf", "oneOf", "allOf")
+"""Keywords that hold several schemas for one value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,15 +246,25 @@ class _Walk:
         properties = schema.get("properties")
         if isinstance(properties, Mapping):
             for name, value in properties.items():
-                yield _line(str(name), value)
+                yield _line(str(name), self._said_of(value))
                 yield from self._walk(value, depth + 1)
         for key in ("items", "additionalProperties"):
             yield from self._walk(schema.get(key), depth + 1)
-        for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
-            options = schema.get(key)
-            if isinstance(options, list):
-                for option in options:
-                    yield from self._walk(option, depth + 1)
+        for key in (*_FORMS, "prefixItems"):
+            for option in _listed(schema.get(key)):
+                yield from self._walk(option, depth + 1)
+
+    def _said_of(self, schema: object) -> Mapping[str, Any]:
+        """What a parameter says of itself and, where it does not, what it refers to says: directly,
+        or as one of several forms, as that of an optional one."""
+        said: dict[str, Any] = {}
+        if isinstance(schema, Mapping):
+            forms = [form for key in _FORMS for form in _listed(schema.get(key))]
+            for form in (*reversed(forms), schema):
+                if isinstance(form, Mapping):
+                    found = self._find(str(form.get("$ref", "")))
+                    said |= {**(found if isinstance(found, Mapping) else {}), **form}
+        return said
 
     def _resolved(self, schema: object) -> object:
         """What a chain of ``$ref`` leads to; nothing when it was visited before."""
@@ -279,13 +291,16 @@ class _Walk:
         return found
 
 
-def _line(name: str, schema: object) -> str:
-    if not isinstance(schema, Mapping):
-        return f"- {name}"
-    told = schema.get("description")
-    values = schema.get("enum")
-    text = f": {told[:2_000]}" if isinstance(told, str) else ""
-    if isinstance(values, list):
-        shown = [str(value) for value in values[:20] if isinstance(value, str | int)]
-        text += f" ({', '.join(shown)[:500]})"
+def _line(name: str, said: Mapping[str, Any]) -> str:
+    description = said.get("description")
+    text = f": {description[:2_000]}" if isinstance(description, str) else ""
+    values = [
+        str(value) for value in _listed(said.get("enum"))[:20] if isinstance(value, str | int)
+    ]
+    if values:
+        text += f" ({', '.join(values)[:500]})"
     return f"- {name}{text}"
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []

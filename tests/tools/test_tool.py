@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Annotated, Any, Literal
 
 import mcp.types
@@ -89,6 +90,22 @@ def test_without_a_description_the_name_speaks() -> None:
     assert read({"name": "send_email", "inputSchema": {"type": "object"}}).description == (
         "send email"
     )
+
+
+class Urgency(Enum):
+    """How soon it must be done."""
+
+    TODAY = "today"
+    LATER = "later"
+
+
+def test_what_a_type_says_of_itself_is_said_of_each_parameter_of_that_type() -> None:
+    def assign(urgency: Urgency, then: Urgency | None = None) -> None:
+        """Gives a task to somebody."""
+
+    skill = manifest_of(read_tool(assign, source="crm", position=1), origin="crm")
+    said = "How soon it must be done. (today, later)"
+    assert skill.body.splitlines() == [f"- urgency: {said}", f"- then: {said}"]
 
 
 def test_nested_and_shared_parameters_are_searched_once() -> None:
