@@ -55,8 +55,8 @@ def _chosen(
 ) -> tuple[int, float, float]:
     condition, values = where.sql()
     if terms:
-        match = db.match(ids_of(spaces), dict.fromkeys(terms, 1.0), every=True)
-        source, values = match.source, (*match.values, *values)
+        match = db.match(ids_of(spaces), terms, every=True)
+        source, values = match.items, (*match.values, *values)
     else:
         source = f"items WHERE space IN ({marks(len(spaces))})"
         values = (*ids_of(spaces), *values)

@@ -15,7 +15,7 @@ kept by space, so a search reads the spaces that its scope sees and touches no o
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
@@ -33,14 +33,19 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WordMatch:
-    """Which rows of ``items`` hold some terms, as parts of a statement: what stands after FROM,
-    with the condition; how to order by worth, the best first; and by age, the newest first."""
+    """Which rows of ``items`` hold some terms, as parts of a statement.
 
-    source: str
-    values: tuple[Any, ...]
-    best: str
-    best_values: tuple[Any, ...]
+    Attributes:
+        rows: a query of the rows alone, which reads no item.
+        items: what stands after FROM to read their items too, with the condition.
+        newest: how to order these by age, the newest first.
+        values: of either.
+    """
+
+    rows: str
+    items: str
     newest: str
+    values: tuple[Any, ...]
 
 
 class Connection(Protocol):
@@ -51,10 +56,9 @@ class Connection(Protocol):
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> object: ...
 
     def match(
-        self, spaces: Sequence[int], weights: Mapping[str, float], *, every: bool = False
+        self, spaces: Sequence[int], terms: Sequence[str], *, every: bool = False
     ) -> WordMatch:
-        """The rows of some spaces, one at least, that hold one of the terms, or every one.
-        ``weights`` says how much each term is worth."""
+        """The rows of some spaces, one at least, that hold one of the terms, or every one."""
         ...
 
 

@@ -12,10 +12,11 @@ nothing of other spaces. Terms are stems, made here for both the index and the q
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-from router.memory.stores.database import Connection, WordMatch, marks
+from router.memory.stores.database import Connection, Rows, WordMatch, marks
 from router.memory.stores.fusion import best_first
 from router.memory.stores.spaces import Filter, Space, ids_of, narrow_rows
 from router.memory.texts.bm25 import MEMORIES, idf, mean_length
@@ -23,7 +24,7 @@ from router.memory.texts.words import content_terms
 from router.text import stems
 
 MATCHES: Final = 1_500
-"""Rows that the engine reads and ranks for a query; about 1 µs each."""
+"""Rows that the engine reads for the rare words of a query."""
 CANDIDATES: Final = 60
 """Rows that are scored at least, when so many match."""
 NARROW: Final = 500
@@ -94,38 +95,35 @@ def _candidates(
 ) -> list[int]:
     """The best rows by the rare terms; where these are few, also the newest with a common one."""
     matches = 0
-    rare: dict[str, float] = {}
-    common: dict[str, float] = {}
-    for term, weight in weights.items():
+    rare: list[str] = []
+    common: list[str] = []
+    for term in weights:
         matches += frequency[term]
         if matches > MATCHES:
-            common[term] = weight
+            common = [term]
             break
-        rare[term] = weight
-    rows: list[int] = []
-    if rare:
-        match = db.match(ids_of(spaces), rare)
-        rows += _rows(db, match, where, match.best, match.best_values, limit)
-    if len(rows) < limit and common:
+        rare.append(term)
+    worth: defaultdict[int, float] = defaultdict(float)
+    for term in rare:
+        match = db.match(ids_of(spaces), [term])
+        held = _passing(db, match, where) if where else db.execute(match.rows, match.values)
+        for (row,) in held:
+            worth[row] += weights[term]
+    rows = list(best_first(worth))[:limit]
+    if common and len(rows) < limit:
         match = db.match(ids_of(spaces), common)
-        rows += _rows(db, match, where, match.newest, (), limit)
+        newest = _passing(db, match, where, f"ORDER BY {match.newest} LIMIT {limit}")
+        rows += [row for (row,) in newest]
     return rows
 
 
-def _rows(
-    db: Connection,
-    match: WordMatch,
-    where: Filter,
-    order: str,
-    order_values: Sequence[Any],
-    limit: int,
-) -> list[int]:
+def _passing(db: Connection, match: WordMatch, where: Filter, order: str = "") -> Rows:
+    """The rows of a match that pass a filter."""
     condition, values = where.sql()
-    found = db.execute(
-        f"SELECT items.row FROM {match.source} AND {condition} ORDER BY {order} LIMIT ?",  # noqa: S608
-        (*match.values, *values, *order_values, limit),
+    return db.execute(
+        f"SELECT items.row FROM {match.items} AND {condition} {order}",  # noqa: S608
+        (*match.values, *values),
     )
-    return [row for (row,) in found]
 
 
 def _scores(

@@ -7,7 +7,7 @@ that PostgreSQL's client library knows can stand in the address, TLS above all.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Final
@@ -119,18 +119,15 @@ class PostgresConnection:
             cursor.executemany(_translated(sql), rows)
 
     def match(
-        self, spaces: Sequence[int], weights: Mapping[str, float], *, every: bool = False
+        self, spaces: Sequence[int], terms: Sequence[str], *, every: bool = False
     ) -> WordMatch:
         operator = " & " if every else " | "
-        within = (operator.join(_lexeme(space, term) for term in weights) for space in spaces)
-        held = [" | ".join(_lexeme(space, term) for space in spaces) for term in weights]
-        worth = " + ".join("(postings @@ ?::tsquery)::integer * ?" for _ in weights)
+        within = (operator.join(_lexeme(space, term) for term in terms) for space in spaces)
         return WordMatch(
+            "SELECT row FROM items WHERE postings @@ ?::tsquery",
             "items WHERE postings @@ ?::tsquery",
-            (" | ".join(f"({one})" for one in within),),
-            f"({worth}) / (20.0 + length) DESC, row DESC",
-            tuple(value for pair in zip(held, weights.values(), strict=True) for value in pair),
             "row DESC",
+            (" | ".join(f"({one})" for one in within),),
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -114,17 +114,16 @@ class SqliteConnection:
         return self._db.executemany(sql, rows)
 
     def match(
-        self, spaces: Sequence[int], weights: Mapping[str, float], *, every: bool = False
+        self, spaces: Sequence[int], terms: Sequence[str], *, every: bool = False
     ) -> WordMatch:
         # A term holds no double quote, so nothing in it can end the string.
         operator = " AND " if every else " OR "
-        within = (operator.join(f'"{space}:{term}"' for term in weights) for space in spaces)
+        within = (operator.join(f'"{space}:{term}"' for term in terms) for space in spaces)
         return WordMatch(
+            "SELECT rowid FROM postings WHERE postings MATCH ?",
             "postings JOIN items ON items.row = postings.rowid WHERE postings MATCH ?",
-            (" OR ".join(f"({one})" for one in within),),
-            "rank",  # by FTS5's own BM25, which weighs the terms itself
-            (),
             "postings.rowid DESC",
+            (" OR ".join(f"({one})" for one in within),),
         )
 
 
