@@ -5,10 +5,13 @@ example has a vector of its own, and a request is near a skill when it is near s
 For a request with vector q, a skill's examples e, their mean m scaled to unit length, and b, the
 mean cosine of q to the own texts of all skills,
 
-    near = mean of the three largest cosine(q, e)  +  cosine(q, m)  -  2 b  +  WORDING p
+    near = mean of the three largest cosine(q, e)  +  cosine(q, m)  -  2 b  +  WORDING p  -  a
 
 where p says how alike the wording of the request and of the examples is (``phrases.py``). The three
-nearest remember, the mean generalises, and phrases hold what vectors lose.
+nearest remember, the mean generalises, and phrases hold what vectors lose. a is how much more alike
+the skill's examples are than those of other skills: the mean cosine of two of its examples, less
+that over all skills. A request for a skill of many sides is less near to each of its examples than
+one for a skill of a single purpose, and is just as right.
 
 Of a skill without examples nobody knows how near they would be. It gets the benefit of the doubt:
 as near as the nearest of the others, at most ``FAIR``. So skills without examples are not starved
@@ -30,6 +33,9 @@ from router.retrieval.phrases import PhraseIndex
 
 NEAREST: Final = 3
 WORDING: Final = 4.5
+FEW_PAIRS: Final = 10
+"""Two or three examples do not tell how alike a skill's requests are. So that they are as alike as
+those of all skills counts like this many pairs of its own; two examples are two pairs."""
 FAIR: Final = 1.1
 """Half of the requests are about as near to the examples of a skill that serves them."""
 QUANTISED_FROM: Final = 50_000
@@ -55,6 +61,8 @@ class ExampleIndex:
         self.holders = self.count
         self.means: NDArray[np.float32] = np.zeros((0, 0), dtype=np.float32)
         self._start: NDArray[np.intp] = np.zeros(1, dtype=np.intp)
+        self._alike: NDArray[np.float64] = np.zeros(0)
+        self._narrow = self._alike
         self._rows: NDArray[Any] = self.means
         self._scale = 1.0
         self._profiles: list[bytes] = []
@@ -77,12 +85,15 @@ class ExampleIndex:
         after._start = np.concatenate(([0], np.cumsum(after.count)))
         if not new and after._start[-1] == self._start[-1]:
             return after  # no example came, and none went
-        found, means = self._rows[:0], self.means[:0]
+        found, means, alike = self._rows[:0], self.means[:0], self._alike[:0]
         ends = np.cumsum(added)
         if new:
             found = vectors([text for document in new for text in document.examples])
             parts = np.split(found, ends[added > 0][:-1])
-            means = unit(np.stack([rows.mean(axis=0) for rows in parts]))
+            sums = np.stack([rows.sum(axis=0) for rows in parts])
+            means = unit(sums)
+            # The square of a sum of unit vectors: 1 for each, and the cosine of each pair.
+            alike = np.square(sums, dtype=np.float64).sum(axis=1) - added[added > 0]
         # Places in the rows before and the new ones behind them: of each skill's examples ...
         first = edit.carried(self._start[:-1], len(self._rows) + ends - added)
         order = np.repeat(first - after._start[:-1], after.count) + np.arange(after._start[-1])
@@ -98,6 +109,11 @@ class ExampleIndex:
             found = _quantised(found)
         after._rows = _joined(before, found).take(order, axis=0)
         after.means = _joined(self.means, means).take(holder, axis=0)
+        after._alike = _joined(self._alike, alike).take(holder)
+        held = after.count[after.holders]
+        pairs = held * (held - 1)
+        typical = after._alike.sum() / max(pairs.sum(), 1)
+        after._narrow = (after._alike - pairs * typical) / (pairs + FEW_PAIRS)
         profiles = [*self._profiles, *(document.phrases for document in new)]
         after._profiles = [profiles[place] for place in holder.tolist()]
         after._phrases = PhraseIndex(after._profiles)
@@ -139,7 +155,7 @@ class ExampleIndex:
         owners = np.searchsorted(self.holders, chosen)
         means = (vectors @ self.means[owners].T).astype(np.float64)
         wording = WORDING * self._phrases.near(spoken, owners)
-        offset = means - 2 * background[:, np.newaxis] + wording
+        offset = means - 2 * background[:, np.newaxis] + wording - self._narrow[owners]
         known = total / np.minimum(held, NEAREST) + offset
         near[:] = doubtful(known)[:, np.newaxis]
         near[:, holders] = known

@@ -56,6 +56,9 @@ _SPEAKS_TO_THE_ROUTER: Final = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,20}"
     r"\b(?:your|previous|prior|above|earlier|preceding)\b[^.\n]{0,20}"
     r"\b(?:instructions?|rules?|prompts?|guidelines?|polic(?:y|ies)|restrictions?)\b"
+    r"|\b(?:ignore|disregard|forget)\b[^.\n]{0,10}"
+    r"\byou(?:.ve been| have been| were) (?:told|taught)\b"
+    r"|\byour system prompt\b"
     r"|\byou are now (?:an? |the )?(?:\w*gpt|unrestricted|jailbroken)\b"
     r"|</(?:system|request|skills?|instructions?)>[^<\n]{0,20}<"
     r"|^[^\S\n]*assistant\s*:",

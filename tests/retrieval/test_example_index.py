@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from router.retrieval import examples as module
 from router.retrieval.documents import Edit, SkillDocument
-from router.retrieval.examples import FAIR, WORDING, ExampleIndex
+from router.retrieval.examples import FAIR, FEW_PAIRS, WORDING, ExampleIndex
 from router.retrieval.phrases import PhraseIndex, profile_of
 from router.text import tokens
 
@@ -46,11 +46,19 @@ def near(
     return np.asarray(found)
 
 
+def cosines(texts: Sequence[str]) -> NDArray[np.float32]:
+    """Of each two of some texts, in both orders."""
+    rows = vectors(texts or ["alone"])
+    return np.asarray((rows @ rows.T)[~np.eye(len(rows), dtype=bool)])
+
+
 def by_the_formula(texts: Sequence[str], background: float) -> float:
     rows = vectors(texts)
     mean = rows.mean(axis=0)
     nearest = np.sort(rows @ QUERY)[-3:].mean()
-    return float(nearest + mean @ QUERY / np.linalg.norm(mean) - 2 * background)
+    typical = np.concatenate([cosines(each.examples) for each in DOCUMENTS]).mean()
+    narrow = np.append(cosines(texts), [typical] * FEW_PAIRS).mean() - typical
+    return float(nearest + mean @ QUERY / np.linalg.norm(mean) - 2 * background - narrow)
 
 
 @pytest.mark.parametrize("quantised_from", [50_000, 1])
