@@ -14,8 +14,6 @@ from servers.forgetful_server import ForgetfulServer
 
 from router.errors import ConfigurationError, MemoryServiceError
 from router.memory.services.forgetful.client import connect_service, new_memories
-from router.memory.services.forgetful.http import HttpMemoryService
-from router.memory.services.forgetful.mcp import McpMemoryService
 from router.memory.services.forgetful.wire import (
     ForgetfulService,
     NewMemory,
@@ -107,10 +105,10 @@ async def test_a_service_that_is_unwell_gives_one_kind_of_error(
 
 @pytest.mark.parametrize("during", ["query_memory", None])
 async def test_a_service_that_hangs_is_not_waited_for(
-    server: ForgetfulServer, protocol: str, during: str | None
+    server: ForgetfulServer, protocol: str, during: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = McpMemoryService if protocol == "mcp" else HttpMemoryService
-    service: ForgetfulService = made(server.url, timeout_seconds=0.3)
+    monkeypatch.setattr("router.memory.services.forgetful.wire.CALL_SECONDS", 0.3)
+    service = connect_service(server.url, protocol=protocol)
     server.fault, server.fault_on = "hang", during
     before = threading.active_count()
     with pytest.raises(ServiceLate):

@@ -52,7 +52,7 @@ async def open_memory(
     server: ForgetfulServer, files: FileStore, tmp_path: Path
 ) -> AsyncIterator[OpenMemory]:
     """Opens a memory that waits so many seconds for the service; closed at the end. Which way it
-    is spoken to makes no difference here; ``test_forgetful`` tests both."""
+    is spoken to makes no difference here; ``test_forgetful_client`` tests both."""
     opened: list[UnifiedMemory] = []
 
     def opening(patience: float) -> UnifiedMemory:

@@ -9,6 +9,7 @@ import httpx
 
 from router.errors import MemoryServiceError
 from router.memory.services.forgetful.wire import (
+    CALL_SECONDS,
     ForgetfulService,
     RequestRefused,
     unreachable,
@@ -29,14 +30,12 @@ _REFUSALS: Final = frozenset({400, 404, 409, 413, 422})
 class HttpMemoryService(ForgetfulService):
     """A ``ForgetfulService`` over HTTP. Connections are kept between calls."""
 
-    def __init__(
-        self, url: str, *, token: str | None = None, timeout_seconds: float = 10.0
-    ) -> None:
-        super().__init__(url, token=token, timeout_seconds=timeout_seconds)
+    def __init__(self, url: str, *, token: str | None = None) -> None:
+        super().__init__(url, token=token)
         self._client = httpx.AsyncClient(
             base_url=url,
             headers=self._headers,
-            timeout=timeout_seconds,
+            timeout=CALL_SECONDS,
             follow_redirects=False,
             event_hooks=reply_bounds(),
             trust_env=not self._is_local,  # a proxy has no part in what stays on this machine

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from router.errors import ConfigurationError, MemoryServiceError
 from router.memory.services.forgetful.wire import (
+    CALL_SECONDS,
     ForgetfulService,
     RequestRefused,
     unreachable,
@@ -35,16 +36,14 @@ class McpMemoryService(ForgetfulService):
         ConfigurationError: as ``check_endpoint``, or the extra ``mcp`` is not installed.
     """
 
-    def __init__(
-        self, url: str, *, token: str | None = None, timeout_seconds: float = 10.0
-    ) -> None:
+    def __init__(self, url: str, *, token: str | None = None) -> None:
         try:
             import mcp  # noqa: F401 - it takes longer to import than a search may take
         except ImportError as error:
             raise ConfigurationError(
                 "memory.service.protocol mcp is an extra: pip install 'cascade-router[mcp]'"
             ) from error
-        super().__init__(url, token=token, timeout_seconds=timeout_seconds)
+        super().__init__(url, token=token)
         base = url.rstrip("/")
         self._url = base if base.endswith(_ENDPOINT) else base + _ENDPOINT
         self._http: httpx2.AsyncClient | None = None
@@ -82,7 +81,7 @@ class McpMemoryService(ForgetfulService):
             hooks["response"].insert(0, _check)
             self._http = httpx2.AsyncClient(
                 headers=dict(self._headers),
-                timeout=self._timeout,
+                timeout=CALL_SECONDS,
                 trust_env=not self._is_local,
                 event_hooks=hooks,
             )

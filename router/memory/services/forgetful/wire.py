@@ -31,6 +31,8 @@ MAX_K: Final = 20
 IMPORTANCE: Final = 7
 """Forgetful's own default."""
 AGENT: Final = "cascade-router"
+CALL_SECONDS: Final = 10.0
+"""What a call may take, to the reply's last byte: embeddings are computed before it is sent."""
 QUERY_CONTEXT: Final = "An agent looks for memories that bear on its request."
 
 
@@ -167,22 +169,18 @@ class ForgetfulService(ABC):
     RequestRefused when it will not take the request.
     """
 
-    def __init__(
-        self, url: str, *, token: str | None = None, timeout_seconds: float = 10.0
-    ) -> None:
+    def __init__(self, url: str, *, token: str | None = None) -> None:
         """Nothing is sent yet.
 
         Args:
             url: where the server is, such as ``http://127.0.0.1:8020``.
             token: what it wants to be shown; never shown anywhere else.
-            timeout_seconds: of each call, from connecting to the reply's last byte.
 
         Raises:
             ConfigurationError: as ``check_endpoint``.
         """
         self._is_local = check_endpoint(url, token)
         self._headers = headers_with(token)
-        self._timeout = timeout_seconds
 
     async def search(self, query: str, *, k: int) -> list[Match]:
         """At most ``k`` (1 to 20) memories that are not obsolete, in the service's order."""
@@ -221,11 +219,11 @@ class ForgetfulService(ABC):
 
     async def _call(self, tool: str, arguments: dict[str, Any]) -> bytes:
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(CALL_SECONDS):
                 return await self._send(tool, arguments)
         except TimeoutError:
             raise ServiceLate(
-                f"the memory service gave no answer within {self._timeout:g} s"
+                f"the memory service gave no answer within {CALL_SECONDS:g} s"
             ) from None
 
     @abstractmethod
