@@ -21,6 +21,7 @@ from typing import Final
 from router.errors import InvalidRequest
 from router.flight import in_thread
 from router.memory.contexts.context import Retrieved, Strategy
+from router.memory.files.text import Unreadable, read_text
 from router.memory.layers.base import words_of
 from router.memory.model import LayerQuery, MemoryItem, Scope
 from router.memory.stores.memory_store import MemoryStore
@@ -88,7 +89,7 @@ class DocumentIndex:
             for number, path in enumerate(paths, 1):
                 try:
                     chunks = await in_thread(partial(_chunks, path, place, origin, scope))
-                except (OSError, ValueError) as error:
+                except (OSError, Unreadable, ValueError) as error:
                     problems.append(f"{path}: left out: {error}")
                     continue
                 finally:
@@ -166,17 +167,10 @@ def _documents(place: Path, problems: list[str], *, known: bool) -> list[Path]:
 
 
 def _chunks(path: Path, place: Path, origin: str, scope: Scope) -> list[MemoryItem]:
-    """A file in chunks, those that repeat left out. Raises OSError or ValueError if it cannot be
-    used."""
-    with path.open("rb") as file:
-        data = file.read(MAX_FILE_BYTES + 1)
-        written = os.fstat(file.fileno()).st_mtime
-    if len(data) > MAX_FILE_BYTES:
-        raise ValueError(f"over {MAX_FILE_BYTES:,} bytes")
-    try:
-        text = readable(data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise ValueError(f"not UTF-8: byte {error.start + 1}") from None
+    """A file in chunks, those that repeat left out. Raises Unreadable, or ValueError for a heading
+    that is too long for an item."""
+    written = path.stat().st_mtime
+    text = readable(read_text(path, most=MAX_FILE_BYTES))
     name = path.name if path == place else path.relative_to(place).as_posix()
     # Contexts show it, and the name of a file may hold line breaks and bytes that are no text.
     source = "".join(sign if sign.isprintable() else "\ufffd" for sign in name)

@@ -156,7 +156,9 @@ class FileStore:
             if len(items) == k:
                 break
             with suppress(Unreadable):  # changed since: the next call will see how
-                items.append(to_item(name, found, read_text(found)).scored(score, ScoreKind.BM25))
+                items.append(
+                    to_item(name, found, read_text(found.path)).scored(score, ScoreKind.BM25)
+                )
         return items
 
     def get(self, name: str) -> MemoryItem:
@@ -172,7 +174,7 @@ class FileStore:
             names = () if known else tuple(self._known)
         if known is not None:
             with suppress(Unreadable):
-                return to_item(name, known.found, read_text(known.found))
+                return to_item(name, known.found, read_text(known.found.path))
         close = process.extract(name, names, scorer=fuzz.WRatio, limit=3, score_cutoff=70)
         raise UnknownMemory(name, tuple(match for match, _, _ in close))
 
@@ -296,7 +298,7 @@ class FileStore:
                 self._problems[found.path] = found.stamp, str(problem)
 
     def _learn(self, name: str, found: FoundFile) -> None:
-        item = to_item(name, found, read_text(found))
+        item = to_item(name, found, read_text(found.path))
         self._generation += 1
         self._index.put(name, item.content, name)
         digest = memory_digest(item.content, item.tags)

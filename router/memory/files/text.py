@@ -48,24 +48,24 @@ def stamp_of(info: os.stat_result) -> tuple[int, ...]:
     return info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino
 
 
-def read_text(found: FoundFile) -> str:
-    """The text of a file. Raises Unreadable if it is no regular file, too large, not UTF-8, or
-    gone."""
+def read_text(path: Path, *, most: int = MAX_FILE_BYTES) -> str:
+    """The text of a file of at most so many bytes, without a mark of its encoding. Raises
+    Unreadable if it is no regular file, too large, not UTF-8, or gone."""
     try:
         # Opening a pipe would wait for its writer without end.
-        handle = os.open(found.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise Unreadable("not a regular file")
-            data = file.read(MAX_FILE_BYTES + 1)
+            data = file.read(most + 1)
     except OSError as error:
         raise Unreadable(error.strerror or str(error)) from error
-    if len(data) > MAX_FILE_BYTES:
-        raise Unreadable(f"over {MAX_FILE_BYTES:,} bytes")
+    if len(data) > most:
+        raise Unreadable(f"over {most:,} bytes")
     try:
-        return data.decode()
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Unreadable(f"not UTF-8: byte {error.start}") from error
+        raise Unreadable(f"not UTF-8: byte {error.start + 1}") from error
 
 
 def to_item(name: str, found: FoundFile, text: str) -> MemoryItem:

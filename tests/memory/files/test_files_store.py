@@ -259,3 +259,8 @@ def test_a_name_is_made_of_the_first_words_that_mean_something() -> None:
 def test_contents_are_the_same_but_for_white_space_and_composition() -> None:
     assert content_key("caf\u00e9  x\r\n") == content_key("cafe\u0301 x")
     assert content_key("Set DEBUG") != content_key("set debug")
+
+
+def test_a_mark_of_the_encoding_is_no_part_of_a_memory(files: FileStore, put: Put) -> None:
+    put("auth.md", "\ufeffTokens.")
+    assert files.get("auth").content == "Tokens."
