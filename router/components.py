@@ -61,7 +61,7 @@ class Snapshot:
     base: str
 
     def updated(self, catalog: Catalog) -> Snapshot:
-        """The same over a later catalog; only skills that changed are encoded."""
+        """The snapshot over a later catalog; only skills that changed are encoded."""
         same = catalog.version == self.catalog.version  # files may have moved all the same
         index = self.index if same else self.index.updated(catalog)
         return replace(self, catalog=catalog, index=index)
@@ -186,7 +186,7 @@ def _share(store: VectorStore) -> None:
 def _learner(
     settings: Settings, encoder: Encoder, events: Events, *, has_llm: bool, peers: Peers | None
 ) -> Learner | None:
-    """Answers are worth more than learning: where its file cannot be used, there is none."""
+    """The learner. Where its file cannot be used there is none, because answers matter more."""
     if not settings.learning.enabled:
         return None
     try:

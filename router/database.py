@@ -134,7 +134,7 @@ class SharedConnection:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """The same for a block of statements that are all done, or none."""
+        """The connection inside a transaction: all statements of the block take effect, or none."""
         with self.turn() as connection:
             connection.execute("BEGIN IMMEDIATE")
             with connection:  # commits, or rolls back
@@ -227,7 +227,7 @@ def _objects(connection: sqlite3.Connection) -> _Objects:
 
 @lru_cache(maxsize=64)
 def _expected(steps: tuple[str, ...]) -> _Objects:
-    """What the steps make, found out by running them."""
+    """The objects that the steps create, found by running them on an empty database."""
     connection = sqlite3.connect(":memory:")
     try:
         connection.executescript("".join(steps))

@@ -87,7 +87,7 @@ class UnknownSkill(RouterError, KeyError):
 
 
 class StoreError(RouterError):
-    """What the router keeps (cache, index, evidence, memories) cannot be read or written.
+    """A store of the router (cache, index, evidence, memories) cannot be read or written.
 
     Attributes:
         path: the file or folder; of a database on a server its address, without secrets.

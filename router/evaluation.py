@@ -239,7 +239,7 @@ def _read_row(number: int, line: bytes) -> LabelledRequest:
 
 
 def _no_constant(name: str) -> NoReturn:
-    """JSON has no NaN and no infinities; Python would read them, and write them again."""
+    """Refuse NaN and infinities: JSON has none, but Python reads and writes them."""
     raise ValueError(f"{name} is not JSON")
 
 

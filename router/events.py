@@ -61,7 +61,7 @@ class CacheOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CacheLookup:
-    """A cache was asked.
+    """A cache was searched.
 
     Attributes:
         stage: which one, ``fuzzy`` or ``exact``.
@@ -133,7 +133,7 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """Memory was asked.
+    """Memories were recalled.
 
     Attributes:
         query: the text.
@@ -196,7 +196,7 @@ class Events:
     __slots__ = ("_sinks", "listening")
 
     def __init__(self) -> None:
-        """Nobody listens yet."""
+        """A stream without sinks."""
         self._sinks: tuple[Sink, ...] = ()
         self.listening = False
 

@@ -70,7 +70,7 @@ class SingleFlight(Generic[T]):
 
 
 class Background:
-    """Tasks that nothing waits for but the end; belongs to one event loop."""
+    """Background tasks, which only ``aclose`` waits for; belongs to one event loop."""
 
     def __init__(self, log: logging.Logger) -> None:
         """No task yet; ``log`` is told of those that fail."""
@@ -78,7 +78,7 @@ class Background:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Begin something; ``aclose`` ends it."""
+        """Start a task; ``aclose`` cancels it."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -155,7 +155,7 @@ class Admission:
     """
 
     def __init__(self, most: int) -> None:
-        """Nobody is inside yet."""
+        """No request is inside yet."""
         self._most = most
         self._inside = 0
         self._turns = Turns()

@@ -68,7 +68,7 @@ def hidden_characters(source: Source) -> Iterator[Diagnostic]:
 
 
 def _hidden(text: str) -> Iterator[int]:
-    """The positions of characters that nothing visible excuses."""
+    """The positions of hidden characters that no visible neighbour needs."""
     if text.isascii():
         return
     flags = {place for flag in _FLAG.finditer(text) for place in range(*flag.span())}

@@ -145,7 +145,7 @@ _QUOTED: Final = re.compile(
 
 
 def injections(source: Source) -> Iterator[Diagnostic]:
-    """Orders to the router, and claims on every request, in what it reads of a skill."""
+    """Find orders to the router, and claims on every request, in the texts that it reads."""
     for passage in source.head:
         if found := _JSON.search(passage.text):
             message = (

@@ -76,7 +76,7 @@ async def lint_routing(
     encoder: Encoder,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Diagnostic, ...]:
-    """What the skills of a catalog take from each other.
+    """Find requests that skills of a catalog take from each other.
 
     Skills without examples are judged as winners only. ``progress`` is called with (done, total)
     rounds of indexing.
@@ -102,7 +102,8 @@ async def lint_routing(
 async def _rank_examples(
     catalog: Catalog, encoder: Encoder, progress: Callable[[int, int], None] | None
 ) -> tuple[list[LostExample], list[tuple[str, str, str]]]:
-    """Examples that another skill takes: left out, and (owner, request, winner) although there."""
+    """Examples that another skill takes when the index lacks them; and (owner, request, winner) of
+    those that it takes although the index holds them."""
     folds = min(max(len(skill.examples) for skill in catalog.routable), MAX_FOLDS)
     owned = {skill.name: skill.examples for skill in catalog.routable if skill.examples}
     if not owned:

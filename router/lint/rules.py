@@ -69,5 +69,5 @@ class Rule(Enum):
         return self.value[1]
 
     def breach(self, path: Path, line: int, message: str) -> Diagnostic:
-        """The report of a breach; ``message`` is one sentence that names the way out."""
+        """A diagnostic for a breach; ``message`` is one sentence that says what to do."""
         return Diagnostic(path, line, self.value[0], self.code, message)

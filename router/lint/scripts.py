@@ -34,7 +34,7 @@ LEAST_LETTERS: Final = 3
 
 
 def mixed_scripts(source: Source) -> Iterator[Diagnostic]:
-    """The first such word in each text that routers read before they choose."""
+    """Report the first posing word in each text that routers read before they choose."""
     for passage in source.head:
         found = _posing_word(passage.text)
         if found is not None:

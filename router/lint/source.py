@@ -1,8 +1,8 @@
-"""Where a skill's texts stand in its file, so that a finding names a line.
+"""Finds the line of a skill's text in its file, so that a finding can name it.
 
-A manifest keeps values, not places: YAML folds lines, drops quotes and resolves escapes. The
-places are looked up in the file: a key's line is exact, a text inside its value is searched for
-from there and, where YAML spells it differently, reported at the key.
+A manifest keeps values without their places: YAML folds lines, drops quotes and resolves escapes.
+So the place is looked up in the file. The line of a key is exact. A text inside its value is
+searched for from there on; where YAML spells it differently, the line of the key is reported.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Source:
     def breach(
         self, rule: Rule, passage: Passage, span: tuple[int, int], message: str
     ) -> Diagnostic:
-        """The report that ``passage.text[slice(*span)]`` breaks a rule."""
+        """A diagnostic: ``passage.text[slice(*span)]`` breaks a rule."""
         return rule.breach(self.skill.path, self.place(passage, *span), message)
 
     def place(self, passage: Passage, start: int, end: int) -> int:

@@ -1,1 +1,1 @@
-"""Language models behind one seam: the question, the providers, the reading of answers."""
+"""Language models behind one interface: the prompt, the providers, the parsing of answers."""

@@ -132,7 +132,7 @@ def _client(base_url: str | None, api_key: str | None) -> AsyncOpenAI:
 
 
 def _without_key(error: LLMError, key: str) -> LLMError:
-    """The same error, in case a server echoes the key that it turned down."""
+    """The same error without the key, which some servers repeat when they refuse it."""
     if key:
         error.args = tuple(str(part).replace(key, "***") for part in error.args)
     return error
@@ -214,7 +214,7 @@ def _without_bounds(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refused_feature(error: APIStatusError, refused: tuple[str, ...]) -> str | None:
-    """The feature that the server turned down with ``error``; None when it is about none."""
+    """The feature that the server refused with ``error``; None when it is about no feature."""
     if error.status_code not in (400, 403, 422, 501) or error.code in _OTHER_FAULTS:
         return None
     left = [feature for feature in _FEATURES if feature not in refused]

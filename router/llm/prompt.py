@@ -280,7 +280,8 @@ _SKILLS_ARRAY: Final = re.compile(r'(?<!\\)"skills"\s*:\s*\[')
 
 
 def find_object(text: str, *, field: str) -> tuple[dict[str, Any] | None, bool]:
-    """The last JSON object with this field, else the last object; whether it is alone.
+    """The last JSON object with this field, else the last object; and whether no other text is
+    around it.
 
     Models put objects into code fences and prose when nothing constrains them, and may first repeat
     the question, which may have a field of that name too.

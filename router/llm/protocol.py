@@ -1,4 +1,4 @@
-"""The seam between the LLM stage and the providers' SDKs: what goes in, what comes out.
+"""The interface between the LLM stage and the providers' SDKs.
 
 A provider is anything with the methods of ``ChatModel``. It reports trouble only through
 ``LLMUnavailable``, ``LLMRejected`` and ``LLMAnswerError`` of ``router.errors``; no exception of an
@@ -17,7 +17,7 @@ from router.numeric import finite
 
 
 class OutputMode(StrEnum):
-    """How the provider was held to the answer's form, strongest first."""
+    """How the form of the answer was enforced, strongest first."""
 
     JSON_SCHEMA = "json_schema"
     """Decoding is constrained to the schema."""

@@ -49,7 +49,7 @@ class ObserverConformance:
         """Release what the observer holds."""
 
     def test_its_name_is_a_text_that_stays(self) -> None:
-        """Reports are told apart by it."""
+        """Reports name the observer by it."""
 
         async def run(observer: CatalogObserver) -> None:
             name = observer.name
@@ -60,7 +60,7 @@ class ObserverConformance:
         self._run(run)
 
     def test_a_change_has_been_acted_on_when_the_call_returns(self) -> None:
-        """Else a fault in what goes on behind would never be seen, nor tried again."""
+        """A failure of work that goes on after the call would neither be seen nor tried again."""
 
         async def run(observer: CatalogObserver) -> None:
             others = asyncio.all_tasks()

@@ -76,7 +76,7 @@ class Report:
         return tuple(sorted(self._found, key=lambda diagnostic: diagnostic.line))
 
     def info(self, line: int, code: str, message: str) -> None:
-        """Report what was read as meant."""
+        """Report an oddity that left no doubt about the meaning."""
         self._add(line, Severity.INFO, code, message)
 
     def warn(self, line: int, code: str, message: str) -> None:

@@ -77,7 +77,7 @@ class FolderSource:
         max_skills: int = MAX_SKILLS,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        """Nothing is read yet.
+        """A source that has read nothing yet.
 
         Args:
             folders: folders of skills, or folders of one skill; ``~`` is the user's home.

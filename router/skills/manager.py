@@ -264,7 +264,7 @@ class SkillManager:
         only: frozenset[SkillSource] | None = None,
         quick: bool = False,
     ) -> CatalogChange:
-        """From the sources to the observers. The caller holds ``_stepping``."""
+        """Read the sources, install the change, tell observers. The caller holds ``_stepping``."""
         while True:
             prepared = await asyncio.to_thread(
                 self.registry.prepare, sources=sources, hidden=hidden, only=only, quick=quick
@@ -285,7 +285,7 @@ class SkillManager:
         return change
 
     def _subscribe(self) -> None:
-        """Follow exactly the sources that there are."""
+        """Subscribe to new sources, and end the subscriptions to those that are gone."""
         sources = self.registry.sources
         for source in tuple(self._subscriptions.keys() - set(sources)):
             self._subscriptions.pop(source)()

@@ -138,7 +138,7 @@ class Observers:
 
 
 class _Lane:
-    """One observer, what it is still to be told, and the task that tells it."""
+    """One observer, the changes that wait for it, and the task that delivers them."""
 
     def __init__(
         self,

@@ -84,7 +84,7 @@ class SourceConformance:
             _must(names == ["comes"], f"the next snapshot gives {names}")
 
     def test_reading_again_without_a_change_gives_equal_skills(self) -> None:
-        """Else every look at the source would be a change to index and to tell."""
+        """Otherwise every reading would count as a change, be indexed and reported."""
         with self._source() as source:
             self.add(source, "one")
             first = source.read()
@@ -105,7 +105,7 @@ class SourceConformance:
             _must(names == {"two"}, f"after a removal it gives {names}")
 
     def test_a_source_without_folders_tells_of_each_change(self) -> None:
-        """Nobody else would: only folders are watched."""
+        """Only folders are watched, so the source itself must report its changes."""
         with self._source() as source:
             told: list[int] = []
             end = source.subscribe(lambda: told.append(len(source.read().skills)))

@@ -1,4 +1,4 @@
-"""Where skills come from: the interface that the catalog is put together over.
+"""The interface of a source of skills; the catalog merges the sources.
 
 A source gives its skills as one immutable snapshot, strongest first, and says when there may be
 another one. Folders on disk are a source (``folders.py``), and so is a list in memory
@@ -81,14 +81,14 @@ class SkillSource(Protocol):
 
 
 class Subscribers:
-    """Those who asked a source to be told of its changes. Safe to use from several threads."""
+    """The subscribers to the changes of a source. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        """Nobody yet."""
+        """No subscriber yet."""
         self._calls: dict[object, Callable[[], None]] = {}
 
     def add(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Tell one more; gives what ``SkillSource.subscribe`` does."""
+        """Add a subscriber; returns what ``SkillSource.subscribe`` does."""
         key = object()
         self._calls[key] = changed
 
@@ -104,4 +104,4 @@ class Subscribers:
 
 
 def nothing_to_end() -> None:
-    """What ends the subscription to a source that tells nobody of its changes."""
+    """Ends the subscription to a source that never reports changes: there is nothing to do."""

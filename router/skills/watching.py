@@ -84,7 +84,7 @@ class FolderWatcher:
         rescan_seconds: float = 30.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Nothing is watched yet.
+        """A watcher that is not started yet.
 
         Args:
             roots: gives the folders to watch; asked again on every tick.
@@ -191,7 +191,7 @@ class FolderWatcher:
             self._pause()
 
     def _file_state(self) -> tuple[int, int, int] | None:
-        """What tells two versions of the one file apart; None while it is not there."""
+        """A value that differs between two versions of the file; None while it does not exist."""
         if self._file is None:
             return None
         try:
