@@ -175,7 +175,6 @@ class Runtime:
             parts.registry,
             install=self._apply,
             observers=self._observers,
-            debounce_seconds=self._settings.watch.debounce_seconds,
             polling=self._settings.watch.polling,
         )
         return first

@@ -178,8 +178,6 @@ class EncoderSettings(_Section):
 class WatchSettings(_Section):
     """Following the skills on disk."""
 
-    debounce_seconds: Annotated[float, Trust.ANYONE] = Field(0.2, gt=0)
-    """How long the folders must be quiet before a change is read."""
     polling: Annotated[bool | None, Trust.ANYONE] = None
     """True looks every second instead of waiting for the system's events; None does so only where
     there are none, or where ``WATCHFILES_FORCE_POLLING`` is set."""

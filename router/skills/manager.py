@@ -34,6 +34,7 @@ from router.skills.registry import SkillRegistry
 from router.skills.sources import SkillSource
 from router.skills.watching import STEP_MS, FolderWatcher, WatchMode, WatchReport
 
+DEBOUNCE_SECONDS: Final = 0.2
 MAX_DEBOUNCES: Final = 10
 """Debounce times after which a step begins although the folders are not quiet."""
 
@@ -77,7 +78,7 @@ class SkillManager:
         *,
         install: Install,
         observers: Iterable[CatalogObserver] = (),
-        debounce_seconds: float = 0.2,
+        debounce_seconds: float = DEBOUNCE_SECONDS,
         retry_seconds: float = 1.0,
         rescan_seconds: float = 30.0,
         poll_seconds: float = 1.0,
