@@ -111,10 +111,12 @@ def _until_late() -> Iterator[None]:
 
 
 class _Connection:
-    """One connection through the proxy; answers go on while it ``flows``."""
+    """One connection through the proxy; answers go on while it ``flows``. ``held`` is told when one
+    is kept back."""
 
     def __init__(self, *writers: asyncio.StreamWriter) -> None:
         self._writers = writers
+        self.held = asyncio.Event()
         self.flows = asyncio.Event()
         self.flows.set()
 
@@ -175,8 +177,7 @@ class FaultyProxy:
     def hold(self, *parts: bytes) -> None:
         """Keep back the answer to each operation that has one of these parts, and what comes after
         it on the same connection, until ``mend``."""
-        self._held = parts
-        self._holding.clear()
+        self._held, self._holding = parts, asyncio.Event()
 
     async def held(self) -> None:
         """Wait until such an answer is kept back: its operation has happened."""
@@ -227,6 +228,7 @@ class FaultyProxy:
     ) -> None:
         while data := await source.read(65536):
             if any(part in data for part in self._held):
+                connection.held = self._holding
                 connection.flows.clear()
             sink.write(data)
             await sink.drain()
@@ -238,7 +240,7 @@ class FaultyProxy:
             if self.delay:
                 await asyncio.sleep(self.delay)
             if not connection.flows.is_set():
-                self._holding.set()
+                connection.held.set()
                 await connection.flows.wait()
             if not self.swallows:
                 sink.write(data)
