@@ -9,7 +9,7 @@ things count:
 * relevance: the calibrated probability of each item by itself, which sees meaning too;
 * time: when the query speaks of one, how close to it the item was remembered. It is no filter:
   people tell the next day what happened, and remember a date wrongly;
-* company: the other items of the session that an item comes from. What one item says is explained
+* session: the other items of the session that an item comes from. What one item says is explained
   by those around it, so an item gains where more of its session was found. A session's evidence is
   its best item, and of each further one the seven tenths of the share before, so that a long
   session does not win by its length.
@@ -61,17 +61,19 @@ def rank(
         word + RELEVANCE_WEIGHT * relevance + TIME_WEIGHT * closeness(item.created, period)
         for word, relevance, item in zip(words, relevances, items, strict=True)
     ]
-    scores = with_company(own, [session_of(item) for item in items])
+    scores = with_session_evidence(own, [session_of(item) for item in items])
     best = max(scores, default=0.0)
     return [score / best for score in scores] if best > 0 else scores
 
 
-def with_company(scores: Sequence[float], groups: Sequence[Hashable | None]) -> list[float]:
+def with_session_evidence(
+    scores: Sequence[float], groups: Sequence[Hashable | None]
+) -> list[float]:
     """For each score its mean with the evidence of its group, in the range of the scores.
 
     A group's evidence is the sum of its scores, largest first, weighted by (1 - d), (1 - d)d,
     (1 - d)d², ... with d = ``DECAY``. The scores must not be negative. Without a group (None) a
-    score has no company but itself.
+    score stands for itself alone.
     """
     members: defaultdict[Hashable, list[float]] = defaultdict(list)
     keys = [(number,) if group is None else group for number, group in enumerate(groups)]

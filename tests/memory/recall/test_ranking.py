@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from router.memory.model import AttributeValue, MemoryItem, Period, Scope
-from router.memory.recall.ranking import closeness, rank, session_of, with_company
+from router.memory.recall.ranking import closeness, rank, session_of, with_session_evidence
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 MAY = Period(datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC))
@@ -33,34 +33,34 @@ def pools(draw: st.DrawFn) -> tuple[list[MemoryItem], list[float]]:
 
 
 class TestCompany:
-    def test_of_equals_the_one_in_better_company_comes_first(self) -> None:
-        lonely, accompanied, _ = with_company([0.5, 0.5, 0.4], ["a", "b", "b"])
+    def test_of_equals_the_one_of_the_better_session_comes_first(self) -> None:
+        lonely, accompanied, _ = with_session_evidence([0.5, 0.5, 0.4], ["a", "b", "b"])
         assert accompanied > lonely
 
-    def test_no_session_is_no_company(self) -> None:
-        apart = with_company([0.5, 0.4], [None, None])
-        alone = [with_company([0.5], [None])[0], with_company([0.4], [None])[0]]
+    def test_items_of_no_session_stand_for_themselves(self) -> None:
+        apart = with_session_evidence([0.5, 0.4], [None, None])
+        alone = [with_session_evidence([0.5], [None])[0], with_session_evidence([0.4], [None])[0]]
         assert apart == alone
 
     def test_many_weak_items_do_not_make_their_session_better_than_one_strong_item(self) -> None:
-        strong, *weak = with_company([0.9, *[0.2] * 100], ["short", *["long"] * 100])
+        strong, *weak = with_session_evidence([0.9, *[0.2] * 100], ["short", *["long"] * 100])
         assert strong > max(weak)
 
     def test_an_item_alone_keeps_the_mean_of_itself_and_three_tenths(self) -> None:
-        assert with_company([0.8], ["a"]) == pytest.approx([0.8 * (1 + 0.3) / 2])
+        assert with_session_evidence([0.8], ["a"]) == pytest.approx([0.8 * (1 + 0.3) / 2])
 
     @given(st.lists(st.tuples(shares, sessions), max_size=12), st.floats(0.01, 100))
     def test_a_common_factor_comes_out_as_it_went_in(
         self, pairs: list[tuple[float, str | None]], factor: float
     ) -> None:
         scores, groups = [score for score, _ in pairs], [group for _, group in pairs]
-        scaled = with_company([score * factor for score in scores], groups)
-        assert scaled == pytest.approx([s * factor for s in with_company(scores, groups)])
+        scaled = with_session_evidence([score * factor for score in scores], groups)
+        assert scaled == pytest.approx([s * factor for s in with_session_evidence(scores, groups)])
 
     @given(st.lists(st.tuples(shares, sessions), max_size=12))
     def test_within_a_session_the_order_stays(self, pairs: list[tuple[float, str | None]]) -> None:
         scores, groups = [score for score, _ in pairs], [group for _, group in pairs]
-        after = with_company(scores, groups)
+        after = with_session_evidence(scores, groups)
         for i, group in enumerate(groups):
             for j, other in enumerate(groups):
                 if group == other and scores[i] >= scores[j]:
@@ -68,7 +68,7 @@ class TestCompany:
 
     @given(st.lists(st.tuples(shares, sessions), max_size=12))
     def test_scores_stay_in_their_range(self, pairs: list[tuple[float, str | None]]) -> None:
-        after = with_company([score for score, _ in pairs], [group for _, group in pairs])
+        after = with_session_evidence([score for score, _ in pairs], [group for _, group in pairs])
         assert all(0 <= score <= 1 for score in after)
 
 
