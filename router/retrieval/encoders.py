@@ -8,9 +8,12 @@ imports what it needs when it is built.
 from __future__ import annotations
 
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
@@ -44,6 +47,11 @@ SHORT: Final = 128
 """Tokens of a text whose repetitions are not worth counting."""
 FEW_TEXTS: Final = 4
 """The bundled encoder tokenizes so many one by one."""
+REMEMBERED_WORDS: Final = 16_384
+LONGEST_WORD: Final = 40
+"""Characters of a word whose tokens are remembered."""
+_NO_WORDS: Final = re.compile("[<\u2581]")
+"""What a special token and the tokenizer's own mark of a space begin with."""
 
 
 @runtime_checkable
@@ -105,8 +113,9 @@ class WordLlamaEncoder:
             raise EncoderError(f"wordllama: its package is not whole: {error}") from error
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        # It would keep 10,000 texts, 3 KB each, and hardly any comes again.
+        # It would keep 10,000 texts, 3 KB each, and hardly any comes again. Words do.
         self._tokenizer.model._resize_cache(0)
+        self._tokens_of_word = lru_cache(maxsize=REMEMBERED_WORDS)(self._tokens)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return unit(self._pooled(texts, damped=False))
@@ -121,8 +130,8 @@ class WordLlamaEncoder:
         long text is not drowned by the few words that it repeats most."""
         table = self._table
         rows = np.zeros((len(texts), table.shape[1]), dtype=np.float32)
-        for row, encoding in zip(rows, self._encodings(texts), strict=True):
-            ids = np.asarray(encoding.ids, dtype=np.int64)
+        for row, tokens_of_text in zip(rows, self._tokenized(texts), strict=True):
+            ids = np.asarray(tokens_of_text, dtype=np.int64)
             if damped or len(ids) > SHORT:
                 tokens, counts = np.unique(ids, return_counts=True)
                 row[:] = (np.sqrt(counts) if damped else counts) @ table[tokens].astype(np.float32)
@@ -130,12 +139,24 @@ class WordLlamaEncoder:
                 row[:] = table[ids].sum(axis=0, dtype=np.float64)
         return rows
 
-    def _encodings(self, texts: Sequence[str]) -> Sequence[Any]:
-        tokenizer = self._tokenizer
+    def _tokenized(self, texts: Sequence[str]) -> list[Sequence[int]]:
+        """The numbers of each text's tokens."""
         if len(texts) > FEW_TEXTS:
-            return list(tokenizer.encode_batch(list(texts), add_special_tokens=False))
+            batch = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+            return [encoding.ids for encoding in batch]
         # A batch is spread over threads, which a busy machine takes long to wake.
-        return [tokenizer.encode(text, add_special_tokens=False) for text in texts]
+        return [self._tokens_by_word(text) for text in texts]
+
+    def _tokens_by_word(self, text: str) -> Sequence[int]:
+        """The tokens of a text, put together from those of its words: no token of this vocabulary
+        reaches over a single space."""
+        words = text.split(" ")
+        if "" in words or max(map(len, words)) > LONGEST_WORD or _NO_WORDS.search(text):
+            return self._tokens(text)
+        return list(chain.from_iterable(map(self._tokens_of_word, words)))
+
+    def _tokens(self, text: str) -> Sequence[int]:
+        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
 
 class HeadEncoder(ABC):

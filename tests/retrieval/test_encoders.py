@@ -23,6 +23,7 @@ from servers.openai_server import error as openai_error
 
 from router.errors import EncoderError
 from router.retrieval.encoders import (
+    FEW_TEXTS,
     REMOTE_BATCH,
     Encoder,
     OllamaEncoder,
@@ -71,6 +72,18 @@ def test_texts_are_not_kept() -> None:
     encode(4_000)
     grown = (resident() - before) * os.sysconf("SC_PAGE_SIZE")
     assert grown < 4_000 * 1_000  # the tokenizer's own cache holds 3 KB a text
+
+
+PIECES = st.sampled_from(
+    ["merge", "the", "Ünïcødé", "日本語", "👩‍🚀", " ", "  ", "\n", "\u2581", "<s>", "'s"]
+)
+
+
+@given(st.lists(st.one_of(PIECES, st.text(max_size=6)), max_size=12), st.sampled_from(["", " "]))
+def test_the_tokens_of_a_text_are_those_of_its_words(pieces: list[str], between: str) -> None:
+    text = between.join(pieces)
+    whole = [text, *["x"] * FEW_TEXTS]  # so many that they are tokenized as a batch
+    assert np.array_equal(WORDLLAMA.encode([text])[0], WORDLLAMA.encode(whole)[0])
 
 
 def test_a_text_has_the_same_vector_alone_and_in_a_batch() -> None:
