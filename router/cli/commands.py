@@ -63,6 +63,7 @@ def memory_command(
     *,
     failed: Callable[[Any], object] = lambda _: False,
     scoped: bool = True,
+    configured: bool = True,
     with_models: bool = False,
 ) -> Callable[[Callable[P, Work]], Command]:
     """The command that does the returned work with an open memory, and closes it whatever happens.
@@ -71,8 +72,8 @@ def memory_command(
         show: prints what the work gives for a person, and ``--json`` prints all of it. None: the
             work prints what there is to say.
         failed: whether something went wrong, so that the exit code is 1.
-        scoped: whether the command takes --user, --project and --session. What is left out of them
-            is as the settings say.
+        scoped: whether the command takes --user, --project and --session.
+        configured: whether what is left out of them is as the settings say; else it is not set.
         with_models: whether the memory may ask the LLMs that are configured.
     """
 
@@ -81,7 +82,7 @@ def memory_command(
             as_json = given.pop("as_json", False)
             whose = [given.pop(name) for name in _WHOSE] if scoped else [None] * 3
             work = prepare(**given)  # type: ignore[call-arg]
-            found = asyncio.run(_with_memory(work, whose, with_models=with_models))
+            found = asyncio.run(_with_memory(work, whose, configured, with_models))
             if show is not None:
                 _print(found, show if not as_json else output.print_json, failed)
 
@@ -113,8 +114,11 @@ def with_options(
     return command
 
 
-async def _with_memory(work: Work, whose: list[str | None], *, with_models: bool) -> Any:
+async def _with_memory(
+    work: Work, whose: list[str | None], configured: bool, with_models: bool
+) -> Any:
     from router.memory.memory import Memory
+    from router.memory.model import Scope
     from router.service.memory import scope_of
 
     settings = read_settings()
@@ -125,7 +129,8 @@ async def _with_memory(work: Work, whose: list[str | None], *, with_models: bool
         models = list(models_from_settings(settings.llm))
     try:
         async with Memory(settings, models=models) as memory:
-            return await work(memory, scope_of(settings, *whose))
+            scope = scope_of(settings, *whose) if configured else Scope(*whose)
+            return await work(memory, scope)
     finally:
         for model in models:
             await model.aclose()

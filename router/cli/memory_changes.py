@@ -226,41 +226,33 @@ def give_feedback(
     return note
 
 
-@memory_command(scoped=False)
+@memory_command(configured=False)
 def export_memories(
-    user: User = None,
-    project: Project = None,
-    session: Session = None,
     everybody: Annotated[
         bool, typer.Option("--everybody", help="All memories, whoever owns them.")
     ] = False,
 ) -> Work:
     """Print all items of a user or project as JSON Lines."""
-    if not everybody and (user, project, session) == (None, None, None):
-        raise typer.BadParameter("name --user, --project or --session, or say --everybody")
-    owner = {"user": user, "project": project, "session": session}
 
-    async def export(memory: Memory, _: Scope) -> None:
+    async def export(memory: Memory, owner: Scope) -> None:
+        if not everybody and not owner.to_dict():
+            raise typer.BadParameter("name --user, --project or --session, or say --everybody")
         for line in await memory.export(owner=owner):
             sys.stdout.write(line + "\n")
 
     return export
 
 
-@memory_command(scoped=False)
+@memory_command(configured=False)
 def import_memories(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="JSON Lines.")
     ],
-    user: User = None,
-    project: Project = None,
-    session: Session = None,
 ) -> Work:
     """Store exported items, in place of those of the same id. The options say whose they may be."""
     lines = output.decoded(file.read_bytes(), str(file)).splitlines()
-    owner = {"user": user, "project": project, "session": session}
 
-    async def take(memory: Memory, _: Scope) -> None:
+    async def take(memory: Memory, owner: Scope) -> None:
         typer.echo(f"imported {await memory.import_lines(lines, owner=owner)} memories")
 
     return take
@@ -275,15 +267,11 @@ def _show_forgotten(report: ForgetReport) -> None:
         output.warn(f"the memory service has yet to be told of {report.waiting} files: sync")
 
 
-@memory_command(_show_forgotten, scoped=False)
+@memory_command(_show_forgotten, configured=False)
 def forget_memories(
-    user: User = None,
-    project: Project = None,
-    session: Session = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do it; there is no way back.")] = False,
 ) -> Work:
     """Remove all memories of a user or project for good, and show that nothing is left."""
     if not yes:
         raise typer.BadParameter("there is no way back: export first, then say --yes")
-    owner = {"user": user, "project": project, "session": session}
-    return lambda memory, _: memory.forget(owner)
+    return lambda memory, owner: memory.forget(owner)
