@@ -25,7 +25,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Mount, Route
+from starlette.routing import Route
 
 from router.http.api import Api
 from router.http.caller import LOCAL, Caller
@@ -79,7 +79,7 @@ def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
     async def description(_request: Request) -> Response:
         return Response(described, media_type="application/json")
 
-    routes: list[Route | Mount] = [  # looked through in this order: /v1/route is the first
+    routes = [  # looked through in this order: /v1/route is the first
         Route(endpoint.path, guarded(_handler(api, endpoint)), methods=[endpoint.method])
         for endpoint in ENDPOINTS
     ]
@@ -92,7 +92,9 @@ def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
     secret = None if api.siblings is None else api.siblings.secret.encode()
     routes += playground(api, secret=secret)
     if mcp is not None:
-        routes.append(Mount("/", _UnboundCallersOnly(api, mcp)))
+        from router.mcp.http import PATH as MCP_PATH  # loads the MCP SDK, as ``mcp`` has
+
+        routes.append(Route(MCP_PATH, _UnboundCallersOnly(api, mcp)))
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:

@@ -44,14 +44,14 @@ def http_app(server: Servable, *, names: Sequence[str], token: str | None) -> AS
     return NamesChecked(app, names)
 
 
-def mcp_app(server: Servable, *, path: str = PATH, sessions: bool = True) -> McpApp:
+def mcp_app(server: Servable, *, sessions: bool = True) -> McpApp:
     """The application without its guards, to be put into another one that has some.
 
     Without ``sessions`` every message stands for itself, as it must where several processes share
     one address; clients of the older protocol are then not told of changes.
     """
     inner = server.protocol.streamable_http_app(
-        streamable_http_path=path,
+        streamable_http_path=PATH,
         stateless_http=not sessions,
         max_request_body_size=MAX_MESSAGE_BYTES,
         max_sessions=MAX_SESSIONS,

@@ -21,6 +21,8 @@ from router.http.caller import Callers
 from router.http.endpoints import ENDPOINTS
 from router.http.keys import KeyFile, Right
 from router.http.openapi import openapi
+from router.mcp.http import mcp_app
+from router.mcp.server import SkillServer
 from router.memory.memory import Memory
 from router.router import SemanticRouter
 
@@ -287,6 +289,20 @@ async def test_a_full_server_says_so_at_once(
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
     assert (await client.post("/v1/route", json={"request": SQUASH})).status_code == 200
     assert api.places.taken == 0
+
+
+@pytest.mark.parametrize(("path", "status"), [("/nothing", 404), ("/v1/route", 405)])
+async def test_a_path_that_is_not_there_is_a_problem_with_mcp_beside_it_too(
+    api: Api, router: SemanticRouter, path: str, status: int
+) -> None:
+    app = http_app(api, names=["localhost"], mcp=mcp_app(SkillServer(router)))
+    transport = httpx.ASGITransport(app=app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        answer = await client.get(path)
+    assert (answer.status_code, answer.headers["content-type"]) == (
+        status,
+        "application/problem+json",
+    )
 
 
 async def test_a_request_is_a_part_of_its_caller_s_trace(
