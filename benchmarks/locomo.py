@@ -47,6 +47,7 @@ from numpy.typing import NDArray
 from benchmarks.baselines import bm25
 from benchmarks.inputs import read
 from benchmarks.metrics import auroc
+from router.memory.copies import without_copies
 from router.memory.layers import built_in_layers
 from router.memory.layers.timed import TimedLayer
 from router.memory.model import (
@@ -61,7 +62,7 @@ from router.memory.query.rewrite import rewrite
 from router.memory.recall import ranking
 from router.memory.recall.answers import MemoryRoute
 from router.memory.recall.memory_router import MAX_K, MemoryRouter
-from router.memory.recall.recaller import Recaller, merge_duplicates
+from router.memory.recall.recaller import Recaller
 from router.memory.recall.relevance import Relevance
 from router.memory.stores.memory_store import MemoryStore
 from router.result import LayerChoice
@@ -258,7 +259,8 @@ class Methods:
 
 
 def items_of(route: MemoryRoute, layers: Sequence[str]) -> list[MemoryItem]:
-    return merge_duplicates(i for r in route.results if r.layer in layers for i in r.items)
+    found = (i for r in route.results if r.layer in layers for i in r.items)
+    return list(without_copies(found).values())
 
 
 Order = Callable[[str], list[str]]

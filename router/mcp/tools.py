@@ -20,6 +20,7 @@ from router.service.memory import (
     RecallArguments,
     SaveArguments,
     Saved,
+    ScopedArguments,
     SearchArguments,
     Searched,
     Stock,
@@ -220,6 +221,15 @@ def _memory_tools(service: MemoryService) -> tuple[Tool, ...]:
             ListArguments,
             Stock,
             service.list,
+        ),
+        Tool(
+            "user_profile",
+            "What is known of the user",
+            "Gives all that the layer `user` knows of one user and that holds now, newest first. "
+            "Call it when a conversation begins, so that answers suit who asks.",
+            ScopedArguments,
+            Stock,
+            service.profile,
         ),
         Tool(
             "get_memory",

@@ -349,6 +349,11 @@ class MemoryService:
         )
         return Stock(items=[Stored(**item.to_dict()) for item in page.items], next=page.next)
 
+    async def profile(self, asked: ScopedArguments) -> Stock:
+        """What is known of the user and holds now, newest first."""
+        known = await self._memory.profile(scope=self._scope(asked))
+        return Stock(items=[Stored(**item.to_dict()) for item in known], next=None)
+
     async def get(self, asked: NamedArguments) -> Stored:
         """One memory by its name."""
         whose = None if asked.layer is None else self._scope(asked)

@@ -282,3 +282,12 @@ async def test_memories_are_searched_listed_read_and_deleted(client: Peer) -> No
     await call(client, "delete_memory", **named)
     await call(client, "delete_memory", name="ops/redis")
     assert (await call(client, "search_memories", query="redis"))["items"] == []
+
+
+async def test_a_profile_is_what_is_known_of_one_user_and_holds_now(client: Peer) -> None:
+    ada = {"user": "ada", "layer": "user"}
+    await call(client, "save_memory", content="I live in Leipzig.", name="old", **ada)
+    await call(client, "save_memory", content="I live in Dresden.", supersede=["old"], **ada)
+    await call(client, "save_memory", content="I live in Rome.", user="bob", layer="user")
+    known = await call(client, "user_profile", user="ada")
+    assert [item["content"] for item in known["items"]] == ["I live in Dresden."]

@@ -166,7 +166,7 @@ class _LocalClassifier:
         if plugged and max(plugged.values()) > rest * share:
             confidence = max(plugged.values())
         elif best is None:
-            return Classification((), (), (), confidence, ("Nothing in memory bears on it.",))
+            return Classification((), (), (), confidence, ("It calls for no layer in particular.",))
 
         speaking = self._model.speaking_for(int(shares.argmax()), known)
         if second := second_question(query):

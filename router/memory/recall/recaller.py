@@ -64,6 +64,7 @@ from typing import Final, Protocol
 
 from router.errors import InvalidRequest
 from router.flight import in_thread
+from router.memory.copies import without_copies
 from router.memory.model import LayerQuery, LayerReport, MemoryItem, Scope, ScoreKind
 from router.memory.query.listing import names_no_subject
 from router.memory.query.past import followed_by
@@ -100,7 +101,6 @@ from router.memory.recall.updates import (
     updates_among,
 )
 from router.memory.stores.graph import relations_away
-from router.memory.texts.contents import content_key
 from router.memory.texts.words import words_of
 from router.numeric import logistic
 from router.text import tokens, word_set
@@ -317,29 +317,6 @@ class Recaller:
         ]
 
 
-def merge_duplicates(items: Iterable[MemoryItem]) -> list[MemoryItem]:
-    """The items without copies, in order: the first copy stays, and names where the others are.
-
-    Provenance of an item that has none is its layer and id.
-    """
-    copies: dict[str, list[MemoryItem]] = {}
-    for item in items:
-        copies.setdefault(content_key(item.content), []).append(item)
-    return [_merged(same) for same in copies.values()]
-
-
-def _merged(copies: Sequence[MemoryItem]) -> MemoryItem:
-    first = copies[0]
-    if len(copies) == 1:
-        return first
-    origins = [origin for copy in copies for origin in copy.provenance or (_origin(copy),)]
-    return replace(first, provenance=tuple(dict.fromkeys(origins)))
-
-
-def _origin(item: MemoryItem) -> str:
-    return f"{item.layer}:{item.id}"
-
-
 def rerank_score(item: MemoryItem, similarity: float, now: datetime) -> float:
     """What a recall orders by, in [0, 1]; see the module's text. ``similarity``, in [0, 1], says
     how well the item answers beside the others."""
@@ -385,7 +362,7 @@ class _Pool:
     def add(self, reports: Sequence[LayerReport]) -> None:
         self.reports.extend(reports)
         new = [item for report in reports for item in report.items if not _is_gap(item)]
-        self.items = merge_duplicates([*self.items, *new])
+        self.items = list(without_copies([*self.items, *new]).values())
 
     def take_listed(self, reports: Sequence[LayerReport]) -> None:
         """Note what the first layers list for a query that names no subject."""

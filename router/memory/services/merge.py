@@ -9,13 +9,12 @@ Scores are not compared: BM25 has no bound, and the service's scale is its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from enum import StrEnum
 from itertools import zip_longest
 from typing import Final
 
+from router.memory.copies import united, without_copies
 from router.memory.model import MemoryItem, ScoreKind
-from router.memory.texts.contents import content_key
 
 FILES_WEIGHT: Final = 0.6
 SERVICE_WEIGHT: Final = 0.4
@@ -48,10 +47,8 @@ def merge(
             the others leave each item the score of its source.
         limit: at least 1.
     """
-    ours, theirs = _distinct(files), _distinct(service)
-    both = {
-        key: _united(item, theirs[key]) if key in theirs else item for key, item in ours.items()
-    }
+    ours, theirs = without_copies(files), without_copies(service)
+    both = {key: united(item, theirs[key]) if key in theirs else item for key, item in ours.items()}
     items = {key: item for key, item in theirs.items() if key not in ours} | both
     if strategy is MergeStrategy.WEIGHTED:
         scores: dict[str, float] = {}
@@ -66,22 +63,3 @@ def merge(
     if strategy is MergeStrategy.PRIMARY_FIRST:
         taken.sort(key=lambda key: key not in ours)
     return [items[key] for key in taken]
-
-
-def without_copies(items: Sequence[MemoryItem]) -> tuple[MemoryItem, ...]:
-    """The items in order; of each content the first, with the provenance of all."""
-    return tuple(_distinct(items).values())
-
-
-def _distinct(items: Sequence[MemoryItem]) -> dict[str, MemoryItem]:
-    """By content key; the first of each stands, with the provenance of all."""
-    found: dict[str, MemoryItem] = {}
-    for item in items:
-        key = content_key(item.content)
-        found[key] = _united(found[key], item) if key in found else item
-    return found
-
-
-def _united(item: MemoryItem, other: MemoryItem) -> MemoryItem:
-    provenance = tuple(dict.fromkeys(item.provenance + other.provenance))
-    return replace(item, provenance=provenance)

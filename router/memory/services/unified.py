@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from router.errors import InvalidRequest, MemoryServiceError, StoreError, UnknownMemory
 from router.flight import in_thread
+from router.memory.copies import without_copies
 from router.memory.files.names import GLOBAL, parse_name
 from router.memory.files.store import FileStore
 from router.memory.model import (
@@ -43,7 +44,6 @@ from router.memory.services.merge import (
     SERVICE_WEIGHT,
     MergeStrategy,
     merge,
-    without_copies,
 )
 from router.memory.services.outbox import Intent, ServiceOutbox
 from router.memory.texts.contents import content_key, name_from
@@ -229,7 +229,8 @@ class UnifiedMemory:
             else _unasked("lexical_only"),
         )
         items = merge(ours, theirs, strategy=MergeStrategy(strategy), limit=limit)
-        return UnifiedAnswer(without_copies([*judged, *items])[:limit], files, service, layers)
+        found = tuple(without_copies([*judged, *items]).values())
+        return UnifiedAnswer(found[:limit], files, service, layers)
 
     async def get(self, name: str) -> MemoryItem:
         """One memory: of the files by its name, or of the service as ``forgetful:17``.

@@ -97,7 +97,7 @@ def test_each_layer_is_read_for_what_it_holds(
 def test_what_no_memory_bears_on_reads_nothing(query: str) -> None:
     classified = classify(query)
     assert (classified.layers, classified.types, classified.secondary) == ((), (), ())
-    assert classified.reasons == ("Nothing in memory bears on it.",)
+    assert classified.reasons == ("It calls for no layer in particular.",)
     assert classified.confidence > 0.8
 
 

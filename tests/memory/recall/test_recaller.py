@@ -33,11 +33,9 @@ from router.memory.recall.recaller import (
     NEAR,
     RELEVANCE_FLOOR,
     Recaller,
-    merge_duplicates,
     rerank_score,
 )
 from router.memory.recall.relevance import Relevance
-from router.memory.texts.contents import content_key
 from router.retrieval.encoders import WordLlamaEncoder
 
 AUTH = "continue working on auth"
@@ -436,40 +434,6 @@ async def test_a_note_that_fails_is_logged_and_the_next_one_is_made(
         await recall.answer(AUTH)
     assert told == ["0.8 auth"] * 2
     assert "cannot note which memories were given" in caplog.text
-
-
-TEXTS = ["Auth uses JWT", "Auth  uses\nJWT", " Auth uses JWT ", "auth uses jwt", "C++", "C"]
-FOUND = st.tuples(
-    st.sampled_from(["session", "graph"]),
-    st.sampled_from(TEXTS),
-    st.lists(st.sampled_from(["file:a", "file:b"]), max_size=2).map(tuple),
-)
-ITEMS = st.lists(FOUND, max_size=8).map(
-    lambda found: [
-        replace(remembered(layer, text, provenance=origins), id=str(place))
-        for place, (layer, text, origins) in enumerate(found)
-    ]
-)
-
-
-@given(ITEMS)
-def test_merging_copies_twice_is_merging_them_once(items: list[MemoryItem]) -> None:
-    once = merge_duplicates(items)
-    assert merge_duplicates(once) == once
-
-
-@given(ITEMS)
-def test_merging_keeps_the_first_copy_of_each_content_in_order(items: list[MemoryItem]) -> None:
-    firsts: dict[str, str] = {}
-    for item in items:
-        firsts.setdefault(content_key(item.content), item.id)
-    assert [item.id for item in merge_duplicates(items)] == list(firsts.values())
-
-
-@given(ITEMS)
-def test_merging_loses_no_origin(items: list[MemoryItem]) -> None:
-    told = {origin for item in merge_duplicates(items) for origin in item.provenance}
-    assert {origin for item in items for origin in item.provenance} <= told
 
 
 UNIT = st.floats(0, 1)
