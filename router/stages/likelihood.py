@@ -16,7 +16,9 @@ and MiniLM. Signals were chosen by what they did on catalogs that were left out 
 did not help there: the square root of the evidence, how much of the request is matched, the share
 of words that no skill knows, the lead over the next five, the lead of the nearest examples alone,
 the nearest example, near misses, whether own text and examples agree on the best, how alike the two
-best are, and scores standardised by the request's own background. The weight of ``size`` is a
+best are, scores standardised by the request's own background, how well the vector of some word of
+the skill explains each word of the request, how alike the skill's examples are, and how each
+catalog ranks its own examples when they are left out of it. The weight of ``size`` is a
 choice inside the range that the fits gave. ``benchmarks/enrichment.py`` measures what came of it.
 Until a deployment has labels of its own the outcome is an estimate, and results say ``calibrated:
 false``.
