@@ -21,6 +21,7 @@ from router.memory.services.forgetful.wire import (
     RequestRefused,
     ServiceLate,
     check_endpoint,
+    within,
 )
 
 
@@ -116,6 +117,17 @@ async def test_a_service_that_hangs_is_not_waited_for(
     await service.aclose()
     assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
     assert threading.active_count() <= before
+
+
+async def test_a_client_that_answers_its_cancelling_with_an_error_is_late_all_the_same() -> None:
+    async def ending() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise MemoryServiceError("connection closed") from None
+
+    with pytest.raises(ServiceLate):
+        await within(ending(), 0.01)
 
 
 async def test_a_service_that_is_not_there_is_an_error(protocol: str) -> None:

@@ -12,10 +12,9 @@ more than 2,000 characters travel in parts, which come back as one.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import SecretStr
@@ -38,8 +37,8 @@ from router.memory.services.forgetful.wire import (
     Origin,
     RemoteMemory,
     RequestRefused,
-    ServiceLate,
     ServiceResting,
+    within,
 )
 from router.memory.texts.chunking import split
 from router.memory.texts.contents import readable, title_of
@@ -209,7 +208,7 @@ class Forgetful:
             )
         with call:
             try:
-                result = await _within(work, seconds)
+                result = await (work if seconds is None else within(work, seconds))
             except MemoryServiceError as error:
                 if isinstance(error, RequestRefused) or (
                     memory_may_be_at_fault and await self._answers()
@@ -226,7 +225,7 @@ class Forgetful:
     async def _answers(self) -> bool:
         """Whether the service answers something else just now."""
         try:
-            await _within(self._service.probe(), self.probe_seconds)
+            await within(self._service.probe(), self.probe_seconds)
         except MemoryServiceError:
             return False
         return True
@@ -260,14 +259,6 @@ class Forgetful:
             return work() if encoder.static else await in_thread(work)
         except EncoderError:
             return None
-
-
-async def _within(work: Awaitable[T], seconds: float | None) -> T:
-    try:
-        async with asyncio.timeout(seconds):
-            return await work
-    except TimeoutError:
-        raise ServiceLate(f"the memory service gave no answer within {seconds:g} s") from None
 
 
 def new_memories(

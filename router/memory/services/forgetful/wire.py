@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, NamedTuple, TypeVar
@@ -149,6 +149,7 @@ class _Created(_Wire):
     id: int = Field(ge=0)
 
 
+T = TypeVar("T")
 _W = TypeVar("_W", bound=_Wire)
 
 
@@ -218,13 +219,7 @@ class ForgetfulService(ABC):
         await self.search("probe", k=1)
 
     async def _call(self, tool: str, arguments: dict[str, Any]) -> bytes:
-        try:
-            async with asyncio.timeout(CALL_SECONDS):
-                return await self._send(tool, arguments)
-        except TimeoutError:
-            raise ServiceLate(
-                f"the memory service gave no answer within {CALL_SECONDS:g} s"
-            ) from None
+        return await within(self._send(tool, arguments), CALL_SECONDS)
 
     @abstractmethod
     async def _send(self, tool: str, arguments: dict[str, Any]) -> bytes:
@@ -233,6 +228,19 @@ class ForgetfulService(ABC):
     @abstractmethod
     async def aclose(self) -> None:
         """Close what is open."""
+
+
+async def within(work: Awaitable[T], seconds: float) -> T:
+    """The result of a call that must end in time; raises ServiceLate if it does not."""
+    deadline = asyncio.timeout(seconds)
+    try:
+        async with deadline:
+            return await work
+    except (TimeoutError, MemoryServiceError) as error:
+        # A client that is cancelled at its deadline may end with an error of its own.
+        if isinstance(error, MemoryServiceError) and not deadline.expired():
+            raise
+        raise ServiceLate(f"the memory service gave no answer within {seconds:g} s") from None
 
 
 def check_endpoint(url: str, token: str | None) -> bool:
