@@ -15,7 +15,9 @@ large catalogs are not scored whole. Many of these skills differ in words that n
 what is missed is close. The ``growth`` of a row is the slope of log p50 over log size since the row
 before: 0 is constant, 1 linear.
 
-    python benchmarks/catalog_size.py [--sizes 10 100 ...] [--json]
+With ``--examples`` each skill has so many written requests (up to 8), as an enriched catalog has.
+
+    python benchmarks/catalog_size.py [--sizes 10 100 ...] [--examples 8] [--json]
 """
 
 from __future__ import annotations
@@ -97,6 +99,16 @@ WORDINGS = (
     "{Noun} of {object}: connects to {system}, asks what {setting} need, then reports back.",
     "Step-by-step {noun} for {object} in {system}. Triggers on questions of {setting}.",
 )
+ASKED = (
+    "{asked} the {object} in {system}",
+    "{verb} our {object} for {setting}, please",
+    "the {object} that {setting} keep in {system} need {noun}",
+    "{asked} what {setting} have in {system}",
+    "somebody of {setting} asks for {noun} of {object}",
+    "can {system} help us to {verb} {object}?",
+    "{noun} {object} {system}",
+    "{setting} wait for the {object}: open {system} and {asked} all of them before tonight",
+)
 BODY = """# {Noun} of {object}
 
 ## When to use
@@ -120,7 +132,7 @@ SYLLABLES = words(
 )
 
 
-def skills(count: int) -> Iterator[SkillManifest]:
+def skills(count: int, examples: int) -> Iterator[SkillManifest]:
     """The first ``count`` skills; a larger catalog begins with the smaller one's."""
     choose = random.Random(SEED)  # noqa: S311 - not for secrets
     systems = ["".join(parts).capitalize() for parts in product(SYLLABLES, repeat=3)]
@@ -129,13 +141,13 @@ def skills(count: int) -> Iterator[SkillManifest]:
     for number in range(count):
         name = ""
         while not name or name in taken:
-            verb, noun, _ = choose.choice(VERBS)
+            verb, noun, asked = choose.choice(VERBS)
             thing, setting = choose.choice(OBJECTS), choose.choice(SETTINGS)
             system = systems[choose.randrange(number // SKILLS_A_SYSTEM + 1)]
             name = f"{system}-{verb}-{thing}".lower()
         taken.add(name)
         texts = {"verb": verb, "noun": noun, "object": thing, "system": system, "setting": setting}
-        texts |= {"Verb": verb.capitalize(), "Noun": noun.capitalize()}
+        texts |= {"Verb": verb.capitalize(), "Noun": noun.capitalize(), "asked": asked}
         description = choose.choice(WORDINGS).format(**texts)
         yield SkillManifest(
             name=name,
@@ -143,6 +155,7 @@ def skills(count: int) -> Iterator[SkillManifest]:
             body=BODY.format(**texts),
             path=Path(name, "SKILL.md"),
             digest=hashlib.sha256(name.encode()).hexdigest(),
+            examples=tuple(example.format(**texts) for example in ASKED[:examples]),
         )
 
 
@@ -177,9 +190,9 @@ async def agreement(index: SkillIndex, names: list[str]) -> float:
     return sum(alike) / len(alike)
 
 
-async def measure(size: int) -> dict[str, Any]:
+async def measure(size: int, examples: int) -> dict[str, Any]:
     encoder = WordLlamaEncoder()
-    catalog = Catalog({skill.name: skill for skill in skills(size)})
+    catalog = Catalog({skill.name: skill for skill in skills(size, examples)})
     before = megabytes()
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
@@ -198,6 +211,7 @@ async def measure(size: int) -> dict[str, Any]:
     p50, p99 = np.percentile(taken[WARM_UP:], [50, 99])
     return {
         "skills": size,
+        "examples": examples,
         "p50_ms": float(p50),
         "p99_ms": float(p99),
         "best_found": best_found,
@@ -208,11 +222,10 @@ async def measure(size: int) -> dict[str, Any]:
     }
 
 
-def in_a_process(size: int) -> dict[str, Any]:
+def in_a_process(size: int, examples: int) -> dict[str, Any]:
     print(f"{size:,} skills", file=sys.stderr, flush=True)
-    done = subprocess.run(
-        [sys.executable, __file__, "--alone", str(size)], stdout=subprocess.PIPE, check=True
-    )
+    command = [sys.executable, __file__, "--alone", str(size), "--examples", str(examples)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     row: dict[str, Any] = json.loads(done.stdout)
     return row
 
@@ -220,13 +233,14 @@ def in_a_process(size: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--examples", type=int, default=0, help="written requests of each skill")
     parser.add_argument("--alone", type=int, help="measure one size in this process")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if options.alone is not None:
-        print(json.dumps(asyncio.run(measure(options.alone))))
+        print(json.dumps(asyncio.run(measure(options.alone, options.examples))))
         return
-    rows = [in_a_process(size) for size in sorted(options.sizes)]
+    rows = [in_a_process(size, options.examples) for size in sorted(options.sizes)]
     for less, row in pairwise(rows):
         row["growth"] = math.log(row["p50_ms"] / less["p50_ms"], row["skills"] / less["skills"])
     if options.json:

@@ -5,7 +5,9 @@ the method allows it; otherwise the LLM is asked, which is simulated by the gold
 says becomes evidence. A request that came before, word for word, is answered by the exact cache.
 ``error`` is the share of all requests that were answered wrongly, ``saved`` the share that
 cost no call (an audited answer costs one), both over the whole stream; ``in bound`` is the share of
-streams whose error stayed within the 1%. ``4 processes`` is the router as a cluster: the same
+streams whose error stayed within the 1%. ``router, enriched`` begins with the requests that an LLM
+wrote from the intents' names alone, as the product does over enriched skills; ``router`` begins
+with nothing. ``4 processes`` is the router as a cluster: the same
 stream, each request to one of four. Requests that nothing serves are part of the
 CLINC150 stream; the right answer to them is "none".
 
@@ -21,7 +23,8 @@ rule without its confidence limit.
 every test request, filled up with others. ``--llm-error`` makes the LLM name a random other answer
 so often; the error is then counted against the gold label, and ``LLM`` is its own.
 
-The data folder holds ``clinc150/full.jsonl`` and ``banking77/{train,test}.jsonl``.
+The data folder holds ``clinc150/full.jsonl``, ``banking77/{train,test}.jsonl``, and
+``enrichment.jsonl`` beside both.
 
     python benchmarks/llm_calls.py --data FOLDER [--seeds N] [--part dev|test] [--llm-error SHARE]
         [--only METHOD ...] [--json] [--encoder sentence-transformers --model FOLDER]
@@ -40,13 +43,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import NormalDist, stdev
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from router.learning.bound import BoundDecision, ErrorBound
 from router.learning.evidence import Example, Source
+from router.learning.examples import WRITTEN_WEIGHT
 from router.learning.local import LocalModel
 from router.learning.trainer import due, refit
 from router.retrieval.encoder_kinds import build_encoder
@@ -78,6 +82,8 @@ class Data:
     name: str
     train: Sequence[Labelled]
     test: Sequence[Labelled]
+    written: Sequence[Labelled]
+    """What an LLM wrote beforehand."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,8 @@ class Stream:
     labels: Sequence[str]
     answers: Sequence[str]
     vectors: Vectors
+    written: Sequence[Labelled]
+    written_vectors: Vectors
 
     @property
     def llm_error(self) -> float:
@@ -123,16 +131,23 @@ class Router:
     Processes of a cluster take the requests in turns. They share evidence and the model; each has
     an account of the error bound of its own, and hears of the outcomes of the others."""
 
-    def __init__(self, stream: Stream, seed: int, *, processes: int = 1) -> None:
+    def __init__(
+        self, stream: Stream, seed: int, *, processes: int = 1, enriched: bool = False
+    ) -> None:
         self._stream = stream
         self._bounds = [
             ErrorBound(MAX_ERROR, seed=seed * processes + number) for number in range(processes)
         ]
         self._model: LocalModel | None = None
         self._known: list[int] = []
-        self._examples: list[Example] = []
-        self._new = 0
+        self._examples = [
+            Example(row.text, (row.label,), True, Source.FILE, WRITTEN_WEIGHT)
+            for row in (stream.written if enriched else ())
+        ]
+        self._written_vectors = stream.written_vectors[: len(self._examples)]
+        self._new = len(self._examples)
         self._decision: BoundDecision | None = None
+        self._train()
 
     def answer(self, number: int) -> tuple[str | None, bool]:
         bound = self._bounds[number % len(self._bounds)]
@@ -158,16 +173,21 @@ class Router:
         self._examples.append(Example(self._stream.texts[number], skills, True, Source.LLM))
         self._known.append(number)
         self._new += 1
-        if self._new >= due(self._model):
-            known = 0 if self._model is None else self._model.examples
-            self._model, _, _ = refit(
-                self._model,
-                self._examples,
-                self._stream.vectors[self._known],
-                new=len(self._examples) - known,
-                version=len(self._examples),
-            )
-            self._new = 0
+        self._train()
+
+    def _train(self) -> None:
+        """Fit the model anew where that is due."""
+        if self._new < due(self._model):
+            return
+        known = 0 if self._model is None else self._model.examples
+        self._model, _, _ = refit(
+            self._model,
+            self._examples,
+            np.concatenate((self._written_vectors, self._stream.vectors[self._known])),
+            new=len(self._examples) - known,
+            version=len(self._examples),
+        )
+        self._new = 0
 
 
 class Nearest:
@@ -288,6 +308,7 @@ METHODS: dict[str, Callable[[Stream, int], Method]] = {
     "verified": Verified,
     "unverified": lambda stream, seed: Verified(stream, seed, sure=False),
     "router": Router,
+    "router, enriched": lambda stream, seed: Router(stream, seed, enriched=True),
     "4 processes": lambda stream, seed: Router(stream, seed, processes=4),
 }
 
@@ -333,15 +354,19 @@ def share(values: Iterator[bool]) -> float:
 
 
 def read(folder: Path) -> Iterator[Data]:
-    def rows(*path: str) -> list[dict[str, str]]:
+    def rows(*path: str) -> list[dict[str, Any]]:
         with folder.joinpath(*path).open(encoding="utf-8") as lines:
             return [json.loads(line) for line in lines]
+
+    def written(name: str) -> list[Labelled]:
+        lines = rows(name, "enrichment.jsonl")
+        return [Labelled(text, line["skill"]) for line in lines for text in line["requests"]]
 
     banking = (
         [Labelled(row["text"], row["intent"]) for row in rows("banking77", f"{part}.jsonl")]
         for part in ("train", "test")
     )
-    yield Data("BANKING77", *banking)
+    yield Data("BANKING77", *banking, written("banking77"))
     clinc = rows("clinc150", "full.jsonl")
     train, test = (
         [
@@ -351,7 +376,7 @@ def read(folder: Path) -> Iterator[Data]:
         ]
         for final in (False, True)
     )
-    yield Data("CLINC150", train, test)
+    yield Data("CLINC150", train, test, written("clinc150"))
 
 
 def stream_of(
@@ -378,11 +403,13 @@ def stream_of(
         [row.label for row in rows],
         answers,
         np.stack([vectors[row.text] for row in rows]),
+        data.written,
+        np.stack([vectors[row.text] for row in data.written]),
     )
 
 
 def encoded(data: Data, encoder: Encoder) -> dict[str, Vectors]:
-    texts = list(dict.fromkeys(row.text for row in (*data.train, *data.test)))
+    texts = list(dict.fromkeys(row.text for row in (*data.train, *data.test, *data.written)))
     return dict(zip(texts, encoder.encode(texts), strict=True))
 
 

@@ -8,18 +8,31 @@ turned out wrong where R were expected (both held out), so a risk r of that band
     c = r (k + a) / (R + a)
 
 With S_b the sum of the costs of band b over the local answers among the last ``WINDOW`` requests,
-and S of all bands, the number of errors among them stays, at the stated confidence, below
+and S of all bands, the number of errors among them is taken to stay below
 
     U = S + z sqrt(S + sum_b S_b^2 / (k_b + a))
 
-The first term under the root is the spread of a sum of rare events, the second what is not known
-about the corrections; a is how much the model's own word counts, in errors. A request is answered
-locally when both hold:
+Why: let errors be rare and independent given their risks, and let the true risks of a band be one
+unknown multiple of the model's. With a Gamma(a, a) prior, that multiple has, after k errors where R
+were expected, the posterior Gamma(k + a, R + a) (Gelman et al., Bayesian Data Analysis, 2.6). The
+number of errors is then a Poisson variable with that uncertain mean: its mean is S, and its
+variance the two terms under the root, the spread of rare events and what is not known about the
+multiple. So U is the upper end of its normal approximation; a is how much the model's own word
+counts, in errors.
+
+This is a statement about one moment, under those assumptions. It is not free of assumptions, and
+cannot be at this price: the outcomes that come for free say little about confident answers, and
+of 100 audited answers with a risk of 1% one is wrong. To show without a model, at 95% confidence,
+that 40 errors are fewer than 80 succeeds in 7 of 10 cases when every fifth local answer is audited.
+What the assumptions miss, drift above all, is watched for below, and tried in ``tests/learning``.
+
+A request is answered locally when both hold:
 
 * its risk is at most the threshold: the highest with which traffic like the most recent would
   bring U to the allowance ``HORIZON`` requests from now. So what is left over is spent evenly, on
   the requests where an error is least probable, and not on the first that come;
-* U with this answer stays within the allowance so far.
+* U with this answer stays within the allowance so far. To stop at S in place of U, with refits
+  twice as often, saved 1.5 points more, and broke the bound on 3 of 50 drifting streams.
 
 z is the two-sided quantile of the confidence, so half of what it leaves open remains for what the
 model does not know of its own shape.
@@ -44,7 +57,7 @@ import hashlib
 import math
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from statistics import NormalDist
 from typing import Any, Final
@@ -314,18 +327,9 @@ class ErrorBound:
         share = max(share, AUDIT_FLOOR) * (1 + risk / self._threshold) / 2
         audit = self._uniform() < share
         reason = f"A risk of {risk:.2%} is within the threshold of {self._threshold:.2%}"
-        return BoundDecision(
-            local=True,
-            audit=audit,
-            risk=risk,
-            bound=self._error_limit(),
-            evidence_count=self._fitted_on,
-            reason=reason + ("; audited." if audit else "."),
-            propensity=share,
-            request=self._request,
-            answer=answer,
-            signals=signals,
-        )
+        reason += "; audited." if audit else "."
+        asked = self._ask(reason, risk, answer, signals)
+        return replace(asked, local=True, audit=audit, propensity=share)
 
     def _uniform(self) -> float:
         text = f"{self.seed} {self._request}".encode()
@@ -512,11 +516,10 @@ class ErrorBound:
         """
         self._unproven |= dict.fromkeys(answers, PROVING)
         kept = [outcome for outcome in self._outcomes if outcome.answer not in answers]
+        self._outcomes = deque(kept, MAX_OUTCOMES)
         if len(kept) < MIN_EVIDENCE:
-            self._outcomes = deque(kept, MAX_OUTCOMES)
             self._forget(keep=len(kept))
             return
-        self._outcomes = deque(kept, MAX_OUTCOMES)
         self._since_audit_start = 0
         self._doubt()
         self._total()
