@@ -533,7 +533,7 @@ class Learner:
         bound; without one its examples must be known to cover something."""
         if self.trainer.calibrates:
             return model.coverage is not None
-        return self.bound.status().threshold is not None
+        return self.bound.status().threshold > 0
 
     async def aclose(self) -> None:
         """Stop training, keep the account, and close the evidence."""

@@ -75,9 +75,11 @@ async def test_the_trace_says_why_the_llm_was_asked(
     async with router_over(SHIPPED, tmp_path, openai_server) as router:
         await router.learned()
         result = await router.route("put my work away")
+        status = router.learner.status()
     evidence = next(entry for entry in result.trace if entry.stage is Stage.LLM).evidence
     assert "of 150 outcomes" in str(evidence["bound"])
     assert evidence["outcomes"] == 0
+    assert status["model"]["serves"] is False
 
 
 async def test_what_was_written_for_the_skills_is_learnt_where_an_llm_judges(
