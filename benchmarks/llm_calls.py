@@ -362,11 +362,11 @@ def read(folder: Path) -> Iterator[Data]:
         lines = rows(name, "enrichment.jsonl")
         return [Labelled(text, line["skill"]) for line in lines for text in line["requests"]]
 
-    banking = (
+    train, test = (
         [Labelled(row["text"], row["intent"]) for row in rows("banking77", f"{part}.jsonl")]
         for part in ("train", "test")
     )
-    yield Data("BANKING77", *banking, written("banking77"))
+    yield Data("BANKING77", train, test, written("banking77"))
     clinc = rows("clinc150", "full.jsonl")
     train, test = (
         [
