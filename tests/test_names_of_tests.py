@@ -36,7 +36,7 @@ WITHOUT: Final = {
     "skills/sources": "an interface; test_source_conformance",
     # Parts of one concept, tested through the whole of it.
     "components": "test_runtime opens routers",
-    "cli/demo": "test_docs",
+    "cli/demo": "test_cli_evaluate",
     "cli/mcp": "tests/mcp runs the command",
     "cli/server": "test_cli_serve",
     "cli/memory_curation": "tests/memory/curation/test_proposals",

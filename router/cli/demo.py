@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from router.cli import output
+from router.cli.commands import prints
 from router.cli.options import open_router, read_settings
-
-if TYPE_CHECKING:
-    from router.result import RoutingResult
+from router.result import RoutingResult
 
 REQUESTS: Final = (
     ("a clear route", "Fix the bug in the login form"),
@@ -27,17 +26,15 @@ REQUESTS: Final = (
 """What each request is meant to show, and the request. What it does show is up to the router."""
 
 
-def demo() -> None:
-    """Route a few telling requests over the shipped skills. Asks no LLM, and leaves nothing
-    behind."""
-    answers = asyncio.run(_route_all())
+def _show(rows: list[dict[str, Any]]) -> None:
     table = output.table(
         "request", "decision", "skills", "stage", "confidence", "ms", right=("confidence", "ms")
     )
-    for (shows, request), result in zip(REQUESTS, answers, strict=True):
+    for row in rows:
+        result = RoutingResult.from_dict(row["result"])
         skills = result.selected_skills or (f"({s}?)" for s in result.suggested_skills)
         table.add_row(
-            f"{request}\n  {shows}",
+            f"{row['request']}\n  {row['shows']}",
             result.decision.value,
             "\n".join(map(output.plain, skills)),
             result.stage.value,
@@ -47,10 +44,20 @@ def demo() -> None:
     output.screen().print(table)
 
 
-async def _route_all() -> list[RoutingResult]:
+@prints(_show)
+def demo() -> list[dict[str, Any]]:
+    """Route a few telling requests over the shipped skills. Asks no LLM, and leaves nothing
+    behind."""
+    return asyncio.run(_route_all())
+
+
+async def _route_all() -> list[dict[str, Any]]:
     from router.skills.discovery import shipped_skills_root
 
     with tempfile.TemporaryDirectory(prefix="router-demo-") as state:
         settings = read_settings(no_llm=True, state_dir=Path(state))
         async with open_router([shipped_skills_root()], settings) as router:
-            return [await router.route(request) for _, request in REQUESTS]
+            return [
+                {"shows": shows, "request": text, "result": (await router.route(text)).to_dict()}
+                for shows, text in REQUESTS
+            ]
