@@ -94,7 +94,7 @@ class SharedAnswers:
             keys.answers,
             take=self._take,
             missed=self._begin_anew,
-            block_seconds=TRUST_SECONDS / 2.5,
+            block_seconds=TRUST_SECONDS / 5,
         )
         self._near = NearAnswers(settings.exact, self.follower)
         link.when_back(self._come_back)
