@@ -23,8 +23,13 @@ RANDOM_CASES = int(os.environ.get("ROUTER_TEST_CASES", "0"))
 """Cases that every property test tries, drawn anew on each run; 0 for the suite's own fixed cases.
 ``make test-random`` sets it."""
 
-# How long a case takes is no reason to fail: machines are shared and busy.
-settings.register_profile("base", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# How long a case takes is no reason to fail: machines are shared and busy. The cases of a test may
+# share a fixture, where none of them changes what the next one sees.
+settings.register_profile(
+    "base",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 # The suite tries the same cases on every run and on every machine, so a failure is never luck.
 settings.register_profile("suite", settings.get_profile("base"), derandomize=True, database=None)
 settings.register_profile("random", settings.get_profile("base"), print_blob=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from router.skills.diagnostics import Diagnostic, Severity
@@ -90,11 +90,7 @@ def test_a_file_full_of_hidden_characters_gives_a_bounded_report(lint: Lint) -> 
     assert found[-1].code == "more-findings"
 
 
-@settings(
-    max_examples=100,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=100)
 @given(st.text(st.characters(max_codepoint=0x24F, exclude_categories=("C", "Z")), max_size=30))
 def test_visible_latin_text_is_never_hidden(lint: Lint, text: str) -> None:
     assert not [f for f in lint(body=f"x {text}") if f.code.startswith("hidden")]

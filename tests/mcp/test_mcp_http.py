@@ -17,7 +17,7 @@ from typing import Any
 import httpx2
 import pytest
 import uvicorn
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
@@ -265,7 +265,7 @@ ARGUMENTS = st.sampled_from(
 )
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50)
 @given(
     tool=st.sampled_from(("route", "find_skills", "load_skill", "router_status")),
     arguments=st.dictionaries(ARGUMENTS, JSON, max_size=4),

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory.remembered import NOW, ask, item
 from servers.postgres_server import PostgresServer
@@ -112,11 +112,7 @@ def leaks(layer: BlockingLayer, text: str, scope: Scope, k: int) -> list[str]:
     return found
 
 
-@settings(
-    max_examples=COMBINATIONS,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(max_examples=COMBINATIONS)
 @given(SCOPES, QUERIES, st.integers(1, 60))
 def test_no_scope_is_given_what_belongs_to_another(
     guarded: MemoryStore, scope: Scope, text: str, k: int
@@ -125,7 +121,7 @@ def test_no_scope_is_given_what_belongs_to_another(
         assert leaks(layer, text, scope, k) == []
 
 
-@settings(max_examples=min(COMBINATIONS, 100), deadline=None)
+@settings(max_examples=min(COMBINATIONS, 100))
 @given(SCOPES)
 def test_counts_are_of_what_one_sees(
     guarded: MemoryStore, expected: Mapping[tuple[str, Scope], int], scope: Scope

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cascade import shipped_index
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -121,7 +121,7 @@ REQUESTS = st.one_of(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(REQUESTS)
 async def test_every_match_is_the_sum_of_its_parts_and_they_keep_their_ranges(
     shipped: SkillIndex, request_: str

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from router.skills.listings import (
@@ -177,7 +177,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200)
 @given(JSON.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=40))
 def test_whatever_the_bytes_nothing_is_raised_and_what_is_listed_is_sound(
     tmp_path: Path, data: bytes

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 from servers.forgetful_server import ForgetfulServer
@@ -201,7 +201,7 @@ async def test_any_query_is_accepted(memory: UnifiedMemory, query: str) -> None:
 
 
 @given(query=st.text(min_size=1, max_size=500).filter(lambda q: q.isprintable() and q.strip()))
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100)
 def test_no_query_breaks_the_files(files: FileStore, query: str) -> None:
     files.save("a", "Some words: a b c 1 2 3 é 日本.")
     assert len(files.search(query, k=10)) <= 1
