@@ -53,7 +53,7 @@ IN_CONTEXT: Final = 0.5
 her" says little by itself."""
 SCORED_AT_ONCE: Final = 8
 """Requests, in ``scores``, between two looks at what else there is to do."""
-READ_AT_ONCE: Final = 500
+READ_AT_ONCE: Final = 1_000
 """New skills of one step, or a quarter of those that are indexed, if that is more. Reading a skill
 takes ten times the memory of what is kept of it."""
 
