@@ -56,7 +56,7 @@ FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floo
 MEMORY_FLOORS = (
     ("model",),
     ("texts", "query", "conformance"),
-    ("stores", "files"),
+    ("stores", "files", "copies"),
     ("services", "layers"),
     ("recall",),
     ("contexts",),
