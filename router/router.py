@@ -139,6 +139,7 @@ class SemanticRouter(OpenedInBlock):
         self._flights: SingleFlight[RoutingResult] = SingleFlight()
         self._searches: SingleFlight[tuple[Discovered, ...]] = SingleFlight()
         self._admission = Admission(settings.max_pending)
+        self._drops = 0
         self._ids = answer_ids()
         self._answered: deque[AnsweredRequest] = deque(maxlen=RECENT_ANSWERS)
 
@@ -303,7 +304,7 @@ class SemanticRouter(OpenedInBlock):
         question = Question(asked, context, snapshot.index, evidence, similar)
         answer, caches = await self._caches.answer(question, id=next(self._ids))
         if answer is None:
-            era = None if self.cluster is None else self.cluster.answers.era()
+            era = self._drops if self.cluster is None else self.cluster.answers.era()
             with self._admission:
                 answer = await self._flights.do(
                     (normalise(asked.text), context, similar, snapshot.catalog.version, era),
@@ -347,10 +348,11 @@ class SemanticRouter(OpenedInBlock):
         from router.decision import Decider
 
         asked, context, _, evidence, similar = question
-        runtime = self._runtime
+        runtime, drops = self._runtime, self._drops
         decider = Decider(snapshot, runtime.parts, self.settings)
         result, strong, audit = await decider.decide(asked, caches, id=next(self._ids))
-        if strong and snapshot is runtime.snapshot:  # else a newer answer may be there
+        # Otherwise a newer answer may be there, or this one may be what was dropped.
+        if strong and snapshot is runtime.snapshot and drops == self._drops:
             decided_by = DecidedBy.LLM if result.stage is Stage.LLM else DecidedBy.ROUTER
             basis = Basis.of(decided_by, result.selected_skills, snapshot.catalog, evidence)
             await self._caches.keep(
@@ -366,7 +368,13 @@ class SemanticRouter(OpenedInBlock):
         """Ask the LLM about an answer that has been given; one that it calls wrong is not given
         again."""
         if await decider.agrees(asked, check) is False:
-            await self.cache.forget(asked.text, context)
+            await self._drop(asked.text, context)
+
+    async def _drop(self, text: str, context: str) -> None:
+        """Drop an answer from the caches. What is being decided now is not kept, and no later
+        request waits for it."""
+        self._drops += 1
+        await self.cache.forget(text, context)
 
     async def look_up(
         self,
@@ -407,7 +415,7 @@ class SemanticRouter(OpenedInBlock):
         """
         snapshot = await self.open()
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
-        await self.cache.forget(asked.text, context_of(snapshot.base, asked))
+        await self._drop(asked.text, context_of(snapshot.base, asked))
 
     async def route_many(
         self,
@@ -637,7 +645,7 @@ class SemanticRouter(OpenedInBlock):
             result_id, named, right=right, scope=scope, recent=self._answered
         )
         if right is False or (named is not None and set(named) != set(past.skills)):
-            await self.cache.forget(past.text, past.context)
+            await self._drop(past.text, past.context)
         if named is None:
             return
         from router.decision import Decider

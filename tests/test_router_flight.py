@@ -90,6 +90,35 @@ async def test_work_that_every_caller_has_given_up_stops_and_can_be_asked_for_ag
     assert model.calls == 2
 
 
+async def test_an_answer_under_way_is_not_kept_when_it_is_forgotten_meanwhile(
+    tmp_path: Path,
+) -> None:
+    model = HeldModel(answer("git"))
+    async with router_over(SHIPPED, tmp_path, models=[model]) as router:
+        early = asyncio.create_task(router.route(SQUASH))
+        await happened(model.asked)
+        await router.forget(SQUASH)
+        model.release()
+        await early
+        assert not (await router.route(SQUASH)).from_cache
+        assert (await router.route(SQUASH)).from_cache
+    assert model.calls == 2
+
+
+async def test_a_request_after_a_drop_does_not_wait_for_an_answer_from_before(
+    tmp_path: Path,
+) -> None:
+    model = HeldModel(answer("git"))
+    async with router_over(SHIPPED, tmp_path, models=[model]) as router:
+        early = asyncio.create_task(router.route(SQUASH))
+        await happened(model.asked)
+        await router.forget(SQUASH)
+        late = asyncio.create_task(router.route(SQUASH))
+        model.release()
+        await asyncio.gather(early, late)
+    assert model.calls == 2
+
+
 async def test_more_requests_than_may_wait_are_refused_and_the_others_answered(
     tmp_path: Path,
 ) -> None:
