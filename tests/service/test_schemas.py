@@ -56,7 +56,7 @@ def parts(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def test_every_schema_is_one_of_the_dialect_that_it_says(tools: list[Any]) -> None:
-    assert len(tools) == 14
+    assert len(tools) == 15
     for tool in tools:
         jsonschema.Draft202012Validator.check_schema(tool.input_schema)
         jsonschema.Draft202012Validator.check_schema(tool.output_schema)

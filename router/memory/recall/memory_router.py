@@ -194,7 +194,7 @@ class MemoryRouter:
             about = (await self._classifier.aclassify(query)).types
             if not about:
                 raise InvalidRequest("query: no layer is read for it, so none can be judged")
-        elif route_id is not None and route_id in self._answered:
+        elif isinstance(route_id, str) and route_id in self._answered:
             about = self._answered[route_id]
         else:
             raise InvalidRequest(f"route_id: {route_id!r} is none of the latest answers")
@@ -309,8 +309,8 @@ class MemoryRouter:
             self._check_known("layers", name)
         return tuple(dict.fromkeys(layers))
 
-    def _check_known(self, argument: str, name: str) -> None:
-        if name not in self._specs:
+    def _check_known(self, argument: str, name: object) -> None:
+        if not isinstance(name, str) or name not in self._specs:
             known = ", ".join(self._specs)
             raise InvalidRequest(f"{argument}: no layer is named {name!r}; there are {known}")
 
