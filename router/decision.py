@@ -1,9 +1,9 @@
 """What happens to a request that no cache answers: evidence, LLM, retrieval, verdict.
 
-Each stage is asked once at most, and gives its answer or says why it has none. With an LLM, the
+Each stage gives its answer or says why it has none. With an LLM, which is asked once at most, the
 evidence comes first: it answers alone where its risk keeps within the error bound. Without an LLM,
-it answers after retrieval, for the skills that its examples cover. What the LLM says becomes
-evidence for later requests.
+it answers after retrieval, for the skills that its examples cover; retrieval then runs a second
+time, over the other skills. What the LLM says becomes evidence for later requests.
 """
 
 from __future__ import annotations
@@ -143,7 +143,10 @@ class Decider:
         """The LLM. What it says is evidence, where it is sure and the text alone decides."""
         settings = self._settings
         offer = await offer_of(
-            asked, self._index, pinned=settings.pinned_skills, tokens=settings.llm.offered_tokens
+            asked,
+            self._index,
+            pinned=settings.pinned_skills,
+            token_budget=settings.llm.offered_tokens,
         )
         answer = await self._parts.llm.choose(
             asked,

@@ -304,6 +304,7 @@ class SemanticRouter(OpenedInBlock):
         question = Question(asked, context, snapshot.index, evidence, similar)
         answer, caches = await self._caches.answer(question, id=next(self._ids))
         if answer is None:
+            # Requests share an answer only if none was dropped between their beginnings.
             era = self._drops if self.cluster is None else self.cluster.answers.era()
             with self._admission:
                 answer = await self._flights.do(
@@ -351,7 +352,7 @@ class SemanticRouter(OpenedInBlock):
         runtime, drops = self._runtime, self._drops
         decider = Decider(snapshot, runtime.parts, self.settings)
         result, strong, audit = await decider.decide(asked, caches, id=next(self._ids))
-        # Otherwise a newer answer may be there, or this one may be what was dropped.
+        # After a reload a newer answer may be kept already, and a drop may have meant this answer.
         if strong and snapshot is runtime.snapshot and drops == self._drops:
             decided_by = DecidedBy.LLM if result.stage is Stage.LLM else DecidedBy.ROUTER
             basis = Basis.of(decided_by, result.selected_skills, snapshot.catalog, evidence)

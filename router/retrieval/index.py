@@ -65,8 +65,8 @@ class Match:
     Attributes:
         name: the skill.
         score: the fused score; comparable between the skills of one ranking only.
-        lexical: BM25F over the root of what the request's terms weigh together: at least 0, and
-            below the root of their number.
+        lexical: BM25F divided by the square root of what the request's terms weigh together: at
+            least 0, and below the square root of their number.
         cosine: of the encoder's vectors of the request and of the skill's own text.
         examples: how near its examples are, see ``ExampleIndex``.
         has_examples: whether it has any; else ``examples`` is what the others' make likely.
@@ -198,7 +198,7 @@ class SkillIndex:
         self._rough: RoughVectors | None = None
         self._lexical: LexicalIndex = LexicalIndex()
         self._spelling: SpellingIndex = SpellingIndex()
-        self._spellings = SkillNames()
+        self._skill_names = SkillNames()
         self._copies: Copies = Copies()
         # A request's vector is the encoder's work alone, so it outlives the catalog.
         self._remembered: LRUCache[str, EncodedRequest] = LRUCache(REMEMBERED_VECTORS)
@@ -230,6 +230,7 @@ class SkillIndex:
         that did not change; see ``build``. Many new skills are read in several steps."""
         roots = root_numbers(catalog)
         if roots and self._names and not self._copies.covers(self._names):
+            # There is a second root now, and nothing was read for copies while there was one.
             return self.build(catalog, encoder=self._encoder, store=self._store, progress=progress)
         # There may be thousands of skills and one that changed, so loops over all are kept short.
         before = self.catalog.skills
@@ -291,7 +292,7 @@ class SkillIndex:
         after._rough = after._rough_vectors() if len(names) > EXHAUSTIVE else None
         after._lexical = self._lexical.edited(edit)
         after._spelling = self._spelling.edited(edit)
-        after._spellings = self._spellings.edited(edit, names)
+        after._skill_names = self._skill_names.edited(edit, names)
         after._copies = self._copies.edited(edit, names, roots)
         return after
 
@@ -508,7 +509,7 @@ class SkillIndex:
         return positions[np.sort(np.argpartition(-score, keep)[:keep])]
 
     def _named(self, request: str, allowed: Positions) -> tuple[str, ...]:
-        named = self._spellings.named_in(request)
+        named = self._skill_names.named_in(request)
         if not named or isinstance(allowed, slice):
             return named
         offered = set(allowed.tolist())

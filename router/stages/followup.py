@@ -30,10 +30,13 @@ _OPENING: Final = re.compile(
     r"right|sure|sorry|please)\b[\s,.!?:;-]*)*"
     r"(?:and|but|or|so|then|now|also|next|instead|rather|what about|how about|same|again|another|"
     r"only|just|too|still|even|apart from|except|without|with|"
-    r"(?:(?:a (?:bit|little)|slightly|much) )?(?:more|less|\w{2,}er))\b",
+    r"(?:a (?:bit|little)|slightly|much) \w{2,}er|(?:(?:a (?:bit|little)|slightly|much) )?(?:more|"
+    r"less|(?:short|long|small|bigg|larg|fast|quick|slow|dark|light|bright|loud|warm|cold|high|low|"
+    r"bett|simpl|clean|cheap|earli|lat)er))\b",
     re.IGNORECASE,
 )
-"""How people begin when they go on with something; a comparison ("a bit darker") is one with it."""
+"""How people begin when they go on with something. A comparison ("a bit darker") is one with it;
+"Docker" and "Server" are none."""
 _REPLY: Final = re.compile(
     r"\s*(?:ok(?:ay)?|hm+|yes|yeah|yep|no|nope|nah|not|right|sure|sorry|exactly)\b",
     re.IGNORECASE,

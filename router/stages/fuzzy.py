@@ -171,7 +171,7 @@ class FuzzyCache:
 
         When this returns, the entry is in the file and survives the end of the process. The write
         is a WAL commit without fsync, some tens of microseconds, so it runs in the event loop; it
-        waits for another writer for at most ``fuzzy_store.BUSY_MILLISECONDS``.
+        waits for another writer for at most ``fuzzy_store.BUSY_SECONDS``.
         """
         text = normalise(request)
         with self._lock:

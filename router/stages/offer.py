@@ -57,7 +57,7 @@ class Offer:
 
 
 async def offer_of(
-    asked: Request, index: SkillIndex, *, pinned: Sequence[str], tokens: int
+    asked: Request, index: SkillIndex, *, pinned: Sequence[str], token_budget: int
 ) -> Offer:
     """The skills that may be chosen for a request.
 
@@ -68,7 +68,7 @@ async def offer_of(
         asked: the request; only skills in ``available`` are offered.
         index: over the installed skills.
         pinned: names to offer in any case.
-        tokens: what names and descriptions may take together, estimated.
+        token_budget: what names and descriptions may take together, estimated.
 
     Raises:
         EncoderError: the request cannot be encoded.
@@ -81,16 +81,16 @@ async def offer_of(
     }
     if _fits_in_names(described):
         least = sum(_size(name, text[:LEAST_CHARACTERS]) for name, text in described.items())
-        if least <= tokens:
+        if least <= token_budget:
             for share in SHARES:
                 short = _shortened(described, share)
-                if sum(_size(name, text) for name, text in short.items()) <= tokens:
+                if sum(_size(name, text) for name, text in short.items()) <= token_budget:
                     return Offer(tuple(OfferedSkill(*item) for item in sorted(short.items())))
     ranking = await index.rank(read(asked).text, among=asked.available, limit=MAX_OFFERED)
     kept = sorted(name for name in dict.fromkeys(pinned) if name in described)
     ranked = [match.name for match in ranking.matches if match.name not in kept]
     short = _shortened({name: described[name] for name in (*kept, *ranked)}, SHORTLIST_SHARE)
-    left = tokens - sum(_size(name, short[name]) for name in kept)
+    left = token_budget - sum(_size(name, short[name]) for name in kept)
     names = MAX_NAME_CHARACTERS - sum(map(len, kept))
     likeliest: list[str] = []
     for name in ranked[: max(MAX_OFFERED - len(kept), 0)]:

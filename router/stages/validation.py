@@ -132,7 +132,9 @@ async def refusal(
         EncoderError: the request cannot be encoded.
     """
     basis, result = kept.basis, kept.result
-    if basis is None or basis.decided_by is DecidedBy.ROUTER:
+    if basis is None:
+        return "it is not known what it rests on"
+    if basis.decided_by is DecidedBy.ROUTER:
         return "the skills or the examples have changed since"
     allowed = None if available is None else frozenset(available)
     offered = {

@@ -2,7 +2,8 @@
 
 A skill that the request names outright is loaded. Otherwise the best match is loaded when it is
 likely enough that something fits and that it is right (``router/stages/likelihood.py``); how likely
-that must be is the setting ``vector.caution``. Nothing has a floor, so any request can be refused.
+that must be is the setting ``vector.caution``. No signal guarantees a
+lowest likelihood, so any request can be refused.
 A request of several clauses may need several skills: each clause is then ranked by itself, and what
 it asks for has to be the likelier, the less the whole request is like it. Where the clauses want
 different things the whole may be like no skill; then it is enough that one clause alone would be

@@ -44,6 +44,9 @@ def test_a_request_that_points_back_does_not_stand_alone(request_: str) -> None:
         "rename all jpeg files in the assets folder",
         "now write an integration test for the payment service and its retry queue",
         "which process is listening on port 8080",
+        "Docker container keeps restarting",
+        "Server returns 502 errors",
+        "User login fails on Safari",
     ],
 )
 def test_a_request_that_stands_alone_is_read_alone(request_: str) -> None:

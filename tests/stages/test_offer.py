@@ -25,7 +25,7 @@ async def offered(
 ) -> Offer:
     async with router_over(root, state) as router:
         index = (await router.open()).index
-        return await offer_of(Request.parse(request), index, pinned=pinned, tokens=tokens)
+        return await offer_of(Request.parse(request), index, pinned=pinned, token_budget=tokens)
 
 
 async def test_while_all_fit_they_are_given_whole_in_the_order_of_their_names(
