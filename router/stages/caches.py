@@ -31,14 +31,14 @@ class Question(NamedTuple):
     Attributes:
         asked: the request.
         context: under which its answers are filed.
-        index: over the skills as they are now.
+        skill_index: over the skills as they are now.
         evidence: digest of what has been learnt, where that decides.
         similar: whether an answer to a similar request may be given, or this one kept for such.
     """
 
     asked: Request
     context: str
-    index: SkillIndex
+    skill_index: SkillIndex
     evidence: str
     similar: bool
 
@@ -109,7 +109,7 @@ class CacheStages:
         then = None if kept.basis is None else await self._cache.marks_of(kept.basis.catalog)
         available = question.asked.available
         try:
-            return await refusal(kept, text, question.index, available=available, marks_then=then)
+            return await refusal(kept, text, question.skill_index, available=available, marks_then=then)
         except EncoderError as error:
             return f"whether it still holds cannot be found out: {error}"
 
