@@ -258,12 +258,14 @@ def calibrate(
             if len(new) < len(rows):
                 output.warn(f"{len(rows) - len(new)} of {len(rows)} rows were counted before")
             with output.progress("routing") as show:
+                done = 0
                 async for judgement in evaluate(router, new):
+                    done += 1
                     if judgement.stage in CALIBRATED:
                         stage, own = judgement.stage, judgement.own_confidence
                         digest = judgement.row.digest(version)
                         outcomes.append((digest, stage, own, judgement.right))
-                    show(len(outcomes), len(new))
+                    show(done, len(new))
             await learner.calibrate(outcomes)
             calibrations: dict[str, Any] = learner.status()["calibrations"]
             return calibrations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -238,7 +237,7 @@ def export_memories(
         if not everybody and not owner.to_dict():
             raise typer.BadParameter("name --user, --project or --session, or say --everybody")
         for line in await memory.export(owner=owner):
-            sys.stdout.write(line + "\n")
+            output.print_ready_json(line)
 
     return export
 
@@ -250,7 +249,8 @@ def import_memories(
     ],
 ) -> Work:
     """Store exported items, in place of those of the same id. The options say whose they may be."""
-    lines = output.decoded(file.read_bytes(), str(file)).splitlines()
+    # Not splitlines: U+2028 and its like may stand in a line of JSON as they are.
+    lines = output.decoded(file.read_bytes(), str(file)).split("\n")
 
     async def take(memory: Memory, owner: Scope) -> None:
         typer.echo(f"imported {await memory.import_lines(lines, owner=owner)} memories")

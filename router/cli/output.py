@@ -125,15 +125,16 @@ def print_rows(
 def print_json(value: object) -> None:
     """Print one indented JSON document on standard output; the router's own types are told as
     ``plain_json`` tells them."""
-    _write(json.dumps(plain_json(value), ensure_ascii=False, allow_nan=False, indent=2))
+    print_ready_json(json.dumps(plain_json(value), ensure_ascii=False, allow_nan=False, indent=2))
 
 
 def print_json_line(value: object) -> None:
     """One line of JSON on standard output, at once."""
-    _write(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    print_ready_json(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
-def _write(text: str) -> None:
+def print_ready_json(text: str) -> None:
+    """A text that is JSON already, on standard output, at once."""
     # Bytes, because JSON is UTF-8 in every locale; a lone surrogate (in a path) stays readable.
     typer.echo(text.encode("utf-8", "backslashreplace"))
 

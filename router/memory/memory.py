@@ -287,10 +287,12 @@ class Memory(OpenedInBlock):
     ) -> MemoryItem:
         """One memory: of the files by its name, or of a layer by its id. Raises UnknownMemory if
         there is none that the scope sees."""
-        async with self._in_use() as parts:
+        async with self._in_use() if layer is None else self._reading() as parts:
             if layer is None:
                 return await parts.unified.get(name)
-            _check_stored(layer)
+            from router.memory.records import check_stored
+
+            check_stored(layer, "layer")
             whose = Scope.parse(scope)
             return await in_thread(lambda: parts.store.get(layer, name, whose))
 
@@ -405,11 +407,12 @@ class Memory(OpenedInBlock):
     ) -> MemoryItem:
         """Change an item that is stored in exactly this scope; see ``Records.edit``."""
         whose = Scope.parse(scope)
-        return await self._in_thread(
-            lambda parts: parts.records.edit(
-                layer, name, whose, content=content, tags=tags, attributes=attributes
+        async with self._reading() as parts:
+            return await in_thread(
+                lambda: parts.records.edit(
+                    layer, name, whose, content=content, tags=tags, attributes=attributes
+                )
             )
-        )
 
     async def profile(
         self, *, scope: Scope | Mapping[str, object], limit: int = 100
@@ -426,7 +429,8 @@ class Memory(OpenedInBlock):
         saved with that user in any project and session.
         """
         whose = Scope.parse(owner)
-        return await self._in_thread(lambda parts: tuple(parts.records.export(whose)))
+        async with self._reading() as parts:
+            return await in_thread(lambda: tuple(parts.records.export(whose)))
 
     async def import_lines(
         self, lines: Iterable[str], *, owner: Scope | Mapping[str, object] | None = None
@@ -474,7 +478,7 @@ class Memory(OpenedInBlock):
         from router.memory.curation.consolidation import drafted, proposals_for
 
         whose, now = Scope.parse(scope), self._now()
-        async with self._in_use() as parts:
+        async with self._reading() as parts:
             made = await in_thread(lambda: list(proposals_for(parts.records.all_of(whose), now)))
             if self._models:
                 made = [await drafted(each, self._models[0]) for each in made]
@@ -509,7 +513,7 @@ class Memory(OpenedInBlock):
         if not self._models:
             raise ConfigurationError("extract: no LLM is configured")
         whose, now, turns = Scope.parse(scope), self._now(), turns_of(conversation)
-        async with self._in_use() as parts:
+        async with self._reading() as parts:
             found = await extract(
                 turns,
                 model=self._models[0],
@@ -563,7 +567,9 @@ class Memory(OpenedInBlock):
             if layer is None:
                 await parts.unified.delete(name)
                 return
-            _check_stored(layer)
+            from router.memory.records import check_stored
+
+            check_stored(layer, "layer")
             whose = Scope.parse(scope)
             if not await in_thread(lambda: parts.store.delete(layer, [name], whose)):
                 raise UnknownMemory(name)
@@ -630,12 +636,3 @@ class Memory(OpenedInBlock):
                 **parts.router.status().to_dict(),
                 "unified": unified.to_dict(),
             }
-
-
-def _check_stored(layer: str) -> None:
-    """Raise InvalidRequest unless items of the layer can be stored."""
-    from router.memory.contexts.documents import LAYER
-    from router.memory.layers import WRITABLE
-
-    if layer not in (*WRITABLE, LAYER):
-        raise InvalidRequest(f"layer: {layer!r} is none of {', '.join((*WRITABLE, LAYER))}")

@@ -14,7 +14,9 @@ from typing import Final
 from pydantic import TypeAdapter, ValidationError
 
 from router.errors import InvalidRequest
+from router.memory.contexts.documents import LAYER as DOCUMENTS
 from router.memory.contexts.usage_patterns import QueryPatternTracker
+from router.memory.layers import WRITABLE
 from router.memory.model import MAX_QUERY_CHARACTERS, AttributeValue, MemoryItem, Scope
 from router.memory.recall.updates import (
     LASTING_LAYERS,
@@ -32,6 +34,7 @@ MAX_PAGE: Final = 1_000
 _NEAR: Final = 20
 """Items that are compared with a new one."""
 _IMPORT_BATCH: Final = 500
+_STORED: Final = (*WRITABLE, DOCUMENTS)
 _ITEM: Final = TypeAdapter(MemoryItem)
 
 
@@ -188,6 +191,12 @@ class Records:
         return ForgetReport(removed, files, counts, left, vectors, waiting, vacuumed=True)
 
 
+def check_stored(layer: str, part: str) -> None:
+    """Raise InvalidRequest, which names the part, unless items of the layer can be stored."""
+    if layer not in _STORED:
+        raise InvalidRequest(f"{part}: {layer!r} is none of {', '.join(_STORED)}")
+
+
 def _place(after: str | None) -> Place:
     if after is None:
         return Place()
@@ -202,11 +211,12 @@ def _item(line: str, number: int, owner: Scope) -> MemoryItem:
     try:
         row = json.loads(line)
         item = _ITEM.validate_python({**row, "scope": Scope.parse(row.get("scope"))})
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         fault = first_fault(error) if isinstance(error, ValidationError) else error
         raise InvalidRequest(f"line {number}: no exported memory: {fault}") from None
     if item.layer == PROPOSALS:
         raise InvalidRequest(f"line {number}: {item.id!r} is a proposal, and no memory")
+    check_stored(item.layer, f"line {number}: layer")
     if not owns(owner, item.scope):
         raise InvalidRequest(f"line {number}: {item.id!r} belongs to somebody else")
     return item

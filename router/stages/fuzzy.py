@@ -255,10 +255,10 @@ class FuzzyCache:
     def clear(self) -> None:
         """Drop all entries, in the file too; the counts go on."""
         with self._lock:
+            self._open()  # first, because it reads what is in the file
             self._entries.clear()
             self._own.clear()
             self._index = Index()
-            self._open()
             self._store.clear()
 
     def close(self) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from typer.testing import Result
+
+from router.cli import output
+from router.learning import learner
 
 SQUASH = "squash my last three commits into one"
 
@@ -131,6 +135,22 @@ def test_labelled_requests_calibrate_the_vector_stage(
     again = run("calibrate", str(source), "--skills", str(skills), "--json")
     assert again.stderr == "warning: 25 of 25 rows were counted before\n"
     assert json.loads(again.stdout)["vector"]["outcomes"] == 25
+
+
+def test_the_progress_counts_rows_whose_answer_is_not_calibrated(
+    run: Callable[..., Result], skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[tuple[int, int | None]] = []
+
+    @contextmanager
+    def recorded(label: str) -> Iterator[Callable[[int, int | None], None]]:
+        yield lambda done, total: shown.append((done, total)) if label == "routing" else None
+
+    monkeypatch.setattr(output, "progress", recorded)
+    monkeypatch.setattr(learner, "CALIBRATED", ())
+    rows = [{"request": SQUASH, "skills": ["git"]}, {"request": "plot the csv", "skills": []}]
+    run("calibrate", str(lines(tmp_path / "rows.jsonl", *rows)), "--skills", str(skills))
+    assert shown == [(1, 2), (2, 2)]
 
 
 def test_what_is_trained_serves_the_commands_after_it(

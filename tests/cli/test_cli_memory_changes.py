@@ -258,6 +258,24 @@ def test_what_is_exported_is_imported_elsewhere(
     assert ids(parsed(memory("recall", "What can't I eat?", "--json"))) == ["diet"]
 
 
+def test_an_export_is_utf_8_in_every_locale_and_a_line_of_it_is_one(
+    memory: Run, tmp_path: Path
+) -> None:
+    said = "日本\u2028a\u2029b"
+    save(memory, "odd", said, "semantic")
+    done = subprocess.run(
+        [sys.executable, "-m", "router", "memory", "export", "--everybody"],
+        capture_output=True,
+        check=True,
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+    )
+    assert json.loads(done.stdout.decode())["content"] == said
+    file = tmp_path / "all.jsonl"
+    file.write_bytes(done.stdout.replace(b"\n", b"\r\n"))
+    assert memory("import", file).stdout == "imported 1 memories\n"
+    assert parsed(memory("get", "odd", "--layer", "semantic", "--json"))["content"] == said
+
+
 def test_forgetting_leaves_nothing_and_says_so(memory: Run, run: Run) -> None:
     save(memory, "diet", "I am allergic to peanuts.", "user")
     assert run("memory", "forget", "--user", "ada").exit_code == 2

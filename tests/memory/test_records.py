@@ -103,6 +103,27 @@ async def test_an_item_goes_when_its_time_is_over(memory: Memory, now: list[date
     assert [one.content for one in (await memory.list(scope=ADA)).items] == ["Long"]
 
 
+async def test_what_has_expired_is_gone_for_every_call(memory: Memory, now: list[datetime]) -> None:
+    until = {"expires_at": (NOW + timedelta(days=1)).isoformat()}
+
+    async def expire(name: str) -> None:
+        now[0] = NOW
+        await memory.save("Short", layer="semantic", name=name, scope=ADA, attributes=until)
+        now[0] = NOW + timedelta(days=2)
+
+    await expire("a")
+    with pytest.raises(UnknownMemory):
+        await memory.get("a", layer="semantic", scope=ADA)
+    await expire("b")
+    with pytest.raises(UnknownMemory):
+        await memory.edit("b", layer="semantic", scope=ADA, tags=["x"])
+    await expire("c")
+    assert await memory.export(owner=ADA) == ()
+    await expire("d")
+    await memory.save("Short!", layer="semantic", name="e", scope=ADA)
+    assert await memory.consolidate(scope=ADA) == ()
+
+
 async def test_a_profile_is_what_is_known_of_a_user_and_holds_now(memory: Memory) -> None:
     early = NOW - timedelta(days=90)
     mine = {"user": "ada"}
@@ -136,6 +157,42 @@ async def test_an_import_takes_nothing_of_somebody_else_and_names_the_line(memor
         await memory.import_lines(lines, owner=BEN)
     with pytest.raises(InvalidRequest, match="line 2: no exported memory"):
         await memory.import_lines([*lines, "{}"], owner=ADA)
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("[" * 200_000, "line 1: no exported memory"),
+        (
+            json.dumps(
+                {
+                    "id": "m",
+                    "layer": "meta",
+                    "content": "x",
+                    "created": NOW.isoformat(),
+                    "scope": ADA,
+                }
+            ),
+            "line 1: layer: 'meta' is none of session, project",
+        ),
+    ],
+    ids=["nested without end", "no layer that holds items"],
+)
+async def test_an_import_refuses_what_no_export_gives(
+    memory: Memory, line: str, fault: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=fault):
+        await memory.import_lines([line])
+    assert (await memory.list(scope=ADA)).items == ()
+
+
+async def test_documents_come_back_by_an_import(memory: Memory, tmp_path: Path) -> None:
+    (tmp_path / "note.md").write_text("JWT expires after an hour.", encoding="utf-8")
+    await memory.ingest(tmp_path / "note.md", scope=ADA)
+    lines = await memory.export(owner=ADA)
+    await memory.forget(ADA)
+    assert await memory.import_lines(lines) == 1
+    assert await memory.export(owner=ADA) == lines
 
 
 async def test_what_is_forgotten_is_gone_from_the_disk_and_others_keep_theirs(

@@ -114,6 +114,16 @@ async def test_what_another_process_learns_and_clears_is_seen_within_a_second(
     there.close()
 
 
+async def test_a_cache_that_is_cleared_before_any_other_use_holds_nothing(tmp_path: Path) -> None:
+    earlier = FuzzyCache(path=tmp_path / "fuzzy.db")
+    await earlier.learn("write tests", answer("testing"))
+    earlier.close()
+    cache = FuzzyCache(path=tmp_path / "fuzzy.db")
+    cache.clear()
+    assert (len(cache), cache.find("write tests").result) == (0, None)
+    cache.close()
+
+
 def break_header(path: Path) -> None:
     path.write_bytes(b"this is no database at all" * 100)
 

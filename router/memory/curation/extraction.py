@@ -86,13 +86,15 @@ def turns_of(raw: str) -> list[Turn]:
     """A conversation as people keep it: JSON Lines or one JSON list of ``{"role", "content"}``, or
     plain text, each line of which is a turn."""
     check_text("conversation", raw, MAX_CHARACTERS)
-    lines = [line.strip() for line in raw.splitlines() if line.strip()]
     try:
-        rows = json.loads(raw) if raw.lstrip().startswith("[") else [json.loads(x) for x in lines]
-    except ValueError:
+        if raw.lstrip().startswith("["):
+            rows = json.loads(raw)
+        else:  # not splitlines: U+2028 and its like may stand in a line of JSON as they are
+            rows = [json.loads(line) for line in raw.split("\n") if line.strip()]
+    except (ValueError, RecursionError):
         rows = None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        return [Turn("user", line) for line in lines]
+        return [Turn("user", line.strip()) for line in raw.splitlines() if line.strip()]
     turns: list[Turn] = []
     for number, row in enumerate(rows, 1):
         role, content = row.get("role", "user"), row.get("content")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,8 +13,10 @@ from kept_memory import settings_in
 
 from router.errors import ConfigurationError, InvalidRequest, LLMAnswerError, UnknownMemory
 from router.llm.protocol import Completion, OutputMode, Prompt
+from router.memory.curation.extraction import turns_of
 from router.memory.curation.proposals import ChangeKind
 from router.memory.memory import Memory
+from router.request import Turn
 from router.retrieval.encoders import WordLlamaEncoder
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -219,6 +221,31 @@ async def test_what_is_known_already_is_not_proposed_again(asking: Memory, model
         (),
         ("known already: The user is allergic to peanuts.",),
     )
+
+
+async def test_what_has_expired_is_not_known_any_more(
+    tmp_path: Path, encoder: WordLlamaEncoder, model: Scripted
+) -> None:
+    now = [NOW]
+    model.answers = [memories(PEANUTS)]
+    async with Memory(
+        settings_in(tmp_path), encoder=encoder, models=[model], clock=lambda: now[0].timestamp()
+    ) as memory:
+        until = {"expires_at": (NOW + timedelta(days=1)).isoformat()}
+        text = "The user is allergic to peanuts!"
+        await memory.save(text, layer="user", scope={"user": "ada"}, attributes=until)
+        now[0] += timedelta(days=2)
+        assert (await memory.extract(TALK, scope=ADA)).refused == ()
+
+
+def test_a_line_of_json_ends_at_a_line_feed_only() -> None:
+    said = "a\u2028b\u2029c"
+    row = json.dumps({"role": "assistant", "content": said}, ensure_ascii=False)
+    assert turns_of(f"{row}\r\n\r\n{row}\n") == [Turn("assistant", said)] * 2
+
+
+def test_brackets_without_end_are_plain_text() -> None:
+    assert turns_of("[" * 200_000) == [Turn("user", "[" * 200_000)]
 
 
 async def test_what_waits_is_found_by_nobody_and_forgotten_with_its_owner(
