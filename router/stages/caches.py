@@ -109,7 +109,9 @@ class CacheStages:
         then = None if kept.basis is None else await self._cache.marks_of(kept.basis.catalog)
         available = question.asked.available
         try:
-            return await refusal(kept, text, question.skill_index, available=available, marks_then=then)
+            return await refusal(
+                kept, text, question.skill_index, available=available, marks_then=then
+            )
         except EncoderError as error:
             return f"whether it still holds cannot be found out: {error}"
 
