@@ -29,7 +29,7 @@ import numpy as np
 
 from router import Memory, Settings
 from router.memory.layers import built_in_layers
-from router.memory.layers.base import words_of
+from router.memory.layers.base import search_words
 from router.memory.model import LayerStatus, MemoryItem, Scope
 from router.memory.query.rewrite import rewrite
 from router.memory.stores.memory_store import MemoryStore
@@ -107,7 +107,7 @@ def searches(store: MemoryStore, asked: Sequence[str]) -> dict[str, dict[str, fl
     """CPU time of this process for one search of each layer."""
     queries = [rewrite(question, now=NOW) for question in asked]
     for query in queries:
-        store.search("semantic", query.text, words=words_of(query), scope=SCOPE, k=1)
+        store.search("semantic", query.text, words=search_words(query), scope=SCOPE, k=1)
     spent = {}
     for layer in built_in_layers(store):
         times = []

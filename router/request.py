@@ -180,7 +180,7 @@ def _listed(part: str, items: Iterable[T]) -> list[T]:
         raise InvalidRequest(f"{part}: expected a list, not {kind}") from None
 
 
-_CONTROL: Final = re.compile("[\0-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+CONTROL: Final = re.compile("[\0-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters but white space, and lone surrogates, which no file and no provider takes."""
 
 
@@ -197,7 +197,7 @@ def check_text(part: str, text: object, limit: int) -> None:
         raise InvalidRequest(f"{part}: empty")
     if len(text) > limit:
         raise InvalidRequest(f"{part}: {len(text):,} characters; at most {limit:,}")
-    if (found := _CONTROL.search(text)) is not None:
+    if (found := CONTROL.search(text)) is not None:
         raise InvalidRequest(
             f"{part}: control character U+{ord(found.group()):04X} at position {found.start()}"
         )

@@ -174,7 +174,7 @@ def _show_status(status: dict[str, Any]) -> None:
 
 @memory_command(_show_status, scoped=False)
 def show_status() -> Work:
-    """Show layers, weights, caches, memory files and the service."""
+    """Show the layers, what feedback taught, the memory files and the service."""
     return lambda memory, _: memory.status()
 
 

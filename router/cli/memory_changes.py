@@ -231,7 +231,7 @@ def export_memories(
         bool, typer.Option("--everybody", help="All memories, whoever owns them.")
     ] = False,
 ) -> Work:
-    """Print all items of a user or project as JSON Lines."""
+    """Print all items of a user, project or session as JSON Lines."""
 
     async def export(memory: Memory, owner: Scope) -> None:
         if not everybody and not owner.to_dict():
@@ -271,7 +271,7 @@ def _show_forgotten(report: ForgetReport) -> None:
 def forget_memories(
     yes: Annotated[bool, typer.Option("--yes", help="Do it; there is no way back.")] = False,
 ) -> Work:
-    """Remove all memories of a user or project for good, and show that nothing is left."""
+    """Remove all memories of a user, project or session for good, and show that nothing is left."""
     if not yes:
         raise typer.BadParameter("there is no way back: export first, then say --yes")
     return lambda memory, owner: memory.forget(owner)

@@ -139,7 +139,7 @@ async def _route_one(
     async with open_router(folders, settings) as router:
         installed = await router.open()
         _warn_of_unknown(options["available_skills"], installed.catalog)
-        with _said_below("router.stages.llm"):
+        with _silenced("router.stages.llm"):
             result = await router.route(text, **options)
         if not explained:
             return result, None
@@ -181,7 +181,7 @@ async def _route_file(
 
 
 @contextmanager
-def _said_below(logger: str) -> Iterator[None]:
+def _silenced(logger: str) -> Iterator[None]:
     """Silences a logger while the block runs: the command reports the same fault itself."""
     log = logging.getLogger(logger)
     log.disabled = True

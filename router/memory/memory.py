@@ -99,7 +99,7 @@ class Memory(OpenedInBlock):
         self._models = models
         self._clock = clock
 
-        def assemble() -> MemoryParts:
+        def make_parts() -> MemoryParts:
             from router.memory.parts import assemble_parts
 
             return assemble_parts(
@@ -112,7 +112,7 @@ class Memory(OpenedInBlock):
                 clock=clock,
             )
 
-        self._assemble = assemble
+        self._make_parts = make_parts
         self._opening = asyncio.Lock()
         self._parts: MemoryParts | None = None
         self._closed = False
@@ -138,7 +138,7 @@ class Memory(OpenedInBlock):
 
     def _build(self) -> MemoryParts:
         """Put the parts together. Kept here, by the thread, because the caller may be cancelled."""
-        self._parts = self._assemble()
+        self._parts = self._make_parts()
         return self._parts
 
     async def aclose(self) -> None:

@@ -18,7 +18,7 @@ from router.memory.contexts.documents import DocumentIndex
 from router.memory.contexts.usage_patterns import QueryPatternTracker
 from router.memory.curation.proposals import Proposals
 from router.memory.layers import built_in_layers
-from router.memory.layers.base import words_of
+from router.memory.layers.base import search_words
 from router.memory.layers.project import ProjectLayer
 from router.memory.model import AnyLayer, LayerQuery, LayerStatus, MemoryItem, Scope
 from router.memory.query.classifier import QueryClassifier
@@ -208,7 +208,7 @@ class MemorySide:
         return Retrieved(items, missing_layers(answer.layers))
 
     def _by_words(self, query: LayerQuery, scope: Scope, k: int) -> list[MemoryItem]:
-        words = words_of(query)
+        words = search_words(query)
         stored = [
             item
             for layer in REMEMBERED

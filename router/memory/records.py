@@ -57,7 +57,6 @@ class ForgetReport(PlainJson):
         counts: counts of retrievals that are gone.
         left: items of the owner that a look afterwards still finds: 0. So for ``vectors``.
         waiting: files whose deletion the memory service has yet to be told of.
-        vacuumed: whether the database was written anew, so that no text is left on the disk.
     """
 
     items: int
@@ -66,7 +65,6 @@ class ForgetReport(PlainJson):
     left: int
     vectors: int
     waiting: int
-    vacuumed: bool
 
 
 class Records:
@@ -188,7 +186,7 @@ class Records:
         removed = self._store.forget(owner)
         counts = self._tracker.forget(owner)
         left, vectors = self._store.left_of(owner)
-        return ForgetReport(removed, files, counts, left, vectors, waiting, vacuumed=True)
+        return ForgetReport(removed, files, counts, left, vectors, waiting)
 
 
 def check_stored(layer: str, part: str) -> None:

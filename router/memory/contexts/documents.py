@@ -22,7 +22,7 @@ from router.errors import InvalidRequest
 from router.flight import in_thread
 from router.memory.contexts.context import Retrieved, Strategy
 from router.memory.files.text import Unreadable, read_text
-from router.memory.layers.base import words_of
+from router.memory.layers.base import search_words
 from router.memory.model import LayerQuery, MemoryItem, Scope
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.texts.chunking import sections
@@ -123,7 +123,7 @@ class DocumentIndex:
         k: int,
     ) -> Retrieved:
         """The best chunks, best first; a ``ContextSource``."""
-        words = words_of(query)
+        words = search_words(query)
         return Retrieved(
             await in_thread(
                 lambda: self._store.search(LAYER, query.text, words=words, scope=scope, k=k)

@@ -28,7 +28,7 @@ class StoredLayer:
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
         """As ``BlockingLayer`` says; scores are fused. So it is in every layer below."""
         return self._store.search(
-            self.spec.name, query.text, words=words_of(query), scope=scope, k=k
+            self.spec.name, query.text, words=search_words(query), scope=scope, k=k
         )
 
     def _pool(
@@ -44,7 +44,7 @@ class StoredLayer:
         """By words (None: those of the query) and meaning more than the ``k`` best, to reorder.
         ``where`` says what may answer at all; ``prefer`` what comes first among it, as by a first
         place in a further ranking."""
-        words = words_of(query) if words is None else words
+        words = search_words(query) if words is None else words
 
         def found(where: Filter) -> Sequence[MemoryItem]:
             return self._store.search(
@@ -69,7 +69,7 @@ class OwnedLayer(StoredLayer):
         return super().search(query, scope=scope, k=k)
 
 
-def words_of(query: LayerQuery) -> str:
+def search_words(query: LayerQuery) -> str:
     """What to look for by words."""
     return " ".join(query.terms) or query.text
 

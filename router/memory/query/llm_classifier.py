@@ -21,10 +21,10 @@ from router.llm.answer_object import AnswerObject, read_object
 from router.llm.guarded import guarded_call
 from router.llm.protocol import ChatModel, Prompt
 from router.memory.model import LayerSpec, QueryType
+from router.memory.query.classifier import MAX_LAYERS
 from router.result import MEMORY_LAYERS
 
 MAX_DESCRIPTION_CHARACTERS: Final = 300
-MAX_LAYERS: Final = 4
 BREAKER_FAILURES: Final = 5
 BREAKER_RESET_SECONDS: Final = 30.0
 _NONE: Final = "none"

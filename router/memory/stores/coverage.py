@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from router.memory.stores.database import Connection, marks
+from router.memory.stores.database import Connection, placeholders
 from router.memory.stores.spaces import Filter, Space, ids_of
 
 COUNTED: Final = 5_000
@@ -58,7 +58,7 @@ def _chosen(
         match = db.match(ids_of(spaces), terms, every=True)
         source, values = match.items, (*match.values, *values)
     else:
-        source = f"items WHERE space IN ({marks(len(spaces))})"
+        source = f"items WHERE space IN ({placeholders(len(spaces))})"
         values = (*ids_of(spaces), *values)
     items, oldest, newest = db.execute(
         "SELECT count(*), min(created), max(created) FROM "  # noqa: S608
@@ -83,7 +83,7 @@ def _ends(db: Connection, spaces: Sequence[Space]) -> tuple[float, float]:
 def _tags(db: Connection, spaces: Sequence[Space]) -> tuple[tuple[str, int], ...]:
     found = db.execute(
         "SELECT substr(term, 2), sum(items) AS held FROM terms "  # noqa: S608
-        f"WHERE space IN ({marks(len(spaces))}) AND term >= '#' AND term < '$' "
+        f"WHERE space IN ({placeholders(len(spaces))}) AND term >= '#' AND term < '$' "
         f"GROUP BY term ORDER BY held DESC, term LIMIT {TOP_TAGS}",
         ids_of(spaces),
     )

@@ -99,7 +99,7 @@ def batched(rows: Sequence[T]) -> Iterator[Sequence[T]]:
         yield rows[start : start + ROWS_A_STATEMENT]
 
 
-def marks(count: int) -> str:
+def placeholders(count: int) -> str:
     """So many placeholders for values of an ``IN``; for none, one that nothing is equal to."""
     return ",".join(itertools.repeat("?", count)) or "NULL"
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from router.errors import InvalidRequest
 from router.memory.model import AttributeValue, MemoryItem
-from router.memory.stores.database import Connection, marks
+from router.memory.stores.database import Connection, placeholders
 from router.memory.stores.lexical import index_terms
 from router.memory.stores.spaces import Space, ids_of
 from router.text import STOPWORDS, tokens
@@ -83,7 +83,8 @@ def entities_in(db: Connection, spaces: Sequence[Space], text: str) -> set[str]:
             name
             for (name,) in db.execute(
                 f"SELECT DISTINCT {column} FROM edges "  # noqa: S608
-                f"WHERE space IN ({marks(len(spaces))}) AND {column} IN ({marks(len(names))})",
+                f"WHERE space IN ({placeholders(len(spaces))}) "
+                f"AND {column} IN ({placeholders(len(names))})",
                 (*ids_of(spaces), *names),
             )
         }
@@ -113,8 +114,8 @@ def _edges(
     db: Connection, spaces: Sequence[Space], column: str, names: Sequence[str]
 ) -> list[tuple[str, str | None, int]]:
     return db.execute(
-        f"SELECT source, target, row FROM edges WHERE space IN ({marks(len(spaces))}) "  # noqa: S608
-        f"AND {column} IN ({marks(len(names))}) LIMIT {MAX_STEP}",
+        f"SELECT source, target, row FROM edges WHERE space IN ({placeholders(len(spaces))}) "  # noqa: S608
+        f"AND {column} IN ({placeholders(len(names))}) LIMIT {MAX_STEP}",
         (*ids_of(spaces), *names),
     ).fetchall()
 

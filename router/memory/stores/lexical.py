@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from router.memory.stores.database import Connection, Rows, WordMatch, marks
+from router.memory.stores.database import Connection, Rows, WordMatch, placeholders
 from router.memory.stores.fusion import best_first
 from router.memory.stores.spaces import Filter, Space, ids_of, narrow_rows
 from router.memory.texts.bm25 import MEMORIES, idf, mean_length
@@ -78,8 +78,8 @@ def _document_frequencies(
     """In how many items each term stands; terms that stand in none are left out."""
     return dict(
         db.execute(
-            f"SELECT term, sum(items) FROM terms WHERE space IN ({marks(len(spaces))}) "  # noqa: S608
-            f"AND term IN ({marks(len(terms))}) GROUP BY term",
+            f"SELECT term, sum(items) FROM terms WHERE space IN ({placeholders(len(spaces))}) "  # noqa: S608
+            f"AND term IN ({placeholders(len(terms))}) GROUP BY term",
             (*ids_of(spaces), *terms),
         ).fetchall()
     )
@@ -136,7 +136,7 @@ def _scores(
     }
     scores: dict[int, float] = {}
     for row, space, length, words in db.execute(
-        f"SELECT row, space, length, words FROM items WHERE row IN ({marks(len(rows))})",  # noqa: S608
+        f"SELECT row, space, length, words FROM items WHERE row IN ({placeholders(len(rows))})",  # noqa: S608
         rows,
     ):
         norm = MEMORIES.length_norm(length, mean)

@@ -28,7 +28,7 @@ from router.errors import (
 )
 from router.memory.model import MAX_QUERY_CHARACTERS, MemoryItem, Scope, ScoreKind
 from router.memory.stores.coverage import Coverage, cover
-from router.memory.stores.database import Connection, Database, marks, next_generation
+from router.memory.stores.database import Connection, Database, next_generation, placeholders
 from router.memory.stores.fusion import at_place, best_first, fuse
 from router.memory.stores.graph import entities_in, walk
 from router.memory.stores.item_vectors import ItemVectors
@@ -245,7 +245,7 @@ class MemoryStore:
         with self._db.writing() as db:
             spaces = ids_of(owned_spaces(db, owner))
             removed = _remove(db, ids_in(db, spaces))
-            db.execute(f"DELETE FROM spaces WHERE id IN ({marks(len(spaces))})", spaces)  # noqa: S608
+            db.execute(f"DELETE FROM spaces WHERE id IN ({placeholders(len(spaces))})", spaces)  # noqa: S608
         self._vectors.discard(spaces)
         self._db.vacuum()
         return removed
@@ -256,7 +256,7 @@ class MemoryStore:
         with self._db.reading() as db:
             spaces = ids_of(owned_spaces(db, owner))
             (vectors,) = db.execute(
-                f"SELECT count(*) FROM vectors WHERE space IN ({marks(len(spaces))}) "  # noqa: S608
+                f"SELECT count(*) FROM vectors WHERE space IN ({placeholders(len(spaces))}) "  # noqa: S608
                 "OR row NOT IN (SELECT row FROM items)",
                 spaces,
             ).fetchone()

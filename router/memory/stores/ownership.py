@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from router.memory.model import Scope
-from router.memory.stores.database import Connection, marks
+from router.memory.stores.database import Connection, placeholders
 from router.memory.stores.spaces import Space, parse_scope
 
 FOREVER: Final = float("inf")
@@ -67,6 +67,6 @@ def expired(db: Connection, now: float) -> list[tuple[int, str]]:
 def ids_in(db: Connection, spaces: Sequence[int]) -> list[tuple[int, str]]:
     """Space and id of every item of some spaces."""
     return db.execute(
-        f"SELECT space, id FROM items WHERE space IN ({marks(len(spaces))})",  # noqa: S608
+        f"SELECT space, id FROM items WHERE space IN ({placeholders(len(spaces))})",  # noqa: S608
         spaces,
     ).fetchall()

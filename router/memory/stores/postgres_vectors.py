@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pgvector import Vector
 
-from router.memory.stores.database import Connection, marks
+from router.memory.stores.database import Connection, placeholders
 from router.memory.stores.item_vectors import ItemVectors
 from router.memory.stores.spaces import Filter, Space, ids_of
 
@@ -37,7 +37,7 @@ class PostgresVectors(ItemVectors):
         wanted = self._stored(vector)
         found = db.execute(
             "SELECT vectors.row, -(vector <#> ?) AS similarity "  # noqa: S608
-            f"FROM vectors {joined} WHERE vectors.space IN ({marks(len(spaces))}) "
+            f"FROM vectors {joined} WHERE vectors.space IN ({placeholders(len(spaces))}) "
             f"AND {condition} ORDER BY vector <#> ? LIMIT ?",
             (wanted, *ids_of(spaces), *values, wanted, limit),
         )

@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 
 from router.errors import InvalidRequest
 from router.memory.model import AttributeValue, MemoryItem, ScoreKind, TaskStatus
-from router.memory.stores.database import Connection, batched, marks
+from router.memory.stores.database import Connection, batched, placeholders
 from router.memory.stores.graph import checked_relations, edges_of
 from router.memory.stores.lexical import index_terms, indexed
 from router.memory.stores.spaces import Space, scope_key
@@ -139,7 +139,7 @@ class Changes:
         rows: dict[tuple[int, str], int] = {}
         keys = list(drafts)
         for batch in batched(keys):
-            line = f"({marks(15)})"
+            line = f"({placeholders(15)})"
             found = db.execute(
                 "INSERT INTO items (space, id, created, accessed, usefulness, type, tags, "  # noqa: S608
                 "provenance, attributes, status, due, expires, content, length, words) "
@@ -172,7 +172,7 @@ class Changes:
 
     def _remove(self, db: Connection, space: int, ids: Sequence[str]) -> None:
         found = db.execute(
-            f"DELETE FROM items WHERE space = ? AND id IN ({marks(len(ids))}) "  # noqa: S608
+            f"DELETE FROM items WHERE space = ? AND id IN ({placeholders(len(ids))}) "  # noqa: S608
             "RETURNING row, length, words, tags",
             (space, *ids),
         ).fetchall()
@@ -263,7 +263,7 @@ def load(
     held = {
         row: (space, item_id)
         for row, space, item_id in db.execute(
-            f"SELECT row, space, id FROM items WHERE row IN ({marks(len(rows))})",  # noqa: S608
+            f"SELECT row, space, id FROM items WHERE row IN ({placeholders(len(rows))})",  # noqa: S608
             rows,
         )
         if space in by_id
@@ -286,7 +286,7 @@ def _records(db: Connection, rows: Sequence[int]) -> dict[int, tuple[Any, ...]]:
     return {
         record[0]: record
         for record in db.execute(
-            f"SELECT {_COLUMNS} FROM items WHERE row IN ({marks(len(rows))})",  # noqa: S608
+            f"SELECT {_COLUMNS} FROM items WHERE row IN ({placeholders(len(rows))})",  # noqa: S608
             rows,
         )
     }

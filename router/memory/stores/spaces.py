@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from router.memory.model import Period, Scope
-from router.memory.stores.database import Connection, marks
+from router.memory.stores.database import Connection, placeholders
 
 _KEPT_SCOPES: Final = 4_096
 PROPOSALS: Final = "proposals"
@@ -67,11 +67,11 @@ def visible_spaces(
     """The spaces that are not empty and that a query in ``scope`` sees, the most particular first;
     of some layers, or of all but the proposals."""
     keys = {scope_key(stored): place for place, stored in enumerate(scope.visible())}
-    among = " AND layer != ?" if layers is None else f" AND layer IN ({marks(len(layers))})"
+    among = " AND layer != ?" if layers is None else f" AND layer IN ({placeholders(len(layers))})"
     # The columns of the query itself are constants; what it looks for are bound values.
     found = db.execute(
         "SELECT id, layer, scope, items, words, written, removed FROM spaces "  # noqa: S608
-        f"WHERE scope IN ({marks(len(keys))}) AND items > 0{among}",
+        f"WHERE scope IN ({placeholders(len(keys))}) AND items > 0{among}",
         (*keys, *((PROPOSALS,) if layers is None else layers)),
     )
     rows = sorted(found, key=lambda row: keys[row[2]])

@@ -19,7 +19,7 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from router.memory.model import Scope
-from router.memory.stores.database import Connection, Database, Rows, batched, marks
+from router.memory.stores.database import Connection, Database, Rows, batched, placeholders
 from router.memory.stores.item_vectors import ItemVectors
 from router.memory.stores.ownership import owned_spaces
 from router.memory.stores.spaces import Filter, Space, newest_rows
@@ -138,7 +138,7 @@ def _current(db: Connection, space: Space, known: _Matrix) -> _Matrix:
     lacking: list[int] = np.setdiff1d(present, known.rows).tolist()
     for rows in batched(lacking):
         found = db.execute(
-            f"SELECT row, vector FROM vectors WHERE row IN ({marks(len(rows))})",  # noqa: S608
+            f"SELECT row, vector FROM vectors WHERE row IN ({placeholders(len(rows))})",  # noqa: S608
             rows,
         )
         matrix = matrix.with_rows(_read(found), space.written)

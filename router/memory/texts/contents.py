@@ -9,20 +9,18 @@ from typing import Final
 
 from router.errors import InvalidRequest
 from router.memory.model import MAX_TAGS
-from router.request import check_text
+from router.request import CONTROL, check_text
 from router.text import STOPWORDS, composed, tokens
 
 MAX_TAG_CHARACTERS: Final = 60
 MAX_TITLE_CHARACTERS: Final = 150
 _NAME_WORDS: Final = 6
 
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-
 
 def readable(text: str) -> str:
     """The text with each control character shown as U+FFFD. Files and services are not ours to
     refuse because somebody pasted the output of a terminal."""
-    return _CONTROL.sub("\ufffd", text)
+    return CONTROL.sub("\ufffd", text)
 
 
 def content_key(text: str) -> str:
