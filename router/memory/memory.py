@@ -263,7 +263,7 @@ class Memory(OpenedInBlock):
         semantic_only: bool = False,
         strategy: MergeStrategy | str = "primary_first",
     ) -> UnifiedAnswer:
-        """Search all memories at once: what the scope sees in the layers, the memory files, and the
+        """Search all memories at once: what the scope sees of the layers, the memory files, and the
         service; see ``UnifiedMemory.search``. ``lexical_only`` searches the files alone, and
         ``semantic_only`` the service alone."""
         whose = Scope.parse(scope)
@@ -271,6 +271,7 @@ class Memory(OpenedInBlock):
             whole = not (lexical_only or semantic_only)
             return await parts.unified.search(
                 query,
+                scope=whose,
                 of_layers=partial(parts.in_layers, query, whose, limit) if whole else None,
                 limit=limit,
                 lexical_only=lexical_only,
@@ -287,13 +288,13 @@ class Memory(OpenedInBlock):
     ) -> MemoryItem:
         """One memory: of the files by its name, or of a layer by its id. Raises UnknownMemory if
         there is none that the scope sees."""
+        whose = Scope.parse(scope)
         async with self._in_use() if layer is None else self._reading() as parts:
             if layer is None:
-                return await parts.unified.get(name)
+                return await parts.unified.get(name, scope=whose)
             from router.memory.records import check_stored
 
             check_stored(layer, "layer")
-            whose = Scope.parse(scope)
             return await in_thread(lambda: parts.store.get(layer, name, whose))
 
     async def save(

@@ -356,8 +356,7 @@ class MemoryService:
 
     async def get(self, asked: NamedArguments) -> Stored:
         """One memory by its name."""
-        whose = None if asked.layer is None else self._scope(asked)
-        item = await self._memory.get(asked.name, layer=asked.layer, scope=whose)
+        item = await self._memory.get(asked.name, layer=asked.layer, scope=self._scope(asked))
         return Stored(**item.to_dict())
 
     async def delete(self, asked: NamedArguments) -> Deleted:

@@ -37,6 +37,7 @@ from router.memory.model import (
     AnyLayer,
     LayerQuery,
     LayerSpec,
+    LayerStatus,
     MemoryItem,
     QueryType,
     Scope,
@@ -289,6 +290,37 @@ async def test_files_of_a_project_are_shown_to_it_alone_and_global_ones_to_all(
             assert names == ["global/database"]
             assert "Postgres and Postgres" not in text
             assert "other projects" in text
+
+
+async def test_a_search_and_a_name_give_files_of_a_project_to_it_alone(opened: Opened) -> None:
+    server = ForgetfulServer()
+    try:
+        async with opened(
+            service={"url": server.url, "probe_seconds": 60}, project="shop"
+        ) as memory:
+            await memory.save("Deploy with make release.", name="ops/deploy")
+            await memory.save("Everybody tags a release.", name="global/release")
+            ours = await memory.search("release", scope=ADA)
+            theirs = await memory.search("release", scope={"project": "bank"})
+            alone = await memory.search("release", scope={"project": "bank"}, semantic_only=True)
+            names = [(await memory.get(name, scope=ADA)).id for name in ids(ours.items)]
+            assert (await memory.get("global/release")).content == "Everybody tags a release."
+            for name in ("ops/deploy", "global/deploy", "forgetful:1"):
+                with pytest.raises(UnknownMemory) as raised:
+                    await memory.get(name, scope={"project": "bank"})
+                assert raised.value.suggestions == ()
+    finally:
+        server.close()
+    assert {*names} == {"ops/deploy", "global/release"}
+    assert ids(theirs.items) == ["global/release"]
+    assert (alone.items, alone.service.status) == ((), LayerStatus.SKIPPED)
+
+
+async def test_files_of_a_project_are_its_own_without_a_service_too(opened: Opened) -> None:
+    async with opened(project="shop") as memory:
+        await memory.save("Deploy with make release.", name="ops/deploy")
+        assert ids((await memory.search("release", scope=ADA)).items) == ["ops/deploy"]
+        assert (await memory.search("release", scope={"project": "bank"})).items == ()
 
 
 async def test_a_file_is_saved_searched_and_deleted_by_its_name(memory: Memory) -> None:

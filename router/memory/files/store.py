@@ -144,13 +144,18 @@ class FileStore:
             self._refresh()
             return tuple(sorted(self._known))
 
-    def search(self, query: str, *, k: int) -> list[MemoryItem]:
+    def search(self, query: str, *, k: int, only_global: bool = False) -> list[MemoryItem]:
         """At most ``k`` memories that share a content word with the query, best first, scored by
-        BM25 over their contents; their names count a little."""
+        BM25 over their contents; their names count a little. ``only_global`` leaves out those of
+        the project."""
         with self._lock:
             self._refresh()
             ranked = self._index.search(query)
-            places = [(self._known[name].found, name, score) for name, score in ranked]
+            places = [
+                (self._known[name].found, name, score)
+                for name, score in ranked
+                if not only_global or name.startswith(f"{GLOBAL}/")
+            ]
         items: list[MemoryItem] = []
         for found, name, score in places:
             if len(items) == k:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from router.memory.files.names import GLOBAL
 from router.memory.files.store import FileStore
 from router.memory.layers import specs
 from router.memory.layers.base import OwnedLayer
@@ -36,8 +35,5 @@ class ProjectLayer(OwnedLayer):
     def in_files(self, query: LayerQuery, *, scope: Scope, k: int) -> list[MemoryItem]:
         """The memory files that the scope sees and that hold words of the query, best first, as
         items of this layer; scores are BM25."""
-        ours = scope.sees(self._owner)
-        # The scope before the best: who sees the global files only must not lose them to others.
-        found = self._files.search(query.text, k=k if ours else len(self._files.names()))
-        seen = [item for item in found if ours or item.id.startswith(f"{GLOBAL}/")]
-        return [replace(item, layer=self.spec.name) for item in seen[:k]]
+        found = self._files.search(query.text, k=k, only_global=not scope.sees(self._owner))
+        return [replace(item, layer=self.spec.name) for item in found]

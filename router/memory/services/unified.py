@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 NO_SERVICE: Final = "no memory service is set (setting memory.service.url)"
+NOT_SEEN: Final = "the service holds memories of a project that this scope does not see"
 MAX_QUERY: Final = 500
 MAX_LIMIT: Final = 100
 SAVE_SECONDS: Final = 10.0
@@ -147,7 +148,7 @@ class UnifiedMemory:
         files: the canonical store.
         delivery: tells the service of the files, and is closed by ``aclose``; None when there is
             no service.
-        owner: who may see the files.
+        owner: who may see the files of the project, and the service; all see the global files.
         retry_seconds: pause of the delivery in the background between two attempts.
     """
 
@@ -183,7 +184,7 @@ class UnifiedMemory:
         )
         given, owner = settings.service, Scope(project=settings.project)
         if given.url is None:
-            return cls(files)
+            return cls(files, owner=owner)
         connection = connect_service(given.url, protocol=given.protocol, token=given.token)
         key = hashlib.sha256(given.url.rstrip("/").encode()).hexdigest()[:16]
         outbox = ServiceOutbox(settings.directory / f"outbox-{key}.sqlite3", clock=time.time)
@@ -194,16 +195,19 @@ class UnifiedMemory:
         self,
         query: str,
         *,
+        scope: Scope = NOBODY,
         of_layers: Callable[[], Awaitable[tuple[Sequence[MemoryItem], SourceReport]]] | None = None,
         limit: int = 10,
         lexical_only: bool = False,
         semantic_only: bool = False,
         strategy: MergeStrategy | str = MergeStrategy.PRIMARY_FIRST,
     ) -> UnifiedAnswer:
-        """What bears on a query, from all sources at once.
+        """What bears on a query, from all sources at once. Who may not see the project's files is
+        shown the global ones, and nothing of the service.
 
         Args:
             query: 1 to 500 characters of any language, with any signs.
+            scope: who asks.
             of_layers: gives what the memory layers found, which has been judged and comes first;
                 None leaves them out.
             limit: 1 to 100 items at most. The service gives 20 at most.
@@ -221,25 +225,31 @@ class UnifiedMemory:
             raise InvalidRequest("lexical_only and semantic_only exclude each other")
         if strategy not in set(MergeStrategy):
             raise InvalidRequest(f"strategy: {strategy!r} is none of {', '.join(MergeStrategy)}")
+        seen = scope.sees(self._owner)
         (judged, layers), (ours, files), (theirs, service) = await asyncio.gather(
             of_layers() if of_layers else _unasked("the layers were not asked"),
-            self._search_files(query, limit) if not semantic_only else _unasked("semantic_only"),
+            self._search_files(query, limit, only_global=not seen)
+            if not semantic_only
+            else _unasked("semantic_only"),
             self._search_service(query, limit, alone=semantic_only)
-            if not lexical_only
-            else _unasked("lexical_only"),
+            if seen and not lexical_only
+            else _unasked("lexical_only" if lexical_only else NOT_SEEN),
         )
         items = merge(ours, theirs, strategy=MergeStrategy(strategy), limit=limit)
         found = tuple(without_copies([*judged, *items]).values())
         return UnifiedAnswer(found[:limit], files, service, layers)
 
-    async def get(self, name: str) -> MemoryItem:
-        """One memory: of the files by its name, or of the service as ``forgetful:17``.
+    async def get(self, name: str, *, scope: Scope = NOBODY) -> MemoryItem:
+        """One memory: of the files by its name, or of the service as ``forgetful:17``. Who may not
+        see the project's files is given global ones alone.
 
         Raises:
             InvalidRequest: it is no name.
             UnknownMemory: there is none; it suggests similar names.
             MemoryServiceError: the service was meant and gave no answer.
         """
+        if not scope.sees(self._owner):
+            return await in_thread(lambda: self._global_file(name))
         kind, _, number = name.partition(":")
         if kind == LAYER and number.isdecimal() and self._delivery is not None:
             return await self._delivery.service.get(int(number))
@@ -349,9 +359,19 @@ class UnifiedMemory:
         if self._delivery is not None:
             await self._delivery.aclose()
 
-    async def _search_files(self, query: str, limit: int) -> tuple[list[MemoryItem], SourceReport]:
+    def _global_file(self, name: str) -> MemoryItem:
+        """A global memory file. If there is none, no name of a file is suggested."""
+        name = parse_name(name)
+        if name.startswith(f"{GLOBAL}/"):
+            with suppress(UnknownMemory):
+                return self.files.get(name)
+        raise UnknownMemory(name)
+
+    async def _search_files(
+        self, query: str, limit: int, *, only_global: bool
+    ) -> tuple[list[MemoryItem], SourceReport]:
         started = time.perf_counter()
-        items = await in_thread(lambda: self.files.search(query, k=limit))
+        items = await in_thread(lambda: self.files.search(query, k=limit, only_global=only_global))
         return items, _report(items, started)
 
     async def _search_service(
