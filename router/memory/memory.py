@@ -266,13 +266,13 @@ class Memory(OpenedInBlock):
         """Search all memories at once: what the scope sees of the layers, the memory files, and the
         service; see ``UnifiedMemory.search``. ``lexical_only`` searches the files alone, and
         ``semantic_only`` the service alone."""
-        whose = Scope.parse(scope)
+        whose, zone = Scope.parse(scope), self._zone(None)
         async with self._searching() as parts:
             whole = not (lexical_only or semantic_only)
             return await parts.unified.search(
                 query,
                 scope=whose,
-                of_layers=partial(parts.in_layers, query, whose, limit) if whole else None,
+                of_layers=partial(parts.in_layers, query, whose, limit, zone) if whole else None,
                 limit=limit,
                 lexical_only=lexical_only,
                 semantic_only=semantic_only,

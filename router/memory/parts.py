@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, tzinfo
 from functools import partial
 from typing import Final
 
@@ -59,7 +59,7 @@ class MemoryParts:
     proposals: Proposals
 
     async def in_layers(
-        self, query: str, scope: Scope, limit: int
+        self, query: str, scope: Scope, limit: int, time_zone: tzinfo
     ) -> tuple[list[MemoryItem], SourceReport]:
         """What all layers hold that bears on a query, best first, and how that went."""
         found = await self.recall.answer(
@@ -68,6 +68,7 @@ class MemoryParts:
             k=limit,
             include_confidence_scores=False,
             explain_reasoning=False,
+            time_zone=time_zone,
             layers=[name for name in self.router.specs if name != COUNTING_LAYER],
         )
         items = [one.item for one in found.items]

@@ -169,6 +169,16 @@ async def test_a_query_that_names_no_subject_is_answered_with_what_its_layer_lis
         assert found.cascade_path == ()
 
 
+async def test_a_search_takes_days_to_be_those_of_the_time_zone_that_is_set(opened: Opened) -> None:
+    async with opened(time_zone="Pacific/Kiritimati") as memory:  # 14 hours ahead: 02:00, the 5th
+        for name, hours in (("here", 10), ("utc", 30)):
+            moment = NOW - timedelta(hours=hours)
+            await memory.save(
+                f"Moved {name}", name=name, layer="episodic", scope=ADA, created=moment
+            )
+        assert ids((await memory.search("What did we do yesterday?", scope=ADA)).items) == ["here"]
+
+
 async def test_answers_are_cached_for_as_long_as_the_setting_says(opened: Opened) -> None:
     async with opened(cache_ttl_seconds=1e-9) as memory:
         await memory.route("What is JWT?", scope=ADA)

@@ -87,8 +87,11 @@ def fused_score(item: MemoryItem) -> float:
     return item.score if item.score is not None else 0.0
 
 
-def recency_shares(items: Sequence[MemoryItem]) -> dict[str, float]:
-    """Id to what its age is worth among the items, on the scale of fused scores: as much as a first
-    place for the newest, evenly less for each older one."""
+def recency_shares(items: Sequence[MemoryItem]) -> dict[tuple[Scope, str], float]:
+    """Scope and id to what the age of an item is worth, on the scale of fused scores: as much as a
+    first place for the newest, evenly less for each older one."""
     newest = sorted(items, key=lambda item: item.created, reverse=True)
-    return {item.id: at_place(0) * (1 - place / len(newest)) for place, item in enumerate(newest)}
+    return {
+        (item.scope, item.id): at_place(0) * (1 - place / len(newest))
+        for place, item in enumerate(newest)
+    }

@@ -16,7 +16,9 @@ from router.text import stem
 
 _BEGINNING: Final = datetime(1, 1, 2, tzinfo=UTC)
 _DONE: Final = re.compile(
-    r"(?<!to be )(?<!not )(?<!get )\b(?:done|completed|finished|closed|resolved)\b", re.IGNORECASE
+    r"(?<!\bbe )(?<!\bget )(?<!\bnot )(?<!n't )(?<!\bnot been )(?<!n't been )"
+    r"\b(?:done|completed|finished|closed|resolved)\b",
+    re.IGNORECASE,
 )
 _CANCELLED: Final = re.compile(r"\b(?:cancell?ed|dropped|abandoned)\b", re.IGNORECASE)
 _OVERDUE: Final = re.compile(r"\b(?:overdue|past due|late|missed)\b", re.IGNORECASE)

@@ -35,5 +35,7 @@ class TimedLayer(StoredLayer):
         found = self._pool(query, scope=scope, k=k, prefer=where)
         recency = recency_shares(found)
         return reordered(
-            found, lambda item: fused_score(item) + self._recency * recency[item.id], k
+            found,
+            lambda item: fused_score(item) + self._recency * recency[item.scope, item.id],
+            k,
         )

@@ -28,7 +28,7 @@ TASK_STEMS: Final = _stems(
     task tasks todo todos list pending open due overdue late missed reminder remind deadline
     next action item upcoming outstanding left remaining still need needs anything something
     done completed finished closed resolved cancelled canceled dropped abandoned past show get
-    work plate agenda today
+    work plate agenda today yet
     """
 )
 """Words that ask for tasks of a kind."""

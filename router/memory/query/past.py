@@ -1,7 +1,8 @@
 """Questions about what held before: "Where did I use to live?", "What did we use before MySQL?".
 
-The words that say so are no part of what is asked about, as those of a period are none. What stands
-behind "before" has often taken the place of the answer, so the answer itself need not name it.
+Words such as "used to" say when, not what, so they are left out of the search, as the words of a
+period are. What follows "before" (MySQL) has often replaced the answer (Postgres), so the answer
+need not contain it.
 """
 
 from __future__ import annotations
@@ -12,10 +13,17 @@ from typing import Final
 from router.memory.texts.words import content_terms
 
 _PAST: Final = re.compile(
-    r"\b(?:used to|did\b.* use to|previous(?:ly)?|former(?:ly)?|original(?:ly)?|at first|"
-    r"in the past|back then|history of|old(?:er)?|(?:did|had|was|were)\b.* before)\b",
+    r"\b(?:did\b.* use to|previous(?:ly)?|former(?:ly)?|original(?:ly)?|at first|"
+    r"in the past|back then|history of|(?<!how )(?<!years )(?<!year-)old(?! (?:is|are|was|were)\b)|"
+    r"(?:did|had|was|were)\b.* before)\b",
     re.IGNORECASE,
 )
+_USED_TO: Final = re.compile(
+    r"\b(?:I|we|you|he|she|who|that) used to\b|"
+    r"(?:^|[.?!;])(?:(?!\b(?:am|is|are|be|being|get|what's)\b)[^.?!;])*\bused to\b",
+    re.IGNORECASE,
+)
+"""Not "is used to store", nor "What is Redis used to store?", which say what something is for."""
 _SAYING_SO: Final = re.compile(
     r"\b(?:used? to|previously|formerly|originally|at first|in the past|back then|before)\b",
     re.IGNORECASE,
@@ -25,7 +33,7 @@ _FOLLOWING: Final = re.compile(r"\bbefore\b(?P<following>[^?.!,;]*)", re.IGNOREC
 
 def asks_for_past(text: str) -> bool:
     """Whether a query asks for what held once, by its words; a period is not looked for."""
-    return _PAST.search(text) is not None
+    return (_PAST.search(text) or _USED_TO.search(text)) is not None
 
 
 def without_past_words(text: str) -> str:

@@ -6,7 +6,7 @@ on"; "update", "second" and "date picker" never are about time.
 
 Days, weeks (from Monday), months and years are those of the calendar in the time zone of ``now``.
 A month or weekday without a year is the latest one that has begun, or the coming one where the
-sentence looks ahead ("due on Friday", "by March").
+sentence looks ahead ("due on Friday", "by March", but not "were filed by March").
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def find_period(text: str, now: datetime) -> Expression | None:
     Of several phrases a relation between dates ("between", "since") wins over a single date, and
     otherwise the first one, the longest of those that begin there.
     """
-    asked = _Asked(now, ahead=_AHEAD.search(text) is not None)
+    asked = _Asked(now, ahead=_looks_ahead(text))
     for relation in _RELATIONS:
         if found := _first(relation, text, asked):
             return found
@@ -121,9 +121,11 @@ _INSTANT: Final = timedelta(seconds=1)
 """A period that lasts until now includes what is remembered at this very moment."""
 
 _AHEAD: Final = re.compile(
-    r"\b(?:will|due|upcoming|remind|deadlines?|scheduled?|going to|planned|by|until|till|coming)\b",
+    r"\b(?:will|due|upcoming|remind|deadlines?|scheduled?|going to|planned|coming)\b",
     re.IGNORECASE,
 )
+_DID: Final = re.compile(r"\b(?:was|were|did|had)(?:n't)?\b(?!.*\bto\b)", re.IGNORECASE | re.DOTALL)
+"""Says that something was so; "What did I promise to send by Friday?" may still look ahead."""
 _MONTH: Final = rf"(?:{'|'.join(_MONTHS)}|sept?|jan|feb|mar|apr|jun|jul|aug|oct|nov|dec)"
 _DAY: Final = r"(?P<day>0?[1-9]|[12]\d|3[01])(?P<th>st|nd|rd|th)?"
 _YEAR: Final = r"(?P<year>(?:19|20)\d\d)"
@@ -448,6 +450,18 @@ def _until(match: re.Match[str], asked: _Asked) -> Period | None:
         return None
     end = point.start if match["before"] else point.end
     return Period(datetime(1, 1, 2, tzinfo=asked.now.tzinfo), end)
+
+
+_UP_TO: Final = _Form(rf"(?:until|till|by)\s+(?:the\s+)?(?:{_ANY_DATE})", _until).compiled()
+
+
+def _looks_ahead(text: str) -> bool:
+    """Whether a sentence is about what comes: by its words, or up to a date, unless it says before
+    the date that something was so ("Which tickets were filed by April?")."""
+    if _AHEAD.search(text):
+        return True
+    up_to = _UP_TO.search(text)
+    return up_to is not None and not _DID.search(re.split("[.?!;]", text[: up_to.start()])[-1])
 
 
 _RELATIONS: Final = tuple(

@@ -69,6 +69,17 @@ def test_of_two_that_fit_alike_the_newer_comes_first(
     assert ids(found) == ["age-3", "age-15", "age-30"]
 
 
+def test_items_of_two_scopes_that_share_an_id_have_an_age_each(
+    layer: BlockingLayer, store: MemoryStore
+) -> None:
+    name, text, ada = layer.spec.name, "the xylophone was tuned", Scope(user="ada")
+    for shared, age, scope in (("same", 0.6, EVERYBODY), ("other", 1.2, ada), ("same", 30, ada)):
+        store.save([item(shared, text, layer=name, age=age, scope=scope)])
+    found = layer.search(ask("xylophone tuned yesterday"), scope=ada, k=5)
+    told = [(one.id, one.scope) for one in found if one.content == text]
+    assert told == [("same", EVERYBODY), ("other", ada), ("same", ada)]
+
+
 def test_in_a_conversation_the_latest_counts_for_more_than_elsewhere(store: MemoryStore) -> None:
     for name in NAMES:
         store.save(

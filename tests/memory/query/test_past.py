@@ -14,6 +14,13 @@ from router.memory.query.past import asks_for_past, followed_by, without_past_wo
         ("Where was the shop previously?", "Where was the shop ?"),
         ("our former database", "our former database"),
         ("What did we use before MySQL?", "What did we use MySQL?"),
+        ("our old database", "our old database"),
+        ("Which database we used to have", "Which database we have"),
+        (
+            "What is the name of the firm where I used to work?",
+            "What is the name of the firm where I work?",
+        ),
+        ("Who is ill? Ada used to be.", "Who is ill? Ada be."),
     ],
 )
 def test_words_of_the_past_ask_for_it_and_adverbs_are_no_part_of_the_subject(
@@ -29,6 +36,13 @@ def test_words_of_the_past_ask_for_it_and_adverbs_are_no_part_of_the_subject(
         "Which database do we use?",
         "What do we use to deploy?",
         "What must I do before the release?",
+        "How old is Ada?",
+        "Who is older, Ada or Ben?",
+        "Who is 30 years old?",
+        "What is Redis used to store?",
+        "What's Redis used to store?",
+        "Which tool is used to deploy?",
+        "Which tools can be used to deploy?",
     ],
 )
 def test_what_holds_or_comes_is_not_the_past(text: str) -> None:
