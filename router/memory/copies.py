@@ -22,7 +22,7 @@ def without_copies(items: Iterable[MemoryItem]) -> dict[str, MemoryItem]:
 
 
 def united(item: MemoryItem, copy: MemoryItem) -> MemoryItem:
-    """The item, which names where its copy is, too."""
+    """The item, with the provenance of its copy added to its own."""
     return replace(item, provenance=tuple(dict.fromkeys((*_origins(item), *_origins(copy)))))
 
 

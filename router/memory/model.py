@@ -1,7 +1,8 @@
 """The types that every part of memory shares: scope, item, layer, query, classification.
 
-All are immutable. Times are aware ``datetime`` values in UTC; every clock that memory takes is
-``Callable[[], float]``, seconds since the epoch, so that a test can say what time it is.
+All are immutable. Times are aware ``datetime`` values: those of items in UTC, those of a query in
+the time zone of who asks. A parameter ``clock`` is ``Callable[[], float]`` and gives seconds, since
+the epoch or monotonic, so that a test can say what time it is.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ class MemoryItem(PlainJson):
     """One thing remembered.
 
     Attributes:
-        id: unique within its layer.
+        id: unique within its layer and scope.
         layer: name of the layer that holds it.
         content: the text, 1 to 100,000 characters.
         created: when it was remembered, or when it happened if the writer said so.

@@ -17,16 +17,14 @@ class MetaLayer(StoredLayer):
 
     An answer has one item a layer, of type ``coverage``, fullest layer first, with the attributes
     ``layer``, ``items``, ``oldest``, ``newest``; or one with ``gap`` when nothing is remembered.
-    Items saved in this layer, such as notes on a field, follow.
     """
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
-        """The scores of coverage are above 0.05."""
         subject = " ".join(term for term in query.terms if stem(term) not in META_STEMS)
         held = self._store.coverage(subject, scope=scope, where=Filter(period=query.period))
         counted = [coverage for coverage in held if coverage.layer != self.spec.name]
         answers = [_held(coverage, subject) for coverage in counted] or [_gap(subject)]
-        items = [
+        return [
             MemoryItem(
                 id=f"coverage:{attributes.get('layer', 'gap')}",
                 layer=self.spec.name,
@@ -40,8 +38,6 @@ class MetaLayer(StoredLayer):
             )
             for place, (content, attributes) in enumerate(answers[:k])
         ]
-        notes = super().search(query, scope=scope, k=k)
-        return [*items, *notes][:k]
 
 
 def _held(coverage: Coverage, subject: str) -> tuple[str, dict[str, AttributeValue]]:

@@ -8,8 +8,8 @@ went. What makes that safe with layers that are anyone's code:
 * A layer that blocks is asked in daemon threads of our own, because a hung thread cannot be killed:
   those of ``concurrent.futures`` would be waited for when the interpreter exits. The threads are
   shared; each layer has at most ``CALLS_AT_A_TIME`` of them, and its further calls wait in line.
-* A layer whose calls past their deadline are that many is busy: it is skipped at no cost. One that
-  fails or is late again and again goes behind a circuit breaker.
+* A layer is busy while ``CALLS_AT_A_TIME`` of its calls run on past their deadline: it is skipped
+  at no cost. One that fails or is late again and again goes behind a circuit breaker.
 * A failure inside a layer becomes a value, never an exception of a task that nobody awaits.
 * What a layer returns is checked item by item; one wrong item is an error of the whole layer,
   since a layer that breaks one promise (above all about scopes) cannot be trusted with the others.

@@ -93,7 +93,7 @@ class MemoryRouter:
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
         layer_deadline_seconds: float = 0.05,
-        deadline_seconds: float = 0.2,
+        deadline_seconds: float = 0.25,
         cache_seconds: float = CACHE_SECONDS,
     ) -> None:
         self._gatherer = Gatherer(layers, layer_seconds=layer_deadline_seconds, clock=monotonic)

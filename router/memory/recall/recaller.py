@@ -20,17 +20,17 @@ turns to further layers only while the answer is not good enough. Decisions:
   no word of it need be in an answer. What a primary layer lists for it is taken to bear on it with
   probability ``LISTED`` times the layer's weight, if its words do not make it more.
 * The classifier orders the layers and never vetoes: whoever calls recall wants memory read. Where
-  it would read nothing, and for bare keywords, all layers are read at once.
-* The layer is evidence too, added to the log-odds of the relevance of what it found: what its
-  weight is short of 1, times ``LAYER_WEIGHT`` (a layer that the classifier would not read has the
-  weight ``UNLIKELY_WEIGHT``), but not for memory files, which hold knowledge of any kind;
-  ``OF_ONESELF`` for the layer ``user`` where the query says "I" or "my"; ``PASSING`` for events and
-  tasks, because most questions ask for what holds, unless their layer is what the query asks for
-  first; and ``IN_PERIOD`` for events of the time spoken of. All were fitted together with the
-  coefficients of ``relevance``.
+  it would read nothing, and for bare keywords, all layers but ``meta`` are read at once.
+* The layer is evidence too. What its weight is short of 1, times ``LAYER_WEIGHT``, is taken off the
+  log-odds of the relevance of what it found (a layer that the classifier would not read has the
+  weight ``UNLIKELY_WEIGHT``), but not for memory files, which hold knowledge of any kind. Added are
+  ``OF_ONESELF`` for the layer ``user`` where the query says "I" or "my"; ``PASSING``, which is
+  negative, for events and tasks, because most questions ask for what holds, unless their layer is
+  what the query asks for first; and ``IN_PERIOD`` for events of the time spoken of. All were fitted
+  together with the coefficients of ``relevance``.
 * One turn reads the next ``LAYERS_A_TURN`` secondary layers. Two, because they are read in
-  parallel at the price of one. The last turn allowed reads every layer that is left, so that
-  "nothing is remembered" is said only after a look into all of them.
+  parallel at the price of one. The last turn allowed reads every layer that is left but ``meta``.
+  "Nothing relevant is stored" is said only after a look into all of them.
 * What the layer ``meta`` counts ("semantic: 3 items about Redis") comes last and gives no
   confidence where the query names a subject; that it counts nothing is no item at all.
 * Of two memories about one matter the one that holds at the time asked about comes first
@@ -45,8 +45,9 @@ turns to further layers only while the answer is not good enough. Decisions:
   (The usual 0.7 and 0.1 lost a point of recall on LoCoMo, where what matters is old.)
   Similarity is that of ``ranking``, which sees what relevance cannot: the other items found.
 
-A turn takes at most the router's deadline, so an answer takes at most that many deadlines, and a
-query without relevant memories ends the same way: empty, and saying so.
+Reading takes at most the router's deadline a turn; the first turn also waits for what is asked
+beside the layers, a service for at most its ``probe_seconds``. Judging comes on top. A query
+without relevant memories ends the same way: empty, and saying so.
 """
 
 from __future__ import annotations
@@ -250,7 +251,10 @@ class Recaller:
         reasoning: tuple[str, ...] = ()
         if explain_reasoning:
             relevant = sum(1 for one in ranked if one.relevance >= RELEVANCE_FLOOR)
-            reasoning = _reasons(pool, route.classification.reasons, path, relevant, len(given))
+            whole = self._read_all(pool.reports)
+            reasoning = _reasons(
+                pool, route.classification.reasons, path, relevant, len(given), whole=whole
+            )
             reasoning += tuple(map(_named_conflict, conflicts))
         if self._accesses is not None and given:
             self._accesses.note([judged.item for judged in given])
@@ -291,6 +295,11 @@ class Recaller:
         names = [choice.name for choice in route.secondary]
         names += [name for name in self._router.specs if name != COUNTING_LAYER]
         return [name for name in dict.fromkeys(names) if name not in read]
+
+    def _read_all(self, reports: Iterable[LayerReport]) -> bool:
+        """Whether every layer but the one that counts had its say."""
+        read = {report.layer for report in reports if report.is_complete}
+        return self._router.specs.keys() - {COUNTING_LAYER} <= read
 
     async def _judge(self, pool: _Pool, reports: Sequence[LayerReport]) -> None:
         """Add what layers found, with its relevance."""
@@ -378,7 +387,7 @@ class _Pool:
         """Take up how relevant contents are, and put everything in order."""
         self._relevance.update(zip(contents, relevances, strict=True))
         shown = [item for item in self.items if self._is_shown(item)]
-        judged = {item.content: _Judged(item, self._judged(item)) for item in shown}
+        judged = {item.content: _Judged(item, self._adjusted_relevance(item)) for item in shown}
         self._follow_relations(judged)
         successor = followed_by(self.query.text)
         following = {
@@ -476,7 +485,7 @@ class _Pool:
     def _only_counts(self, item: MemoryItem) -> bool:
         return item.type == COUNT_TYPE and self.names_subject
 
-    def _judged(self, item: MemoryItem) -> float:
+    def _adjusted_relevance(self, item: MemoryItem) -> float:
         """The relevance of the text, with what the layer and the time say."""
         relevance = self._relevance[item.content]
         period = self.query.period
@@ -546,6 +555,8 @@ def _reasons(
     path: Sequence[CascadeStep],
     relevant: int,
     given: int,
+    *,
+    whole: bool,
 ) -> tuple[str, ...]:
     reasons = list(classified)
     reasons.extend(
@@ -555,7 +566,12 @@ def _reasons(
     )
     reasons.extend(f"{missing}." for missing in missing_layers(pool.reports))
     if not relevant:
-        reasons.append(f"Nothing relevant is stored: {_unfit(len(pool.items))}.")
+        nothing = (
+            "Nothing relevant is stored"
+            if whole
+            else "Nothing relevant was found in the layers that were read"
+        )
+        reasons.append(f"{nothing}: {_unfit(len(pool.items))}.")
     else:
         bear = f"{relevant} bears" if relevant == 1 else f"{relevant} bear"
         best = "best is" if given == 1 else f"best {given} are"

@@ -245,15 +245,6 @@ def test_a_subject_that_nothing_is_known_about_is_a_gap(
     assert one.created == NOW
 
 
-def test_notes_of_the_meta_layer_follow_the_counts(
-    store: MemoryStore, layers: Mapping[str, BlockingLayer]
-) -> None:
-    store.save([item("a", "Kubernetes runs pods")])
-    store.save([item("note", "Our Kubernetes knowledge is old", layer="meta")])
-    found = layers["meta"].search(ask("What do we know about Kubernetes?"), scope=ADA, k=5)
-    assert ids(found) == ["coverage:semantic", "note"]
-
-
 @pytest.mark.parametrize("name", ["user", "project"])
 def test_who_asks_as_nobody_is_told_nothing_of_a_user_or_project(
     store: MemoryStore, layers: Mapping[str, BlockingLayer], name: str

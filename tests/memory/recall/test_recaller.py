@@ -193,6 +193,20 @@ async def test_nothing_relevant_stored_is_an_empty_answer_that_says_so() -> None
     assert result.reasoning[-1] == "Nothing relevant is stored: none of 6 items found fits."
 
 
+@pytest.mark.parametrize(
+    "only", [{"cascade": False}, {"max_cascade_depth": 0}, {"layers": ["session"]}]
+)
+async def test_where_layers_were_not_read_nothing_is_said_of_what_they_store(
+    only: dict[str, Any],
+) -> None:
+    layers = [LoopLayer(name, f"0.05 {name}") for name in ["session", *FURTHER]]
+    async with recalling(*layers) as recall:
+        result = await recall.answer(AUTH, **only)
+    assert result.reasoning[-1] == (
+        "Nothing relevant was found in the layers that were read: the one item found does not fit."
+    )
+
+
 async def test_a_recall_reads_every_layer_where_the_classifier_would_read_none() -> None:
     session = LoopLayer("session", "0.05 x")
     async with recalling(session, LoopLayer("graph", "0.05 y")) as recall:
