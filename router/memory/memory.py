@@ -562,16 +562,16 @@ class Memory(OpenedInBlock):
         layer: str | None = None,
         scope: Scope | Mapping[str, object] | None = None,
     ) -> None:
-        """Forget one memory: a file by its name, or an item of a layer that is stored in exactly
-        this scope. Raises UnknownMemory if there is none."""
+        """Forget one memory: a file that the scope sees by its name, or an item of a layer that is
+        stored in exactly this scope. Raises UnknownMemory if there is none."""
+        whose = Scope.parse(scope)
         async with self._in_use() as parts:
             if layer is None:
-                await parts.unified.delete(name)
+                await parts.unified.delete(name, scope=whose)
                 return
             from router.memory.records import check_stored
 
             check_stored(layer, "layer")
-            whose = Scope.parse(scope)
             if not await in_thread(lambda: parts.store.delete(layer, [name], whose)):
                 raise UnknownMemory(name)
 

@@ -361,8 +361,7 @@ class MemoryService:
 
     async def delete(self, asked: NamedArguments) -> Deleted:
         """Forget one memory: a file, or an item stored in exactly this scope."""
-        whose = None if asked.layer is None else self._scope(asked)
-        await self._memory.delete(asked.name, layer=asked.layer, scope=whose)
+        await self._memory.delete(asked.name, layer=asked.layer, scope=self._scope(asked))
         return Deleted(name=asked.name, layer=asked.layer)
 
     async def status(self, _asked: NoArguments) -> MemoryNow:

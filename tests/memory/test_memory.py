@@ -319,6 +319,9 @@ async def test_a_search_and_a_name_give_files_of_a_project_to_it_alone(opened: O
                 with pytest.raises(UnknownMemory) as raised:
                     await memory.get(name, scope={"project": "bank"})
                 assert raised.value.suggestions == ()
+            with pytest.raises(UnknownMemory):
+                await memory.delete("ops/deploy", scope={"project": "bank"})
+            await memory.delete("ops/deploy", scope=ADA)
     finally:
         server.close()
     assert {*names} == {"ops/deploy", "global/release"}

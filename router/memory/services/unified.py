@@ -276,10 +276,12 @@ class UnifiedMemory:
         item = await in_thread(lambda: self.files.save(chosen, content, tags=tags))
         return await self._tell(item.id, Intent.SEND)
 
-    async def delete(self, name: str) -> SaveReport:
+    async def delete(self, name: str, *, scope: Scope = NOBODY) -> SaveReport:
         """Delete a memory's file, durably, and then tell the service. Raises as ``save``, and
-        UnknownMemory."""
+        UnknownMemory, also for a file that ``get`` would not give to this scope."""
         name = parse_name(name)
+        if not scope.sees(self._owner):
+            await in_thread(lambda: self._global_file(name))
         await in_thread(lambda: self.files.delete(name))
         return await self._tell(name, Intent.DELETE)
 
@@ -292,7 +294,7 @@ class UnifiedMemory:
         ]
         for name in names:
             self.files.check_writable(name)
-        fates = [(await self.delete(name)).service for name in names]
+        fates = [(await self.delete(name, scope=self._owner)).service for name in names]
         told = (ServiceFate.DELIVERED, ServiceFate.OFF)
         return len(names), sum(fate not in told for fate in fates)
 
