@@ -24,6 +24,7 @@ from router.memory.model import LayerSpec, QueryType
 from router.memory.query.classifier import MAX_LAYERS
 from router.result import MEMORY_LAYERS
 
+MAX_ANSWER_CHARACTERS: Final = 4_000
 MAX_DESCRIPTION_CHARACTERS: Final = 300
 BREAKER_FAILURES: Final = 5
 BREAKER_RESET_SECONDS: Final = 30.0
@@ -153,7 +154,7 @@ def _schema(names: Sequence[str]) -> dict[str, Any]:
 
 def parse_answer(text: str, names: Sequence[str], *, provider: str) -> LayerAnswer:
     """Read a model's answer. Raises LLMAnswerError, which names the provider."""
-    answer = read_object(LayerAnswer, text, provider=provider)
+    answer = read_object(LayerAnswer, text, provider=provider, longest=MAX_ANSWER_CHARACTERS)
     if answer.layers == (_NONE,):
         return answer.model_copy(update={"layers": (), "types": ()})
     if not answer.types or not set(answer.layers) <= set(names):

@@ -141,6 +141,7 @@ async def test_without_models_the_rules_answer() -> None:
         "[]",
         "{" * 3_000,
         "x" * 5_000,
+        answer() + " " * 5_000,
         json.dumps({"layers": ["graph"], "types": ["relational"]}),
         answer(layers="graph"),
         answer(layers=[]),
