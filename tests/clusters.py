@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from cascade import WAIT_SECONDS, bundled_encoder, some_skills
+from servers.redis_server import FaultyProxy, RedisServer
 
 from router import SemanticRouter, Settings
 from router.cluster.answers import SharedAnswers
@@ -87,6 +88,20 @@ async def two_processes(
     """The answers of two processes of one cluster."""
     async with opened_answers(settings_of(url)) as one, opened_answers(settings_of(url)) as other:
         yield one, other
+
+
+@asynccontextmanager
+async def one_behind_a_proxy(
+    server: RedisServer, settings_of: SettingsOf, **options: float
+) -> AsyncIterator[tuple[FaultyProxy, OpenedAnswers, OpenedAnswers]]:
+    """The proxy, the answers of a process that needs none, and of one that is behind it; the
+    options are settings of the second one."""
+    async with (
+        FaultyProxy(server.port) as proxy,
+        opened_answers(settings_of(server.url)) as one,
+        opened_answers(settings_of(proxy.url, **options)) as other,
+    ):
+        yield proxy, one, other
 
 
 async def skills_of(answers: SharedAnswers, text: str, *, similar: bool = True) -> tuple[str, ...]:

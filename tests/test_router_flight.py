@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from cascade import (
 )
 from servers.openai_server import HeldServer, completion
 
-from router import Overloaded
+from router import Overloaded, RoutingResult, SemanticRouter
 
 
 async def test_identical_requests_at_the_same_time_make_one_call(
@@ -90,14 +92,23 @@ async def test_work_that_every_caller_has_given_up_stops_and_can_be_asked_for_ag
     assert model.calls == 2
 
 
-async def test_an_answer_under_way_is_not_kept_when_it_is_forgotten_meanwhile(
-    tmp_path: Path,
-) -> None:
+@asynccontextmanager
+async def forgotten_while_decided(
+    state: Path,
+) -> AsyncIterator[tuple[SemanticRouter, HeldModel, asyncio.Task[RoutingResult]]]:
+    """A router whose model is still deciding a request that was forgotten meanwhile."""
     model = HeldModel(answer("git"))
-    async with router_over(SHIPPED, tmp_path, models=[model]) as router:
+    async with router_over(SHIPPED, state, models=[model]) as router:
         early = asyncio.create_task(router.route(SQUASH))
         await happened(model.asked)
         await router.forget(SQUASH)
+        yield router, model, early
+
+
+async def test_an_answer_under_way_is_not_kept_when_it_is_forgotten_meanwhile(
+    tmp_path: Path,
+) -> None:
+    async with forgotten_while_decided(tmp_path) as (router, model, early):
         model.release()
         await early
         assert not (await router.route(SQUASH)).from_cache
@@ -108,11 +119,7 @@ async def test_an_answer_under_way_is_not_kept_when_it_is_forgotten_meanwhile(
 async def test_a_request_after_a_drop_does_not_wait_for_an_answer_from_before(
     tmp_path: Path,
 ) -> None:
-    model = HeldModel(answer("git"))
-    async with router_over(SHIPPED, tmp_path, models=[model]) as router:
-        early = asyncio.create_task(router.route(SQUASH))
-        await happened(model.asked)
-        await router.forget(SQUASH)
+    async with forgotten_while_decided(tmp_path) as (router, model, early):
         late = asyncio.create_task(router.route(SQUASH))
         model.release()
         await asyncio.gather(early, late)

@@ -188,20 +188,20 @@ class SharedAnswers:
         if len(value) > MAX_ANSWER_BYTES:
             return
         by_person = basis.decided_by is DecidedBy.PERSON
-        if self._link.is_up:
-            if not self._pending[entry] and holding.get() != NOT_SHARED:
-                with suppress(Alone):
-                    said = await self._write(
-                        entry, value, basis.catalog, text, context, similar, token=holding.get()
-                    )
-                    self._near.drop(text, context)
-                    if said == b"kept":
-                        await self._learn(text, context, similar=similar)
-                        if by_person:
-                            await asyncio.sleep(SETTLE_SECONDS)
-                    return
-            if not by_person:
+        was_up = self._link.is_up
+        if was_up and not self._pending[entry] and holding.get() != NOT_SHARED:
+            with suppress(Alone):
+                said = await self._write(
+                    entry, value, basis.catalog, text, context, similar, token=holding.get()
+                )
+                self._near.drop(text, context)
+                if said == b"kept":
+                    await self._learn(text, context, similar=similar)
+                    if by_person:
+                        await asyncio.sleep(SETTLE_SECONDS)
                 return
+        if was_up and not by_person:
+            return  # it may have reached Redis, where others may drop it
         await self._alone.keep(text, context, kept, similar=similar)
         if by_person:
             letter = {"text": text, "context": context, "similar": similar}

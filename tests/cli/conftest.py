@@ -90,6 +90,16 @@ def run() -> Callable[..., Result]:
 
 
 @pytest.fixture
+def route(run: Callable[..., Result], skills: Path) -> Callable[..., Result]:
+    """Routes over the five skills."""
+
+    def invoke(*arguments: object, stdin: str | bytes | None = None) -> Result:
+        return run("route", *arguments, "--skills", skills, stdin=stdin)
+
+    return invoke
+
+
+@pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Deadlines of memory that a busy machine keeps, and a scope to save in."""
     monkeypatch.setenv("ROUTER_MEMORY__LAYER_DEADLINE_SECONDS", "30")

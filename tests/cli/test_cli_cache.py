@@ -4,23 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import pytest
 from typer.testing import Result
 
 Run = Callable[..., Result]
-
-
-@pytest.fixture
-def route(run: Run, skills: Path) -> Callable[..., Result]:
-    """Routes over the five skills."""
-
-    def invoke(*arguments: object, stdin: str | bytes | None = None) -> Result:
-        return run("route", *arguments, "--skills", skills, stdin=stdin)
-
-    return invoke
 
 
 def cache_stats(run: Run) -> dict[str, Any]:

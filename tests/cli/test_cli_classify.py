@@ -9,22 +9,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from cli.results import parsed
 from typer.testing import Result
 
 Run = Callable[..., Result]
-
-
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
-
 pytestmark = pytest.mark.usefixtures("patient")
-
-
-def parsed(result: Result) -> Any:
-    return json.loads(result.stdout)
 
 
 def test_classify_shows_types_layers_and_reasons(memory: Run) -> None:

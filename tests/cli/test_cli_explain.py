@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 from typer.testing import Result
 
 Run = Callable[..., Result]
-
-
-@pytest.fixture
-def route(run: Run, skills: Path) -> Callable[..., Result]:
-    """Routes over the five skills."""
-
-    def invoke(*arguments: object, stdin: str | bytes | None = None) -> Result:
-        return run("route", *arguments, "--skills", skills, stdin=stdin)
-
-    return invoke
 
 
 LONG = "commit my changes and push them " + "with a good message " * 30

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import subprocess
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli.results import parsed, write_file
 from typer.testing import CliRunner, Result
 
 from router.cli.app import app
@@ -23,26 +23,10 @@ Run = Callable[..., Result]
 COMMANDS = (
     "classify search recall context save get delete status sync ingest feedback".split()  # in order
 )
-
-
 TOKEN = "fg-something-secret"  # noqa: S105 - not a real one
-
-
 ESCAPE = "\x1b]0;owned\x07"
 
-
 pytestmark = pytest.mark.usefixtures("patient")
-
-
-def parsed(result: Result) -> Any:
-    return json.loads(result.stdout)
-
-
-def write_file(name: str, text: str) -> None:
-    """A memory file of the project that somebody else has written."""
-    file = Path(".serena", "memories", f"{name}.md")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

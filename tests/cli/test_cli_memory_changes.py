@@ -13,29 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli.results import parsed, write_file
 from servers.forgetful_server import ForgetfulServer
 from typer.testing import Result
 
 from router.memory.contexts.documents import SAVING_BATCH
 
 Run = Callable[..., Result]
-
-
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
-
 pytestmark = pytest.mark.usefixtures("patient")
-
-
-def parsed(result: Result) -> Any:
-    return json.loads(result.stdout)
-
-
-def write_file(name: str, text: str) -> None:
-    """A memory file of the project that somebody else has written."""
-    file = Path(".serena", "memories", f"{name}.md")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
 
 
 def test_what_is_saved_to_a_layer_is_recalled(memory: Run) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from typer.testing import Result
@@ -11,16 +10,6 @@ from typer.testing import Result
 from router.result import RoutingResult
 
 Run = Callable[..., Result]
-
-
-@pytest.fixture
-def route(run: Run, skills: Path) -> Callable[..., Result]:
-    """Routes over the five skills."""
-
-    def invoke(*arguments: object, stdin: str | bytes | None = None) -> Result:
-        return run("route", *arguments, "--skills", skills, stdin=stdin)
-
-    return invoke
 
 
 def parsed(result: Result) -> RoutingResult:

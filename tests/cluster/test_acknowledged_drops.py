@@ -8,7 +8,14 @@ from contextlib import AsyncExitStack
 
 import pytest
 from cascade import SQUASH, HeldModel, answer
-from clusters import SettingsOf, few_skills_router, opened_answers, skills_of, until
+from clusters import (
+    SettingsOf,
+    few_skills_router,
+    one_behind_a_proxy,
+    opened_answers,
+    skills_of,
+    until,
+)
 from servers.redis_server import FaultyProxy, RedisServer
 
 from router.stages.conformance import kept_answer
@@ -52,11 +59,7 @@ async def test_a_request_after_a_drop_does_not_join_one_from_before(
 async def test_an_answer_that_may_have_been_kept_is_not_given_from_memory(
     redis_server: RedisServer, settings_of: SettingsOf
 ) -> None:
-    async with (
-        FaultyProxy(redis_server.port) as proxy,
-        opened_answers(settings_of(redis_server.url)) as one,
-        opened_answers(settings_of(proxy.url)) as other,
-    ):
+    async with one_behind_a_proxy(redis_server, settings_of) as (proxy, one, other):
         await one.keep("rotate the log files", "c", kept_answer("git"), similar=True)
         proxy.hold(LEARN)
         keeping = asyncio.create_task(other.keep(SQUASH, "c", kept_answer("git"), similar=True))
@@ -76,11 +79,7 @@ async def test_an_answer_that_may_have_been_kept_is_not_given_from_memory(
 async def test_a_drop_is_acknowledged_or_the_server_is_known_to_be_lost(
     redis_server: RedisServer, settings_of: SettingsOf
 ) -> None:
-    async with (
-        FaultyProxy(redis_server.port) as proxy,
-        opened_answers(settings_of(redis_server.url)) as one,
-        opened_answers(settings_of(proxy.url)) as other,
-    ):
+    async with one_behind_a_proxy(redis_server, settings_of) as (proxy, one, other):
         await one.keep(SQUASH, "c", kept_answer("git"), similar=True)
         proxy.cut()
         await other.forget(SQUASH, "c")

@@ -7,8 +7,16 @@ import math
 from typing import Any
 
 from cascade import WAIT_SECONDS
-from clusters import OpenedAnswers, SettingsOf, opened_answers, skills_of, two_processes, until
-from servers.redis_server import FaultyProxy, RedisServer
+from clusters import (
+    OpenedAnswers,
+    SettingsOf,
+    one_behind_a_proxy,
+    opened_answers,
+    skills_of,
+    two_processes,
+    until,
+)
+from servers.redis_server import RedisServer
 
 from router.cluster.follower import Follower
 from router.stages.conformance import kept_answer
@@ -61,11 +69,8 @@ async def test_an_answer_that_was_read_once_is_given_again_without_asking(
 async def test_a_process_that_is_cut_off_gives_no_answer_once_its_drop_is_acknowledged(
     redis_server: RedisServer, settings_of: SettingsOf
 ) -> None:
-    async with (
-        FaultyProxy(redis_server.port) as proxy,
-        opened_answers(settings_of(redis_server.url)) as one,
-        opened_answers(settings_of(proxy.url, deadline_seconds=0.1)) as other,
-    ):
+    processes = one_behind_a_proxy(redis_server, settings_of, deadline_seconds=0.1)
+    async with processes as (proxy, one, other):
         await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
         for fault in ("swallows", "cut"):
             await remembers(other)

@@ -18,7 +18,7 @@ from router.errors import LLMError
 from router.llm.answer_object import AnswerObject, read_object
 from router.llm.protocol import ChatModel, Prompt
 from router.memory.curation.proposals import ChangeKind, Proposal
-from router.memory.curation.wording import CALL_SECONDS, SAME_WORDS, numbers_in, shared_words
+from router.memory.curation.wording import CALL_SECONDS, numbers_in, say_the_same, terms_of
 from router.memory.model import MemoryItem, Scope, TaskStatus
 from router.memory.recall.confidence import conflicts_among
 from router.memory.recall.updates import (
@@ -28,7 +28,6 @@ from router.memory.recall.updates import (
     updates_among,
 )
 from router.memory.stores.rows import TASKS
-from router.memory.texts.words import words_of
 
 COMPARED: Final = 500
 """Memories of one layer and scope that are compared, the newest of them."""
@@ -104,10 +103,10 @@ def _among(items: Sequence[MemoryItem]) -> Iterator[Proposal]:
 
 
 def _same(one: MemoryItem, other: MemoryItem) -> bool:
-    ours, theirs = set(words_of(one.content).terms), set(words_of(other.content).terms)
+    ours, theirs = terms_of(one.content), terms_of(other.content)
     if min(len(ours), len(theirs)) < 3 or max(len(ours), len(theirs)) > MAX_WORDS:
         return False
-    return shared_words(one.content, other.content) >= SAME_WORDS
+    return say_the_same(ours, theirs)
 
 
 def _replacing(kind: ChangeKind, older: MemoryItem, newer: MemoryItem, reason: str) -> Proposal:
@@ -158,9 +157,9 @@ async def drafted(proposal: Proposal, model: ChatModel) -> Proposal:
     except LLMError:
         return proposal
     said = " ".join(proposal.evidence)
-    known = set(words_of(said).terms)
+    known = terms_of(said)
     if not draft or numbers_in(draft) != numbers_in(said):
         return proposal
-    if not set(words_of(draft).terms) <= known:
+    if not terms_of(draft) <= known:
         return proposal
     return replace(proposal, content=draft)

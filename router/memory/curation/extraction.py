@@ -22,12 +22,11 @@ from router.flight import in_thread
 from router.llm.answer_object import AnswerObject, read_object
 from router.llm.protocol import ChatModel, Prompt
 from router.memory.curation.proposals import ChangeKind, Proposal
-from router.memory.curation.wording import CALL_SECONDS, SAME_WORDS, numbers_in, shared_words
+from router.memory.curation.wording import CALL_SECONDS, numbers_in, say_the_same, terms_of
 from router.memory.model import MemoryItem, Scope
 from router.memory.recall.updates import replaces
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.rows import REQUIRED_SCOPE
-from router.memory.texts.words import words_of
 from router.plain_json import first_fault
 from router.request import Turn, check_text
 
@@ -172,8 +171,8 @@ def _checked(row: object, turns: dict[int, Turn], scope: Scope, source: str) -> 
         raise ValueError(f"its quote is not in the conversation: {content}")
     if not numbers_in(content) <= numbers_in(quote):
         raise ValueError(f"it says a number that its quote does not say: {content}")
-    terms = set(words_of(content).terms)
-    if len(terms & set(words_of(quote).terms)) < SUPPORT * len(terms):
+    terms = terms_of(content)
+    if len(terms & terms_of(quote)) < SUPPORT * len(terms):
         raise ValueError(f"its quote does not support it: {content}")
     # A memory of a layer belongs to whom its layer is about.
     owner = {"user": Scope(user=scope.user), "project": Scope(project=scope.project)}
@@ -199,7 +198,7 @@ def _near(made: Proposal, store: MemoryStore) -> list[MemoryItem]:
 
 
 def _say_the_same(one: str, other: str) -> bool:
-    return shared_words(one, other) >= SAME_WORDS and numbers_in(one) == numbers_in(other)
+    return say_the_same(terms_of(one), terms_of(other)) and numbers_in(one) == numbers_in(other)
 
 
 def _schema() -> dict[str, Any]:

@@ -18,7 +18,11 @@ def numbers_in(text: str) -> set[str]:
     return set(_NUMBER.findall(text))
 
 
-def shared_words(one: str, other: str) -> float:
-    """The share of all their content words, by stems, that two texts have in common; in [0, 1]."""
-    ours, theirs = set(words_of(one).terms), set(words_of(other).terms)
-    return len(ours & theirs) / max(len(ours | theirs), 1)
+def terms_of(text: str) -> set[str]:
+    """The stems of a text's content words."""
+    return set(words_of(text).terms)
+
+
+def say_the_same(ours: set[str], theirs: set[str]) -> bool:
+    """Whether two texts have nearly all their content words in common; see ``terms_of``."""
+    return len(ours & theirs) >= SAME_WORDS * len(ours | theirs)

@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from router.database import Schema, SharedConnection
 from router.errors import StoreError
+from router.memory.stores.database import placeholders
 
 MAX_ENTRIES: Final = 20_000
 HOLD_SECONDS: Final = 60.0
@@ -125,12 +126,11 @@ class ServiceOutbox:
 
     def take(self, stores: Sequence[str]) -> QueuedFile | None:
         """The oldest entry that is due, held for a minute; None when there is none."""
-        marks = ",".join("?" * len(stores))
         with self._file.transaction() as db:
             now = self._clock()
             row = db.execute(
-                "SELECT id, store, name, intent, attempts + 1, sent_digest, sent FROM queue"  # noqa: S608 - only marks
-                f" WHERE store IN ({marks}) AND due <= ? ORDER BY id LIMIT 1",
+                "SELECT id, store, name, intent, attempts + 1, sent_digest, sent FROM queue"  # noqa: S608 - only placeholders
+                f" WHERE store IN ({placeholders(len(stores))}) AND due <= ? ORDER BY id LIMIT 1",
                 (*stores, now),
             ).fetchone()
             if row is None:
@@ -183,10 +183,10 @@ class ServiceOutbox:
 
     def make_due(self, stores: Sequence[str]) -> None:
         """Let every entry that was postponed be taken at once; those that are held stay so."""
-        marks = ",".join("?" * len(stores))
         with self._file.transaction() as db:
             db.execute(
-                f"UPDATE queue SET due = ? WHERE store IN ({marks}) AND fault != ''",  # noqa: S608 - only marks
+                f"UPDATE queue SET due = ? WHERE store IN ({placeholders(len(stores))})"  # noqa: S608 - only placeholders
+                " AND fault != ''",
                 (self._clock(), *stores),
             )
 
@@ -197,7 +197,7 @@ class ServiceOutbox:
 
     def held(self, store: str, name: str) -> Delivered:
         """What the service holds of one file; nothing has an empty digest."""
-        with self._file.transaction() as db:
+        with self._file.turn() as db:
             row = db.execute(
                 "SELECT digest, ids FROM delivered WHERE store = ? AND name = ?", (store, name)
             ).fetchone()
@@ -214,9 +214,9 @@ class ServiceOutbox:
         return {(store, name): Intent(intent) for store, name, intent in rows}
 
     def _rows(self, statement: str, stores: Sequence[str]) -> list[tuple[Any, ...]]:
-        marks = ",".join("?" * len(stores))
-        with self._file.transaction() as db:
-            return db.execute(f"{statement} WHERE store IN ({marks})", tuple(stores)).fetchall()
+        among = f" WHERE store IN ({placeholders(len(stores))})"
+        with self._file.turn() as db:
+            return db.execute(statement + among, tuple(stores)).fetchall()
 
 
 def _ids(text: str) -> tuple[int, ...]:

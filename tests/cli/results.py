@@ -1,0 +1,20 @@
+"""What tests of the command line write for a command, and read of its answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from typer.testing import Result
+
+
+def parsed(result: Result) -> Any:
+    return json.loads(result.stdout)
+
+
+def write_file(name: str, text: str) -> None:
+    """A memory file of the project that somebody else has written."""
+    file = Path(".serena", "memories", f"{name}.md")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
