@@ -43,7 +43,7 @@ from router.skills.discovery import shipped_skills_root
 from router.skills.enrichment import Enrichment
 from router.skills.manifest import SkillManifest
 from router.stages import followup
-from router.stages.vector import LocalDecision, decide
+from router.stages.vector import RetrievalDecision, decide
 
 INTENT_REQUESTS: Final = 1_000
 SEED: Final = 0
@@ -170,7 +170,7 @@ async def measured(
     return [common | figures(kind, [p for p in decided if p[0].kind == kind]) for kind in kinds]
 
 
-def figures(kind: str, pairs: Sequence[tuple[Asked, LocalDecision]]) -> dict[str, Any]:
+def figures(kind: str, pairs: Sequence[tuple[Asked, RetrievalDecision]]) -> dict[str, Any]:
     count = len(pairs)
     routed = [decided.decision is Decision.ROUTE for _, decided in pairs]
     row: dict[str, Any] = {"kind": kind, "rows": count, "routed": sum(routed) / count}

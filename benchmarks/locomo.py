@@ -65,6 +65,7 @@ from router.memory.recall.memory_router import MAX_K, MemoryRouter
 from router.memory.recall.recaller import Recaller
 from router.memory.recall.relevance import Relevance
 from router.memory.stores.memory_store import MemoryStore
+from router.memory.texts.text_vectors import TextVectors
 from router.result import LayerChoice
 from router.retrieval.encoder_kinds import build_encoder
 from router.retrieval.encoders import Encoder
@@ -212,7 +213,7 @@ class Methods:
 
     def __init__(self, store: MemoryStore, encoder: Encoder, conversation: Conversation) -> None:
         layers = (*built_in_layers(store), TimedLayer(store, TEMPORAL, recency=0.01))
-        self._relevance = Relevance(encoder)
+        self._relevance = Relevance(TextVectors(encoder))
 
         self._router = MemoryRouter(
             layers,

@@ -63,12 +63,12 @@ SERVE = ("-m", "router", "serve", "--port", "0", "--no-llm")
 WARMING_UP = [f"merge branch {number} and undo commit {number}" for number in range(20)]
 
 BARE = """
-import asyncio, sys
+import sys
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from router.web.running import address_of, listen, run
+from router.web.running import address_of, listen, run, run_loop
 
 answer = sys.argv[1].encode()
 
@@ -83,7 +83,7 @@ async def main() -> None:
         started = lambda: print(said, file=sys.stderr, flush=True)
         await run(app, listening, drain_seconds=1, started=started)
 
-asyncio.run(main())
+run_loop(main())
 """
 
 LIBRARY = """

@@ -8,8 +8,9 @@ change of the source until it is routable (``reload``). ``adapter`` is what ``Op
 takes for a turn that it has not seen, beyond ``rank`` of a ``SyncSemanticRouter`` over the same
 tools. Each figure is given in milliseconds of wall time and
 of the CPU time of the process; where other programs run, the CPU time and the least are to be
-believed. ``mb_per_10000`` is the resident memory of a process with all tools open beyond that of
-one with a single tool, scaled; both have read the definitions, which are the caller's.
+believed. ``mb_per_10000`` is by how much the resident memory of a process grows when it opens a
+router over all tools, beyond the growth over a single tool, scaled. The definitions are the
+caller's and were read before.
 
     python benchmarks/tool_speed.py [--data FOLDER] [--tools 5000] [--rounds 200] [--json]
 """
@@ -160,7 +161,7 @@ async def adapter(tools: list[dict[str, Any]], requests: list[str]) -> dict[str,
 
 
 def resident_mb(count: int, data: Path | None) -> float:
-    """Resident memory of a fresh process with an open router over so many tools."""
+    """By how much the resident memory of a fresh process grows with a router over so many tools."""
     command = [sys.executable, __file__, "--resident", "--tools", str(count)]
     command += ["--data", str(data)] if data else []
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -169,11 +170,12 @@ def resident_mb(count: int, data: Path | None) -> float:
 
 async def print_resident(tools: list[dict[str, Any]]) -> None:
     """Cold: what a process that has read and encoded all tools keeps of the system's memory."""
+    before = _resident()
     with tempfile.TemporaryDirectory() as state:
         settings = Settings(state_dir=Path(state), llm={"enabled": False})
         async with SemanticRouter.from_tools(tools, settings) as router:
             await router.rank("what will the weather be")
-            print(_resident())
+            print(_resident() - before)
 
 
 def _resident() -> float:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
-from types import TracebackType
 
 
 class BreakerState(StrEnum):
@@ -105,10 +104,5 @@ class GuardedCall:
     def __enter__(self) -> GuardedCall:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._breaker._leave(self)

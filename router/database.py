@@ -26,7 +26,7 @@ from router.errors import StoreError
 from router.private_files import FILE_MODE, private_file, private_folder
 
 BUSY_SECONDS: Final = 5.0
-"""Longest wait for another process that writes."""
+"""How long to wait at most for another process that writes."""
 
 _Objects: TypeAlias = frozenset[tuple[str, str, str, str]]
 """Type, name, table and definition of everything that a schema holds."""

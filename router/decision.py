@@ -14,16 +14,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from router.errors import StoreError
-from router.learning.calibration import Confidence
 from router.learning.evidence import Source
-from router.learning.learner import OWN_CONFIDENCE, EvidenceCheck
+from router.learning.learner import EvidenceCheck
 from router.memory.model import MAX_QUERY_CHARACTERS
 from router.request import Request
 from router.result import Decision, LayerChoice, Outcome, RoutingResult, Stage, StageTrace
 from router.stages.followup import read
 from router.stages.llm import LLMAnswer
 from router.stages.offer import offer_of
-from router.stages.vector import LocalDecision
+from router.stages.vector import RetrievalDecision
 from router.stages.vector import decide as decide_by_retrieval
 from router.stages.verdict import (
     LIKELY,
@@ -38,7 +37,8 @@ from router.stages.verdict import (
 )
 
 if TYPE_CHECKING:
-    from router.components import Components, Snapshot
+    from router.components import Components
+    from router.retrieval.index import SkillIndex
     from router.settings import Settings
 
 _log: Final = logging.getLogger(__name__)
@@ -47,13 +47,12 @@ _NO_LLM: Final = StageTrace(Stage.LLM, Outcome.SKIPPED, "no LLM is configured")
 
 
 class Decider:
-    """Decides requests over one snapshot of the skills."""
+    """Decides requests over the skills of one index."""
 
-    def __init__(self, snapshot: Snapshot, parts: Components, settings: Settings) -> None:
+    def __init__(self, index: SkillIndex, parts: Components, settings: Settings) -> None:
         """Holds references only, so one is made for each request."""
-        self._skills = snapshot.catalog.skills
-        self._version = snapshot.catalog.version
-        self._index = snapshot.index
+        self._index = index
+        self._skills = index.catalog.skills
         self._parts = parts
         self._settings = settings
 
@@ -74,8 +73,8 @@ class Decider:
             EncoderError: the request cannot be encoded.
         """
         settings, learner = self._settings.vector, self._parts.learner
-        if not self._parts.llm.has_models:
-            verdict = await self._locally(asked)
+        if not self._parts.llm.models:
+            verdict = await self._without_llm(asked)
             strong = is_strong(verdict, self._skills, settings)
             return self._result(asked, verdict, (*caches, _NO_LLM), id), strong, None
         check = None if learner is None else await learner.check(asked, self._index)
@@ -86,10 +85,10 @@ class Decider:
             result = self._result(asked, verdict, (*caches, skipped), id)
             # Not for the caches: a repeated error would stand outside the account of the bound.
             return result, False, check if check.bound.audit else None
-        answer = await self._ask(asked, check)
+        answer = await self._ask_llm(asked, check)
         chosen, confidence, strong = answer.selection, answer.confidence, False
         if chosen is None:  # what stands in for an LLM that is down is not for the caches
-            verdict = await self._instead_of_llm(asked, check)
+            verdict = await self._while_llm_is_down(asked, check)
         elif (weak := weakness(chosen, confidence, self._skills, settings)) is not None:
             retrieved = await self._retrieve(asked, asked.available)
             verdict = weigh(chosen, confidence, weak, retrieved, settings)
@@ -101,13 +100,12 @@ class Decider:
         return self._result(asked, verdict, (*caches, entry), id), strong, None
 
     async def agrees(self, asked: Request, check: EvidenceCheck) -> bool | None:
-        """Ask the LLM about an answer that was given without it: whether the LLM agrees; None when
-        it gives no answer.
+        """Whether the LLM agrees with an answer that was given without it; None when it gives none.
 
         Raises:
             EncoderError: the request cannot be encoded.
         """
-        answer = await self._ask(asked, check, audit=True)
+        answer = await self._ask_llm(asked, check, audit=True)
         if answer.selection is None or check.answer is None:
             return None
         return set(answer.selection.skills) == set(check.answer.skills)
@@ -129,18 +127,19 @@ class Decider:
             reasoning="feedback on an earlier answer said so",
             confidence=1.0,
             stage=Stage.VECTOR,
-            catalog_version=self._version,
+            catalog_version=self._index.catalog.version,
             id=id,
         )
 
     def _layers(self, text: str) -> tuple[LayerChoice, ...]:
         """The memory layers to read for a request."""
-        return self._parts.classifier.classify(text.strip()[:MAX_QUERY_CHARACTERS]).layers
+        return self._parts.classifier.layers(text.strip()[:MAX_QUERY_CHARACTERS])
 
-    async def _ask(
+    async def _ask_llm(
         self, asked: Request, check: EvidenceCheck | None, *, audit: bool = False
     ) -> LLMAnswer:
-        """The LLM. What it says is evidence, where it is sure and the text alone decides."""
+        """Ask the LLM which skills fit. A sure answer that depends on the text alone becomes
+        evidence."""
         settings = self._settings
         offer = await offer_of(
             asked,
@@ -170,9 +169,11 @@ class Decider:
                 _log.error("an LLM's answer is not kept as evidence: %s", error)
         return answer
 
-    async def _instead_of_llm(self, asked: Request, check: EvidenceCheck | None) -> RoutingResult:
-        """The verdict when no LLM has answered: of the examples or of retrieval, whichever is the
-        surer."""
+    async def _while_llm_is_down(
+        self, asked: Request, check: EvidenceCheck | None
+    ) -> RoutingResult:
+        """The verdict when no LLM has answered: that of the examples or that of retrieval,
+        whichever is surer."""
         settings = self._settings.vector
         retrieved = await self._retrieve(asked, asked.available)
         by_examples = None if check is None else check.answer
@@ -180,9 +181,9 @@ class Decider:
             return of_examples(asked.text, by_examples, settings)
         return of_retrieval(asked.text, retrieved, settings)
 
-    async def _locally(self, asked: Request) -> RoutingResult:
-        """Retrieval and evidence, where there is no LLM: the examples answer for the skills that
-        they cover, retrieval for the others."""
+    async def _without_llm(self, asked: Request) -> RoutingResult:
+        """The verdict where no LLM is configured: the examples answer for the skills that they
+        cover, retrieval for the others."""
         settings, learner = self._settings.vector, self._parts.learner
         retrieved = await self._retrieve(asked, asked.available)
         by_examples = None
@@ -207,9 +208,9 @@ class Decider:
             return of_examples(asked.text, by_examples, settings, retrieved.microseconds)
         return of_neither(by_examples, other, settings)
 
-    async def _retrieve(self, asked: Request, among: Sequence[str] | None) -> LocalDecision:
-        """Retrieval. A request that cannot stand alone is read with the user's latest turn, and the
-        evidence says which text was read."""
+    async def _retrieve(self, asked: Request, among: Sequence[str] | None) -> RetrievalDecision:
+        """What retrieval decides. A request that cannot stand alone is read with the user's latest
+        turn, and the evidence says which text was read."""
         reading = read(asked)
         local = await decide_by_retrieval(
             reading.text,
@@ -230,26 +231,14 @@ class Decider:
         before: tuple[StageTrace, ...],
         id: str,  # noqa: A002 - named like the result's attribute
     ) -> RoutingResult:
-        """The whole answer: with a confidence that is calibrated as far as outcomes are known, and
-        with the memory layers to read, where no LLM has named any."""
-        own, learner = verdict.confidence, self._parts.learner
-        confidence = Confidence(own, verdict.calibrated, verdict.evidence_count)
-        if learner is not None and not verdict.calibrated:
-            confidence = learner.calibrated(verdict.stage.value, own)
-        trace = (*before, *verdict.trace)
-        if confidence.value != own:
-            trace = tuple(
-                entry.with_evidence({OWN_CONFIDENCE: own})
-                if entry.stage is verdict.stage
-                else entry
-                for entry in trace
-            )
-        return verdict.copy_with(
+        """The whole answer: the verdict behind the trace of the earlier stages, with the memory
+        layers to read where no LLM has named any, and with a calibrated confidence as far as
+        outcomes are known."""
+        whole = verdict.copy_with(
             memory_layers=verdict.memory_layers or self._layers(asked.text),
-            confidence=confidence.value,
-            calibrated=confidence.calibrated,
-            evidence_count=confidence.evidence_count if confidence.calibrated else 0,
-            catalog_version=self._version,
-            trace=trace,
+            catalog_version=self._index.catalog.version,
+            trace=(*before, *verdict.trace),
             id=id,
         )
+        learner = self._parts.learner
+        return whole if learner is None else learner.calibrated(whole)

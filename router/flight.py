@@ -1,11 +1,11 @@
-"""Helpers for asynchronous work: single flight, background tasks, turns, admission, threads."""
+"""Helpers for asynchronous work: single flight, background tasks, admission, threads."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from collections.abc import Callable, Coroutine, Hashable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from time import perf_counter
@@ -14,13 +14,14 @@ from typing import Any, Final, Generic, TypeVar
 from router.errors import Overloaded
 
 TURNS_OF_A_ROUTE: Final = 4
-"""Turns of the event loop that a route takes. It is given as many, so that it waits only once."""
+"""How many turns of the event loop a route takes. ``give_way`` lets as many pass, so that a route
+under way is answered meanwhile."""
 
 SLICE_SECONDS: Final = 0.01
 """How long requests may compute in one round of the event loop before the others wait in line."""
 
 CANCEL_SECONDS: Final = 0.1
-"""Between two cancellations of a task that does not end."""
+"""The pause between two cancellations of a task that does not end."""
 
 T = TypeVar("T")
 
@@ -41,7 +42,7 @@ class SingleFlight(Generic[T]):
     def __init__(self) -> None:
         self._flights: dict[Hashable, _Flight[T]] = {}
 
-    async def do(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
+    async def do(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """The result of ``work()``, or of the same key's work that is already under way.
 
         Raises:
@@ -49,7 +50,7 @@ class SingleFlight(Generic[T]):
         """
         flight = self._flights.get(key)
         if flight is None:
-            flight = _Flight(asyncio.ensure_future(_call(work)))
+            flight = _Flight(asyncio.create_task(work()))
             self._flights[key] = flight
         flight.waiting += 1
         try:
@@ -97,86 +98,46 @@ class Background:
             await asyncio.wait(self._tasks, timeout=CANCEL_SECONDS)
 
 
-class Turns:
-    """Shares one event loop between requests and whatever else runs on it.
-
-    A request that finds the loop free computes at once. When those of one round of the loop have
-    computed for ``SLICE_SECONDS``, the next ones wait in line, and one goes on in each round.
-
-        if turns.taken:
-            await turns.wait()
-        ...  # compute for some milliseconds
-    """
-
-    def __init__(self) -> None:
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        self._began: float | None = None
-
-    @property
-    def taken(self) -> bool:
-        """Whether this round of the loop has no time left, and ``wait`` is to be awaited."""
-        if self._began is None:
-            self._begin_round()
-            return False
-        return bool(self._waiting) or perf_counter() - self._began > SLICE_SECONDS
-
-    async def wait(self, *, in_front: bool = False) -> None:
-        """Wait in line for the next turn, or in front of the line."""
-        turn = asyncio.get_running_loop().create_future()
-        if in_front:
-            self._waiting.appendleft(turn)
-        else:
-            self._waiting.append(turn)
-        if self._began is None:
-            self._begin_round()
-        await turn
-
-    def _begin_round(self) -> None:
-        self._began = perf_counter()
-        asyncio.get_running_loop().call_soon(self._next_round)
-
-    def _next_round(self) -> None:
-        self._began = None
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():  # else its request was cancelled
-                turn.set_result(None)
-                self._begin_round()
-                return
-
-
 class Admission:
     """Lets requests in: each at its turn, and never more than ``most`` that wait or are decided.
 
-    if admission.taken:
+    A request that finds the event loop free goes on at once. When those of one round of the loop
+    have computed for ``SLICE_SECONDS``, the next ones wait in line, and one goes on in each round.
+
         await admission.turn()
-    with admission:
-        ...  # decide
+        with admission:
+            await admission.turn(is_inside=True)
+            ...  # decide, for some milliseconds
     """
 
     def __init__(self, most: int) -> None:
         """No request is inside yet."""
         self._most = most
         self._inside = 0
-        self._turns = Turns()
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._round_began: float | None = None
 
-    @property
-    def taken(self) -> bool:
-        """Whether ``turn`` is to be awaited first; see ``Turns``."""
-        return self._turns.taken
+    async def turn(self, *, is_inside: bool = False) -> None:
+        """Go on at once if this round of the loop has time left, else wait in line.
 
-    async def turn(self) -> None:
-        """Wait in line for the next turn.
+        Args:
+            is_inside: whether the request was let in before. Then it goes before those that were
+                not.
 
         Raises:
             Overloaded: see ``__enter__``.
         """
-        with self:
-            await self._turns.wait()
-
-    async def next_turn(self) -> None:
-        """Wait for another turn, before those that are not inside yet."""
-        await self._turns.wait(in_front=True)
+        if self._round_began is None:
+            self._begin_round()
+        elif self._waiting or perf_counter() - self._round_began > SLICE_SECONDS:
+            turn = asyncio.get_running_loop().create_future()
+            if is_inside:
+                self._waiting.appendleft(turn)
+                await turn
+            else:
+                with self:
+                    self._waiting.append(turn)
+                    await turn
 
     def __enter__(self) -> None:
         """Raises ``Overloaded`` when too many requests are inside already."""
@@ -192,9 +153,18 @@ class Admission:
         """Whether no request is inside."""
         return self._inside == 0
 
+    def _begin_round(self) -> None:
+        self._round_began = perf_counter()
+        asyncio.get_running_loop().call_soon(self._next_round)
 
-async def _call(work: Callable[[], Awaitable[T]]) -> T:
-    return await work()
+    def _next_round(self) -> None:
+        self._round_began = None
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():  # else its request was cancelled
+                turn.set_result(None)
+                self._begin_round()
+                return
 
 
 async def in_thread(work: Callable[[], T], *, executor: Executor | None = None) -> T:

@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import update_wrapper
-from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from router.errors import ForkedProcess
 
@@ -146,12 +145,7 @@ class ClosedByBlock:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -174,22 +168,11 @@ class OpenedInBlock:
             raise
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.aclose()
 
 
-class _Openable(Protocol):
-    async def open(self) -> Any: ...
-
-    async def aclose(self) -> None: ...
-
-
-Opened = TypeVar("Opened", bound=_Openable)
+Opened = TypeVar("Opened", bound=OpenedInBlock)
 
 
 class SyncFace(ClosedByBlock, OnLoop[Opened]):

@@ -75,7 +75,8 @@ def replace_file(path: Path, data: bytes, *, mode: int = FILE_MODE) -> None:
 
 
 def narrow_tree(path: Path) -> None:
-    """Take everyone else's permissions off a folder and all that it holds. Links are not followed.
+    """Take the permissions of everybody else off a folder and all that it holds. Links are not
+    followed. Use it for folders in which a library writes with permissions of its own.
 
     For what a library writes by its own rules.
     """

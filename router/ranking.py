@@ -10,9 +10,9 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from router.request import Request
+from router.request import Request, check_limit
 from router.result import Decision
-from router.retrieval.inclusion import always_included, check_limit, with_room
+from router.retrieval.discover import always_included, with_room
 from router.retrieval.index import Match, SkillIndex
 from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest

@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Final
 
 MAX_REPLY_BYTES: Final = 1_048_576
-"""Of an answer of an LLM or of a memory service: some hundred times what is usual."""
+"""The longest answer of an LLM or of a memory service: some hundred times what is usual."""
 
 
 class RefusedReply(Exception):

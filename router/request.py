@@ -16,6 +16,8 @@ MAX_REQUEST_CHARACTERS: Final = 20_000
 MAX_HISTORY_TURNS: Final = 100
 MAX_HISTORY_CHARACTERS: Final = 100_000
 MAX_SCOPE_CHARACTERS: Final = 200
+MAX_LIMIT: Final = 1_000
+"""How many skills a ranking may be asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,9 @@ _SILENT_ROLES: Final = frozenset(("system", "developer", "tool", "function"))
 
 
 class Group(tuple[str, ...]):
-    """Names that may change while what they are stays the same, such as the tools of a namespace.
-    Cached answers are kept under its label, and checked against the names when they are read.
+    """Names of skills whose members may change while their meaning stays, such as the tools of a
+    namespace. Cached answers are kept under its label, and checked against the names when they are
+    read.
 
     Attributes:
         label: says what the names are.
@@ -93,7 +96,7 @@ class Request:
         check_text("request", text, MAX_REQUEST_CHARACTERS)
         names = None
         if available is not None:
-            names = tuple(sorted(set(names_in("available_skills", available))))
+            names = _ordered(tuple(names_in("available_skills", available)))
         if scope is not None:
             check_text("scope", scope, MAX_SCOPE_CHARACTERS)
         group = available.label if isinstance(available, Group) else None
@@ -106,6 +109,13 @@ def _parse_text(text: str) -> Request:
     checking would take longer than the cache that answers."""
     check_text("request", text, MAX_REQUEST_CHARACTERS)
     return Request(text)
+
+
+@lru_cache(maxsize=8)
+def _ordered(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names in order, each once. Remembered, because callers name the same thousands of tools
+    again and again, and sorting them would take longer than ranking them."""
+    return tuple(sorted(set(names)))
 
 
 def _parse_history(history: Sequence[AnyTurn]) -> tuple[Turn, ...]:
@@ -170,6 +180,16 @@ def names_in(part: str, given: Iterable[str]) -> list[str]:
     if not all(isinstance(name, str) for name in names):
         raise InvalidRequest(f"{part}: every name must be a string")
     return names
+
+
+def check_limit(limit: int) -> None:
+    """Whether so many skills may be asked for.
+
+    Raises:
+        InvalidRequest: it is no integer from 1 to ``MAX_LIMIT``.
+    """
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
+        raise InvalidRequest(f"limit: {limit!r}; expected 1 to {MAX_LIMIT:,}")
 
 
 def _listed(part: str, items: Iterable[T]) -> list[T]:

@@ -223,9 +223,9 @@ class RoutingResult(_Copied):
         named = f"{', '.join(others)} or {last}" if others else last
         return f"Is it about {named}?"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, *, trace: bool = True) -> dict[str, Any]:
         """The result as plain JSON types, keys in the order of the attributes; then ``question``,
-        which follows from them."""
+        which follows from them. The trace may be left out: a model pays for every token."""
         return {
             "decision": self.decision.value,
             "selected_skills": list(self.selected_skills),
@@ -241,7 +241,7 @@ class RoutingResult(_Copied):
             "stage": self.stage.value,
             "from_cache": self.from_cache,
             "catalog_version": self.catalog_version,
-            "trace": [_trace_to_dict(entry) for entry in self.trace],
+            **({"trace": [_trace_to_dict(entry) for entry in self.trace]} if trace else {}),
             "id": self.id,
             "question": self.question,
         }

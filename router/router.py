@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 RECENT_ANSWERS: Final = 2_000
 """Answers that feedback can be given on while the router is open."""
 ENCODING_BATCH: Final = 256
-"""Requests that ``route_many`` encodes at once."""
+"""``route_many`` encodes this many requests at once."""
 
 
 class SemanticRouter(OpenedInBlock):
@@ -292,43 +292,50 @@ class SemanticRouter(OpenedInBlock):
             RuntimeError: the router is closed.
         """
         began = perf_counter()
-        runtime = self._runtime
-        if runtime.ready is None:
-            await runtime.open()
-        if self._admission.taken:
-            await self._admission.turn()
-        snapshot, evidence, learner = runtime.current, runtime.evidence, runtime.parts.learner
+        if self._runtime.ready is None:
+            await self._runtime.open()
+        await self._admission.turn()
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
-        similar = use_semantic_cache and self._use_semantic_cache
-        context = context_of(snapshot.base, asked)
-        question = Question(asked, context, snapshot.index, evidence, similar)
+        question = self._question(asked, use_semantic_cache)
         answer, caches = await self._caches.answer(question, id=next(self._ids))
         if answer is None:
-            # Requests share an answer only if none was dropped between their beginnings.
-            era = self._drops if self.cluster is None else self.cluster.answers.era()
             with self._admission:
                 answer = await self._flights.do(
-                    (normalise(asked.text), context, similar, snapshot.catalog.version, era),
-                    lambda: self._decide(question, snapshot, caches),
+                    self._flight_of(question), lambda: self._decide(question, caches)
                 )
             # Others may have been given the same answer.
             answer = answer.copy_with(id=next(self._ids))
-        if learner is not None:
-            self._answered.append(learner.record_of(answer, asked, context))  # for feedback
+        if (learner := self._runtime.parts.learner) is not None:  # for feedback
+            self._answered.append(learner.record_of(answer, asked, question.context))
         if self.events.listening:
             self.events.emit(Routed(asked.text, asked.scope, answer, perf_counter() - began))
         return answer
 
-    async def _decide(
-        self, question: Question, snapshot: Snapshot, caches: tuple[StageTrace, ...]
-    ) -> RoutingResult:
+    def _question(self, asked: Request, use_semantic_cache: bool) -> Question:
+        """The request over the skills and the evidence as they are now."""
+        snapshot, learner = self._runtime.current, self._runtime.parts.learner
+        return Question(
+            asked,
+            context_of(snapshot.base, asked),
+            snapshot.index,
+            "" if learner is None else learner.evidence,
+            use_semantic_cache and self._use_semantic_cache,
+        )
+
+    def _flight_of(self, question: Question) -> Hashable:
+        """Requests for which this is equal share one decision. They do so only if no answer was
+        dropped between their beginnings."""
+        dropped = self._drops if self.cluster is None else self.cluster.answers.era()
+        asked, context, index, _, similar = question
+        return normalise(asked.text), context, similar, index.catalog.version, dropped
+
+    async def _decide(self, question: Question, caches: tuple[StageTrace, ...]) -> RoutingResult:
         """Stages 3 and 4, for a request that no cache answers. In a cluster one process asks the
         LLM, and the others take its answer. Each request waits for its turn: all that began in one
         round of the event loop would otherwise decide together in the next one."""
-        if self._admission.taken:
-            await self._admission.next_turn()
-        if self.cluster is None or not self._runtime.parts.llm.has_models:
-            return await self._decide_here(question, snapshot, caches)
+        await self._admission.turn(is_inside=True)
+        if self.cluster is None or not self.models:
+            return await self._decide_here(question, caches)
 
         async def look() -> RoutingResult | None:
             again, _ = await self._caches.answer(question, id=next(self._ids), tell=False)
@@ -337,27 +344,28 @@ class SemanticRouter(OpenedInBlock):
         return await self.cluster.flight.once(
             question.asked.text,
             question.context,
-            snapshot.catalog.version,
+            question.skill_index.catalog.version,
             look=look,
-            decide=lambda: self._decide_here(question, snapshot, caches),
+            decide=lambda: self._decide_here(question, caches),
         )
 
     async def _decide_here(
-        self, question: Question, snapshot: Snapshot, caches: tuple[StageTrace, ...]
+        self, question: Question, caches: tuple[StageTrace, ...]
     ) -> RoutingResult:
         """Decide, and have both caches keep a strong answer."""
         from router.decision import Decider
 
-        asked, context, _, evidence, similar = question
+        asked, context, index, evidence, similar = question
         runtime, drops = self._runtime, self._drops
-        decider = Decider(snapshot, runtime.parts, self.settings)
+        decider = Decider(index, runtime.parts, self.settings)
         result, strong, audit = await decider.decide(asked, caches, id=next(self._ids))
         # After a reload a newer answer may be kept already, and a drop may have meant this answer.
-        if strong and snapshot is runtime.snapshot and drops == self._drops:
+        now = runtime.snapshot
+        if strong and now is not None and index is now.index and drops == self._drops:
             decided_by = DecidedBy.LLM if result.stage is Stage.LLM else DecidedBy.ROUTER
-            basis = Basis.of(decided_by, result.selected_skills, snapshot.catalog, evidence)
+            basis = Basis.of(decided_by, result.selected_skills, index.catalog, evidence)
             await self._caches.keep(
-                asked.text, context, result, basis, snapshot.catalog, similar=similar
+                asked.text, context, result, basis, index.catalog, similar=similar
             )
         if audit is not None:
             runtime.background.run(self._audit(decider, asked, context, audit))
@@ -391,15 +399,8 @@ class SemanticRouter(OpenedInBlock):
         Takes and raises what ``route`` does.
         """
         await self.open()
-        snapshot = self._runtime.current
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
-        question = Question(
-            asked,
-            context_of(snapshot.base, asked),
-            snapshot.index,
-            self._runtime.evidence,
-            use_semantic_cache and self._use_semantic_cache,
-        )
+        question = self._question(asked, use_semantic_cache)
         return await self._caches.answer(question, id=next(self._ids), tell=False)
 
     async def forget(
@@ -652,7 +653,7 @@ class SemanticRouter(OpenedInBlock):
         from router.decision import Decider
 
         snapshot = self._runtime.current
-        decider = Decider(snapshot, self._runtime.parts, self.settings)
+        decider = Decider(snapshot.index, self._runtime.parts, self.settings)
         result = decider.corrected(past.text, named, id=next(self._ids))
         basis = Basis.of(DecidedBy.PERSON, named, snapshot.catalog)
         await self._caches.keep(past.text, past.context, result, basis, snapshot.catalog)

@@ -99,15 +99,6 @@ class Runtime:
         return _opened(self._parts)
 
     @property
-    def evidence(self) -> str:
-        """The version of what has been learnt. Where no LLM is configured, cached answers depend on
-        it; where one is, it is empty."""
-        parts = self.parts
-        if parts.llm.has_models:
-            return ""
-        return "" if parts.learner is None else parts.learner.evidence
-
-    @property
     def manager(self) -> SkillManager:
         """Loads, reloads, unloads and watches the skills.
 

@@ -50,7 +50,7 @@ def _split(value: object) -> object:
 
 
 def _folder(value: object) -> object:
-    """An empty value would mean the working directory, and ``~`` a folder of that name."""
+    """Refuse an empty value, which would mean the working directory, and expand ``~``."""
     if value == "":
         raise ValueError("empty; name a path, or leave the setting out")
     if not isinstance(value, str | Path):
@@ -195,7 +195,7 @@ class LearningSettings(_Section):
     """Largest share of wrong answers, relative to the LLM's, for which LLM calls may be saved; it
     holds with 95% confidence. 0 asks the LLM whenever no cache answers."""
     seed: Annotated[int, Trust.ANYONE] = 0
-    """Of the random share of local answers that is audited."""
+    """Seed of the random choice of local answers that are audited."""
     share_scopes: Annotated[bool, Trust.USER] = False
     """Whether requests of a scope teach too. What they teach serves every scope."""
 
@@ -258,7 +258,7 @@ class ClusterSettings(_Section):
     password: Annotated[SecretStr | None, Trust.USER] = None
     """Set it by environment variable, not in a file."""
     namespace: Annotated[str, Trust.USER] = Field("router", pattern=r"^[A-Za-z0-9._-]{1,64}$")
-    """In front of every name in Redis. Processes with the same skills and settings share one."""
+    """Every name in Redis begins with it. Processes with the same skills and settings share one."""
     deadline_seconds: Annotated[float, Trust.USER] = Field(0.5, gt=0, le=10)
     """What one operation may take. After a few that take longer the process goes on alone, and
     tries again in the background."""

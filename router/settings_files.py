@@ -36,7 +36,7 @@ _log: Final = logging.getLogger(__name__)
 SETTINGS_FILE: Final = "router.toml"
 PROJECT_FILE: Final = "pyproject.toml"
 MAX_BYTES: Final = 4 * 2**20
-"""Of a settings file. It is read at every start, and it may be a stranger's."""
+"""The largest settings file. It is read at every start, and it may be a stranger's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache, wraps
 from typing import Final, TypeVar
 
@@ -137,8 +137,9 @@ _SENTENCE_MARKS: Final = ".,;:!?"
 
 SHORT_TEXT: Final = 1_000
 LONG_TEXT: Final = 20_000
-"""Characters. Thousands of short texts are remembered, and a few long ones, which several stages
-read within one request; none that is longer, so that the memory in use is bounded."""
+"""Lengths in characters. Thousands of short texts are remembered, and a few long ones, which
+several stages read within one request. None that is longer is remembered, so that the memory in use
+is bounded."""
 
 
 def memoised(*, short: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
@@ -199,6 +200,8 @@ def _without_marks(word: str) -> str:
 _TOKEN: Final = re.compile(
     rf"[{_CJK}]+|(?:(?![{_CJK}])[^\W_])+(?:'[a-z]+)?(?:\+\+|#)?",
 )
+_ASCII_TOKEN: Final = re.compile(r"[a-z0-9]+(?:'[a-z]+)?(?:\+\+|#)?")
+"""The same for case-folded ASCII, in less than half the time."""
 _IS_CJK: Final = re.compile(rf"[{_CJK}]")
 
 
@@ -209,7 +212,7 @@ def tokens(text: str) -> list[str]:
     write no spaces give overlapping pairs of characters.
     """
     if text.isascii():
-        return _TOKEN.findall(text.lower())
+        return _ASCII_TOKEN.findall(text.lower())
     folded = compatible(_plain_punctuation(text))
     words: list[str] = []
     for word in _TOKEN.findall(folded):
@@ -229,7 +232,7 @@ class _Stemmers(threading.local):
     """A stemmer for each thread: PyStemmer's objects keep state while they work."""
 
     def __init__(self) -> None:
-        self.english = Stemmer.Stemmer("english")
+        self.english = Stemmer.Stemmer("english", 0)  # no memory of its own beside that of ``stem``
 
 
 _stemmers: Final = _Stemmers()
@@ -249,13 +252,21 @@ def _memoised_stem(word: str) -> str:
     return stemmed
 
 
+def stems_of(words: Iterable[str]) -> list[str]:
+    """The stem of each word, as ``stem`` gives it."""
+    return [
+        word if len(word) > MAX_WORD_LETTERS or word[:1] > _LAST_LATIN else _memoised_stem(word)
+        for word in words
+    ]
+
+
 def stems(text: str) -> list[str]:
     """The stem of every token of a text, in order."""
     words = tokens(text)
     if text.isascii():
         stemmed: list[str] = _stemmers.english.stemWords(words)
         return stemmed
-    return [stem(word) for word in words]
+    return stems_of(words)
 
 
 def word_set(text: str) -> frozenset[str]:

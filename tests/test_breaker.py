@@ -5,23 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from clock import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from router.breaker import BreakerState, CircuitBreaker, GuardedCall
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(100.0)
 
 
 @pytest.fixture
@@ -153,7 +146,7 @@ STEPS = st.lists(
 @settings(max_examples=200, deadline=None)
 @given(STEPS)
 def test_whatever_happens_a_call_is_possible_again_after_a_pause(steps: list[str | float]) -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     breaker = CircuitBreaker(failures=2, reset_seconds=30, clock=clock)
     running: list[GuardedCall] = []
     endings: dict[str, Callable[[GuardedCall], None]] = {

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 import router.flight
-from router.flight import TURNS_OF_A_ROUTE, Admission, SingleFlight, Turns, give_way
+from router.flight import TURNS_OF_A_ROUTE, Admission, SingleFlight, give_way
 
 
 class Work:
@@ -131,13 +131,12 @@ async def test_work_that_has_used_up_a_round_of_the_loop_waits_in_line(
 ) -> None:
     now = 0.0
     monkeypatch.setattr("router.flight.perf_counter", lambda: now)
-    turns = Turns()
+    admission = Admission(most=10)
     rounds: list[str] = []
 
     async def work(name: str) -> None:
         nonlocal now
-        if turns.taken:
-            await turns.wait()
+        await admission.turn()
         rounds.append(name)
         now += router.flight.SLICE_SECONDS  # what the work takes
 
@@ -163,13 +162,11 @@ async def test_those_who_came_in_together_go_on_one_in_each_round(
 
     async def request(name: str) -> None:
         nonlocal now
-        if admission.taken:
-            await admission.turn()
+        await admission.turn()
         with admission:
             now += router.flight.SLICE_SECONDS / 2  # the caches
             await asyncio.sleep(0)
-            if admission.taken:
-                await admission.next_turn()
+            await admission.turn(is_inside=True)
             rounds.append(name)
             now += 2 * router.flight.SLICE_SECONDS  # the decision
 
@@ -186,19 +183,20 @@ async def test_those_who_came_in_together_go_on_one_in_each_round(
 
 async def test_who_is_cancelled_in_line_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("router.flight.SLICE_SECONDS", -1)
-    turns = Turns()
-    assert not turns.taken  # the round begins
-    waiting = [asyncio.create_task(turns.wait()) for _ in range(3)]
-    await asyncio.sleep(0)
-    waiting[0].cancel()
-    waiting[1].cancel()
-    await asyncio.wait(waiting)
-    assert [task.cancelled() for task in waiting] == [True, True, False]
+    admission = Admission(most=10)
+    requests = [asyncio.create_task(admission.turn()) for _ in range(4)]
+    await asyncio.sleep(0)  # the first begins the round, the others wait
+    requests[1].cancel()
+    requests[2].cancel()
+    await asyncio.wait(requests)
+    assert [task.cancelled() for task in requests] == [False, True, True, False]
+    assert admission.empty
 
 
 async def test_a_quiet_loop_makes_nobody_wait() -> None:
-    turns = Turns()
+    admission = Admission(most=10)
     for _ in range(3):
-        assert not turns.taken
+        with pytest.raises(StopIteration):  # it ends without waiting
+            admission.turn().send(None)
         await asyncio.sleep(0)
         await asyncio.sleep(0)

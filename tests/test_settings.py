@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from router import ConfigurationError, RouterError, Settings
+from router import ConfigurationError, Settings
 from router.trust import config_folder
 
 SECRET = "sk-very-secret"  # noqa: S105 - it opens nothing
@@ -22,10 +22,6 @@ def _empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         if name.upper().startswith("ROUTER_"):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
-
-
-def write(file: str, text: str) -> None:
-    Path(file).write_text(text, encoding="utf-8")
 
 
 def test_the_documents_defaults_are_the_defaults() -> None:
@@ -51,34 +47,6 @@ def test_the_documents_defaults_are_the_defaults() -> None:
     )
     assert settings.encoder.kind == "wordllama"
     assert (settings.skills, settings.shipped_skills, settings.pinned_skills) == (None, True, ())
-
-
-def test_a_stronger_source_wins_and_the_others_fill_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    write(
-        "pyproject.toml",
-        "[tool.router.fuzzy]\nmax_entries = 1\nttl_seconds = 1\nsimilarity_threshold = 0.1\n"
-        "[tool.router]\nmax_concurrency = 1\n[tool.other]\nmax_concurrency = 9\n",
-    )
-    assert Settings().fuzzy.model_dump() == {
-        "similarity_threshold": 0.1,
-        "ttl_seconds": 1,
-        "max_entries": 1,
-    }
-    write("router.toml", "[fuzzy]\nmax_entries = 2\nttl_seconds = 2\n")
-    monkeypatch.setenv("ROUTER_FUZZY__MAX_ENTRIES", "3")
-    settings = Settings()
-    assert settings.fuzzy.model_dump() == {
-        "similarity_threshold": 0.1,
-        "ttl_seconds": 2,
-        "max_entries": 3,
-    }
-    assert settings.max_concurrency == 1
-    given = Settings(fuzzy={"max_entries": 4})
-    assert given.fuzzy.model_dump() == {
-        "similarity_threshold": 0.1,
-        "ttl_seconds": 2,
-        "max_entries": 4,
-    }
 
 
 def test_deeply_nested_names_are_reached_from_every_source(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,14 +83,6 @@ def test_a_variable_gives_a_list_with_commas_or_as_json(
     assert settings.skills == tuple(Path(name) for name in names)
 
 
-def test_files_and_arguments_give_real_lists() -> None:
-    write("router.toml", 'skills = ["a", "b"]\n[vector]\ngeneric_skills = ["writer"]\n')
-    settings = Settings(pinned_skills=["git"])
-    assert settings.skills == (Path("a"), Path("b"))
-    assert settings.vector.generic_skills == ("writer",)
-    assert settings.pinned_skills == ("git",)
-
-
 def test_settings_do_not_change_once_they_are_read() -> None:
     settings = Settings()
     with pytest.raises(ValidationError, match="frozen"):
@@ -132,19 +92,6 @@ def test_settings_do_not_change_once_they_are_read() -> None:
 
 
 # --- errors
-
-
-@pytest.mark.parametrize("file", ["router.toml", "pyproject.toml"])
-def test_every_unknown_key_of_a_file_is_named(file: str) -> None:
-    header = "tool.router" if file == "pyproject.toml" else ""
-    top = f"[{header}]\n" if header else ""
-    section = f"{header}.fuzzy" if header else "fuzzy"
-    write(file, f"{top}tresholds = 1\n[{section}]\nttl = 5\n")
-    with pytest.raises(ConfigurationError) as caught:
-        Settings()
-    assert "setting fuzzy.ttl: Extra inputs are not permitted" in str(caught.value)
-    assert "setting tresholds: Extra inputs are not permitted" in str(caught.value)
-    assert isinstance(caught.value, RouterError)
 
 
 def test_an_unknown_argument_or_nested_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,34 +131,7 @@ def test_all_faults_are_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
         Settings()
 
 
-@pytest.mark.parametrize("file", ["router.toml", "pyproject.toml"])
-@pytest.mark.parametrize("text", [b"fuzzy = = 1", b"\xff\xfe"])
-def test_a_file_that_is_not_toml_is_named(file: str, text: bytes) -> None:
-    Path(file).write_bytes(text)
-    with pytest.raises(ConfigurationError, match=f"^{file}: "):
-        Settings()
-
-
-@pytest.mark.parametrize("text", ["tool = 5", '[tool]\nrouter = "x"'])
-def test_a_table_that_is_none_is_an_error_of_its_file(text: str) -> None:
-    write("pyproject.toml", text)
-    with pytest.raises(
-        ConfigurationError, match=r"^pyproject.toml: \[tool.router\] is not a table"
-    ):
-        Settings()
-
-
 # --- secrets
-
-
-@pytest.mark.parametrize(
-    ("file", "table"), [("router.toml", "llm.openai"), ("pyproject.toml", "tool.router.llm.openai")]
-)
-def test_a_key_in_a_file_is_refused(file: str, table: str) -> None:
-    write(file, f'[{table}]\napi_key = "sk-in-a-file"\n')
-    with pytest.raises(ConfigurationError, match="environment only") as caught:
-        Settings()
-    assert "sk-in-a-file" not in str(caught.value)
 
 
 def test_the_state_folder_is_expanded_and_never_empty(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import is_
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import httpx
 
@@ -24,51 +25,23 @@ MAX_ANSWER_BYTES: Final = 8 << 20
 Tell = Callable[[SourceError], None]
 
 
-class Ranker(Protocol):
-    """Ranks tools. Safe to share between threads."""
+class Ranker(ABC):
+    """Ranks tools, and knows those that it took up as they were given. Safe to share between
+    threads.
 
-    @property
-    def events(self) -> Events:
-        """Where failures are told."""
-        ...
+    Attributes:
+        events: where failures are told.
+    """
 
-    def take(self, offered: Mapping[str, object]) -> None:
-        """Take up the tools that are new or not what they were.
-
-        Raises:
-            RouterError: they cannot be indexed.
-        """
-        ...
-
-    def unreadable(self, offered: Mapping[str, object]) -> list[str]:
-        """Those of these tools whose definitions could not be read when they were taken up."""
-        ...
-
-    def rank(
-        self,
-        request: str,
-        offered: Mapping[str, object],
-        *,
-        limit: int,
-        always: Iterable[str] = (),
-        history: Sequence[str] = (),
-    ) -> tuple[str, ...]:
-        """The names of the best of these tools, which were taken up, best first.
-
-        Raises:
-            RouterError: they cannot be ranked.
-        """
-        ...
-
-    def close(self) -> None:
-        """End connections and threads. Closing twice is fine."""
-        ...
-
-
-class _Taken:
-    """The tools that were taken up, as they were given."""
+    events: Events
 
     def __init__(self, read: Callable[[object], Tool], tell: Tell) -> None:
+        """No tool is taken up yet.
+
+        Args:
+            read: what reads a tool of the caller's.
+            tell: told of each that cannot be read.
+        """
         self._read = read
         self._tell = tell
         self._objects: dict[str, object] = {}
@@ -76,7 +49,12 @@ class _Taken:
         self._taking = threading.Lock()
 
     def take(self, offered: Mapping[str, object]) -> None:
-        if self._knows(offered):
+        """Take up the tools that are new or not what they were.
+
+        Raises:
+            RouterError: they cannot be indexed.
+        """
+        if all(map(is_, map(self._objects.get, offered), offered.values())):
             return
         with self._taking:
             new = {
@@ -93,37 +71,48 @@ class _Taken:
             self._objects.update(new)
 
     def unreadable(self, offered: Mapping[str, object]) -> list[str]:
+        """Those of these tools whose definitions could not be read when they were taken up."""
         if offered.keys() <= self._readable:
             return []
         return [name for name in offered if name not in self._readable]
 
-    def _knows(self, offered: Mapping[str, object]) -> bool:
-        return all(map(is_, map(self._objects.get, offered), offered.values()))
+    @abstractmethod
+    def rank(
+        self,
+        request: str,
+        offered: Mapping[str, object],
+        *,
+        limit: int,
+        always: Iterable[str] = (),
+        history: Sequence[str] = (),
+    ) -> tuple[str, ...]:
+        """The names of the best of these tools, which were taken up, best first.
 
+        Raises:
+            RouterError: they cannot be ranked.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """End connections and threads. Closing twice is fine."""
+
+    @abstractmethod
     def _put(self, tool: Tool) -> None:
-        raise NotImplementedError
+        """Keep one tool, in place of an earlier one of its name."""
 
-    def _taken_up(self) -> None:
+    def _taken_up(self) -> None:  # noqa: B027 - not every ranker has to do something
         """All tools have been put."""
 
 
-class LocalRanker(_Taken):
+class LocalRanker(Ranker):
     """A router in this process, over the tools that it was offered."""
 
     def __init__(self, read: Callable[[object], Tool], tell: Tell) -> None:
-        """Nothing is opened yet.
-
-        Args:
-            read: what reads a tool of the caller's.
-            tell: told of each that cannot be read.
-        """
+        """Nothing is opened yet; see ``Ranker``."""
         super().__init__(read, tell)
         self._source = ToolSource(name="tools")
         self.router: Final = SyncSemanticRouter(sources=[self._source])
-
-    @property
-    def events(self) -> Events:
-        return self.router.events
+        self.events = self.router.events
 
     def rank(
         self,
@@ -152,7 +141,7 @@ class LocalRanker(_Taken):
         self.router.reload()
 
 
-class RemoteRanker(_Taken):
+class RemoteRanker(Ranker):
     """A server of ``router serve``, which is sent the tools with each request and keeps their
     index for the next one."""
 
@@ -181,7 +170,7 @@ class RemoteRanker(_Taken):
         if not address.startswith(("http://", "https://")):
             raise InvalidRequest(f"server: {address!r} is no address of HTTP")
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        self.events: Final = Events()
+        self.events = Events()
         self._http = httpx.Client(base_url=address, headers=headers, timeout=timeout)
         self._definitions: dict[str, dict[str, Any]] = {}
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from router.result import RoutingResult
 
 MAX_LINE_BYTES: Final = 2 << 20
-"""Longest line; the limits on request and history leave no valid one longer, escapes included."""
+"""The longest line. The limits on request and history leave no valid line that is longer, even with
+escapes."""
 
 _KEYS: Final = frozenset(("request", "id", "available", "scope", "history"))
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SHOWN_LABELS: Final = 10
 SHOWN_LINES: Final = 5
-"""Labels that are not installed, and lines of each, named in warnings."""
+"""How many labels that are not installed a warning names, and how many lines of each."""
 
 
 def evaluate_file(

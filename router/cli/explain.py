@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from router.service.explaining import Explanation, Weighed
 
 MAX_CELLS = 165
-"""Cells of a paragraph, which then takes two lines at 100 columns."""
+"""The length of a paragraph in cells; it then takes two lines at 100 columns."""
 
 
 def explanation(request: str, result: RoutingResult, why: Explanation) -> RenderableType:

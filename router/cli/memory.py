@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from router.memory.services.unified import UnifiedAnswer
 
 MAX_SHOWN: Final = 300
-"""Characters of a content in a table; ``--json`` and ``get`` show all of it."""
+"""A table shows this many characters of a content; ``--json`` and ``get`` show all of it."""
 _STATES: Final = {"closed": "ok", "open": "failing", "half-open": "on trial"}
 """The states of a layer's circuit breaker in plain words: a closed one lets calls through."""
 

@@ -66,7 +66,7 @@ def screen(*, to_stderr: bool = False) -> Console:
 
 
 def table(*columns: str, right: tuple[str, ...] = (), one_line: str = "") -> Table:
-    """An open table.
+    """An empty table.
 
     Args:
         columns: their headings.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import socket
@@ -72,17 +71,19 @@ def serve(
         allow_host or (),
         drain_seconds,
     )
+    from router.web.running import run_loop
+
     if worker is not None:
         number, descriptor, folder = worker.split(":", 2)
-        asyncio.run(server.as_worker(int(number), int(descriptor), Path(folder)))
+        run_loop(server.as_worker(int(number), int(descriptor), Path(folder)))
         return
     with server.listen(port) as listening:
         if workers == 1:
-            asyncio.run(server.alone(listening))
+            run_loop(server.alone(listening))
         elif os.name != "posix":
             raise ConfigurationError("--workers needs a system on which processes share a socket")
         else:
-            asyncio.run(server.with_workers(workers, listening))
+            run_loop(server.with_workers(workers, listening))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ SECONDS: Final = 120.0
 """An answer may wait for an LLM, and for a server that is still reading its skills."""
 
 WINDOW: Final = 8
-"""Requests of a batch that a server works on at the same time."""
+"""A server works on this many requests of a batch at the same time."""
 
 ServerUrl: TypeAlias = Annotated[
     str | None,

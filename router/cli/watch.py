@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MAX_SHOWN_NAMES: Final = 5
 MAX_SHOWN_FAULTS: Final = 10
-"""In one event, for a person; JSON has all of them."""
+"""A person is shown this many faults of one event; JSON has all of them."""
 
 
 class _Changes:

@@ -52,7 +52,7 @@ MAX_CANDIDATES: Final = 4
 """Similar requests that one look-up reads answers of, where the nearest ones are gone."""
 
 NOT_SHARED: Final = "not shared"
-"""In place of a token: the decision began while Redis could not be used."""
+"""This stands in place of a token where the decision began while Redis could not be used."""
 holding: ContextVar[str] = ContextVar("holding", default="")
 """The fencing token of the decision under way (``router/cluster/flight.py``); empty without one."""
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 MAX_BYTES: Final = 64 * 1024
-"""Of one enrichment: 64 requests and as many near misses of some sentences each."""
+"""The largest enrichment: 64 requests and as many near misses of some sentences each."""
 BATCH: Final = 50
 """Enrichments of one write, and of one read."""
 

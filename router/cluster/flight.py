@@ -33,7 +33,8 @@ OUTCOME_SECONDS: Final = 5.0
 """How long an outcome lies there for those who waited."""
 FIRST_PAUSE: Final = 0.005
 LONGEST_PAUSE: Final = 0.05
-"""Seconds between two looks of one who waits; they grow from the first to the longest."""
+"""A process that waits looks again after a pause, which grows from the first to the longest, in
+seconds."""
 
 
 class SharedFlight:

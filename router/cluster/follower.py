@@ -32,7 +32,7 @@ BLOCK_SECONDS: Final = 1.0
 BATCH: Final = 500
 """Records of one read."""
 RETRY_SECONDS: Final = 0.25
-"""After a failed read."""
+"""The pause after a read that failed."""
 
 
 Record = Mapping[str, str]

@@ -14,7 +14,8 @@ from typing import Final
 from router.text import normalise
 
 FORMAT: Final = "2"
-"""Of everything that is kept; another one whenever an older version could not read it."""
+"""The format of everything that is kept. Change it when an older version could not read the new
+form."""
 KEPT_SECONDS: Final = 30 * 24 * 3600
 """How long models, enrichments and tools are kept after they were last put."""
 STREAM_RECORDS: Final = 10_000

@@ -28,12 +28,14 @@ from router.skills.manifest import SkillManifest
 
 CONCURRENCY: Final = 4
 ANSWER_TOKENS: Final = 450
-"""What an answer takes, for estimates: ten requests of some fifteen words, and four near misses."""
+"""An estimate of the tokens of an answer: ten requests of some fifteen words, and four near
+misses."""
 CHARACTERS_PER_TOKEN: Final = 4
-"""For estimates, in English."""
+"""An estimate, for English."""
 CALL_SECONDS: Final = 60.0
 TRIES: Final = 4
-"""For one skill, while the provider is unavailable or answers what cannot be used."""
+"""How often a skill is asked about while the provider is unavailable or gives answers that cannot
+be used."""
 FAILURES_IN_A_ROW: Final = 5
 LONGEST_WAIT_SECONDS: Final = 300.0
 """A provider that wants a longer pause ends the run; the next run goes on from there."""
@@ -47,7 +49,7 @@ class Price:
     output: float
 
     def of(self, input_tokens: int, output_tokens: int) -> float:
-        """Dollars."""
+        """The price of these tokens, in dollars."""
         return (input_tokens * self.input + output_tokens * self.output) / 1e6
 
 

@@ -17,11 +17,11 @@ from router.llm.protocol import Prompt
 from router.skills.manifest import SkillManifest
 
 REQUESTS: Final = 10
-"""Asked for; the filter leaves about nine. Measured: eight have not levelled off, and everyday
-wording is what helps most."""
+"""How many requests are asked for; the filter leaves about nine. By measurement, eight are not yet
+the best number, and everyday wording helps most."""
 NEAR_MISSES: Final = 4
 MAX_BODY_CHARACTERS: Final = 6_000
-"""Of a skill's instructions; what a skill is for stands at their beginning."""
+"""How much of a skill's instructions is sent. What a skill is for stands at their beginning."""
 MAX_HINTS: Final = 20
 _MAX_HINT_CHARACTERS: Final = 200
 _MAX_DESCRIPTION_CHARACTERS: Final = 4_096

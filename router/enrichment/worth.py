@@ -27,9 +27,9 @@ from router.skills.manifest import SkillManifest
 from router.text import normalise
 
 CLEARLY_NEARER: Final = 0.3
-"""By so much cosine another skill must be nearer than the own one."""
+"""A request is clearly nearer to another skill when the cosine to it is larger by this much."""
 MAX_KEPT_CHARACTERS: Final = 600
-"""Of one request. A long one of three sentences has some 400."""
+"""The longest request that is kept. One of three long sentences has some 400 characters."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
-from router.events import Degraded, Event, Recovered
+from router.events import Degraded, Event, Events, Recovered
 from router.http.caller import Callers
 from router.http.decisions import DecisionLog
 from router.http.limits import Places
@@ -35,6 +37,8 @@ class Api:
         decisions: the latest answers.
         events: those who listen.
         places: bounds of what is under way.
+        happened: the router's events, told in the next round of the event loop. By then the answer
+            of a single request has been written, so that it does not wait for what counts them.
     """
 
     def __init__(
@@ -68,8 +72,14 @@ class Api:
         self.traced = spans is not None
         if spans is not None:
             router.events.subscribe(Spans(spans))
-        for sink in (self.decisions, self.events, self.metrics, self._note):
+        for sink in (self.decisions, self._note):
             router.events.subscribe(sink)
+        self.happened: Events = Events()
+        for sink in (self.events, self.metrics):
+            self.happened.subscribe(sink)
+        self._loop = asyncio.get_running_loop()
+        self._thread = get_ident()
+        router.events.subscribe(self._tell_later)
 
     def stop(self) -> None:
         """Take no more requests and end the streams; what is under way goes on."""
@@ -86,6 +96,13 @@ class Api:
             "skills": 0 if catalog is None else len(catalog.routable),
             "degraded": self._degraded,
         }
+
+    def _tell_later(self, event: Event) -> None:
+        """A single request over HTTP is answered in the round of the event loop in which its last
+        events happen, so the answer goes first. Batches and MCP answer later."""
+        here = get_ident() == self._thread
+        call = self._loop.call_soon if here else self._loop.call_soon_threadsafe
+        call(self.happened.emit, event)
 
     def _note(self, event: Event) -> None:
         if isinstance(event, Degraded):

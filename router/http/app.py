@@ -17,7 +17,7 @@ from contextlib import (
     nullcontext,
 )
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from opentelemetry import context, propagate
 from pydantic_core import to_json
@@ -44,11 +44,13 @@ from router.web.names import NamesChecked
 from router.web.problems import problem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from router.mcp.http import McpApp
+
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 _log: Final = logging.getLogger(__name__)
 
@@ -79,10 +81,8 @@ def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
     async def description(_request: Request) -> Response:
         return Response(described, media_type="application/json")
 
-    routes = [  # looked through in this order: /v1/route is the first
-        Route(endpoint.path, guarded(_handler(api, endpoint)), methods=[endpoint.method])
-        for endpoint in ENDPOINTS
-    ]
+    handlers = [(endpoint, guarded(_handler(api, endpoint))) for endpoint in ENDPOINTS]
+    routes = [Route(one.path, handler, methods=[one.method]) for one, handler in handlers]
     routes += [
         Route("/healthz", health),
         Route("/readyz", ready),
@@ -106,12 +106,33 @@ def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
     app = Starlette(
         routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _http_problem}
     )
-    return NamesChecked(app, names)
+    fixed: dict[tuple[str, str], Handler] = {
+        (one.method, one.path): handler for one, handler in handlers if not one.in_path
+    }
+    return NamesChecked(_FixedFirst(fixed, app), names)
 
 
-def guarded(
-    handler: Callable[[Request], Awaitable[Response]],
-) -> Callable[[Request], Awaitable[Response]]:
+class _FixedFirst:
+    """Finds handlers of fixed paths by one look-up; all else is Starlette's. Starlette's search
+    and its handling of errors cost a route 0.1 ms. These handlers need neither: their errors are
+    answers already (``guarded``), and an error within a stream ends the connection."""
+
+    def __init__(self, handlers: Mapping[tuple[str, str], Handler], rest: ASGIApp) -> None:
+        self._handlers = handlers
+        self._rest = rest
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        handler = None
+        if scope["type"] == "http":
+            handler = self._handlers.get((scope["method"], scope["path"]))
+        if handler is None:
+            await self._rest(scope, receive, send)
+            return
+        response = await handler(Request(scope, receive, send))
+        await response(scope, receive, send)
+
+
+def guarded(handler: Handler) -> Handler:
     """A handler whose errors are problems."""
 
     async def handle(request: Request) -> Response:
@@ -129,7 +150,7 @@ def guarded(
     return handle
 
 
-def _handler(api: Api, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+def _handler(api: Api, endpoint: Endpoint) -> Handler:
     answers = adapter_of(endpoint.answer)
 
     async def handle(request: Request) -> Response:

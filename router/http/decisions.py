@@ -13,7 +13,7 @@ from router.http.caller import Caller
 from router.http.problems import Refused
 
 MAX_DECISIONS: Final = 2_000
-"""As many as feedback can be given on."""
+"""How many decisions are remembered: as many as feedback can be given on."""
 
 
 asking: ContextVar[Caller | None] = ContextVar("asking", default=None)

@@ -12,13 +12,21 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, Field
+from pydantic import (
+    BaseModel,
+    Field,
+    InstanceOf,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
+from pydantic.json_schema import SkipJsonSchema
 
 from router.errors import RouterError
 from router.http.keys import Right
-from router.http.problems import Refused
+from router.http.problems import Refused, faults_of
 from router.result import RoutingResult
 from router.service.explaining import Explanation
 from router.service.memory import (
@@ -47,7 +55,6 @@ from router.service.shapes import (
     Ranked,
     RouteArguments,
     RouterStatus,
-    routed,
 )
 from router.tools.folder import routed_name
 
@@ -56,13 +63,28 @@ if TYPE_CHECKING:
     from router.http.caller import Caller
 
 MAX_BATCH: Final = 1_000
-"""Requests in one batch."""
+"""How many requests a batch may hold."""
 BATCH_WINDOW: Final = 16
-"""Requests of one batch that are under way at the same time."""
+"""How many requests of one batch are under way at the same time."""
+
+
+def _or_its_faults(
+    given: object, read: ValidatorFunctionWrapHandler
+) -> RouteArguments | ValidationError:
+    """One request of a batch. What is wrong with it is told in its line of the answer, and the
+    others are answered."""
+    try:
+        asked: RouteArguments = read(given)
+    except ValidationError as error:
+        return error
+    return asked
 
 
 class BatchArguments(Arguments):
-    requests: list[RouteArguments] = Field(min_length=1, max_length=MAX_BATCH)
+    requests: list[
+        Annotated[RouteArguments, WrapValidator(_or_its_faults)]
+        | SkipJsonSchema[InstanceOf[ValidationError]]
+    ] = Field(min_length=1, max_length=MAX_BATCH)
 
 
 class BatchLine(BaseModel):
@@ -185,7 +207,7 @@ def _remembered(work: Callable[[MemoryService, Any], Awaitable[Any]]) -> Run:
 
 
 async def _route(api: Api, _caller: Caller, asked: RouteArguments) -> dict[str, Any]:
-    return routed(await api.service.route(asked), trace=asked.trace)
+    return (await api.service.route(asked)).to_dict(trace=asked.trace)
 
 
 async def _explain(api: Api, _caller: Caller, asked: RouteArguments) -> Explained:
@@ -224,13 +246,18 @@ async def _batch(api: Api, caller: Caller, asked: BatchArguments) -> AsyncGenera
     there."""
     gate = asyncio.Semaphore(BATCH_WINDOW)
 
-    async def one(index: int, arguments: RouteArguments) -> BatchLine:
+    async def one(index: int, arguments: RouteArguments | ValidationError) -> BatchLine:
+        if isinstance(arguments, ValidationError):
+            faults = faults_of(arguments)
+            return BatchLine(
+                index=index, error="; ".join(f"{fault.where}: {fault.what}" for fault in faults)
+            )
         async with gate:
             try:
                 result = await api.service.route(await api.narrowing.narrowed(arguments, caller))
             except (RouterError, Refused) as error:
                 return BatchLine(index=index, error=str(error))
-            return BatchLine(index=index, result=routed(result, trace=arguments.trace))
+            return BatchLine(index=index, result=result.to_dict(trace=arguments.trace))
 
     tasks = [asyncio.create_task(one(*item)) for item in enumerate(asked.requests)]
     try:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 MAX_ACTIVE: Final = 64
-"""Requests that are worked on at the same time; cached answers take microseconds, LLM calls
+"""How many requests are worked on at the same time. Cached answers take microseconds, LLM calls
 seconds."""
 MAX_WAITING: Final = 1_000
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 MAX_FAULTS: Final = 10
+MAX_WHERE_CHARACTERS: Final = 200
+"""The key of an unknown field is as long as the caller makes it."""
 
 
 class Refused(Exception):
@@ -43,12 +45,7 @@ def problem_of(error: Exception) -> Response | None:
             422,
             "the request is not as it should be",
             f"{error.error_count()} of its fields cannot be used",
-            faults=[
-                Fault(where=".".join(map(str, fault["loc"])) or "body", what=fault["msg"])
-                for fault in error.errors(
-                    include_input=False, include_url=False, include_context=False
-                )[:MAX_FAULTS]
-            ],
+            faults=faults_of(error),
         )
     if not isinstance(error, RouterError):
         return None
@@ -57,6 +54,19 @@ def problem_of(error: Exception) -> Response | None:
         (500, "a part of the router failed"),
     )
     return problem(status, title, str(error))
+
+
+def faults_of(error: ValidationError) -> list[Fault]:
+    """What is wrong with the fields of a request, the first ``MAX_FAULTS`` of it."""
+    told = error.errors(include_input=False, include_url=False, include_context=False)
+    return [
+        Fault(
+            where=".".join(map(str, fault["loc"]))[:MAX_WHERE_CHARACTERS] or "request",
+            # Pydantic's own words for this name a class of ours.
+            what="Input should be an object" if fault["type"] == "model_type" else fault["msg"],
+        )
+        for fault in told[:MAX_FAULTS]
+    ]
 
 
 _KNOWN: Final = (

@@ -44,14 +44,14 @@ class EventStream:
     def __init__(self, siblings: Siblings | None = None) -> None:
         """Nobody listens yet; ``siblings`` are the other workers of the server, if it has any."""
         self._listeners: set[_Listener] = set()
-        self._loop = asyncio.get_running_loop()
         self._siblings = siblings
 
     def __call__(self, event: Event) -> None:
-        """Take an event in, in any thread."""
+        """Take an event in."""
         if self._listeners:
             text = as_text(event)
-            self._loop.call_soon_threadsafe(self._tell, text)
+            for listener in self._listeners:
+                listener.put(text)
 
     def close(self) -> None:
         """End all streams."""
@@ -90,10 +90,6 @@ class EventStream:
             for pump in pumps:
                 pump.cancel()
             await asyncio.gather(*pumps, return_exceptions=True)
-
-    def _tell(self, text: str) -> None:
-        for listener in self._listeners:
-            listener.put(text)
 
 
 async def _pump(stream: AsyncIterator[str], listener: _Listener, stands: asyncio.Event) -> None:

@@ -41,11 +41,13 @@ GROWTH: Final = 1.1
 FOLDS: Final = 5
 
 _PRIOR_PRECISION: Final = 4.0
-"""Of Platt's slope and offset around the identity: worth about a dozen pairs."""
+"""The precision of the prior of Platt's slope and offset around the identity. It is worth about a
+dozen pairs."""
 _BLOCK_PRIOR: Final = 5.0
 """Pairs on Platt's curve that are added to every isotonic block."""
 _RISK_PRECISION: Final = 2.0
-"""Of a risk model's weights around 0, in units of one standard deviation of the signal."""
+"""The precision of the prior of a risk model's weights around 0, in units of one standard deviation
+of the signal."""
 
 _FLOOR_PRIOR: Final = (1.0, 100.0)
 """Imagined errors and non-errors of the floor."""
@@ -58,21 +60,6 @@ _CLIP: Final = 4.0
 _NEWTON_STEPS: Final = 25
 
 Vector = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Confidence:
-    """A probability and what stands behind it.
-
-    Attributes:
-        value: P(right) in [0, 1].
-        calibrated: whether it was fitted on outcomes.
-        evidence_count: how many outcomes.
-    """
-
-    value: float
-    calibrated: bool
-    evidence_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,11 +155,10 @@ class Calibration:
         """The current map; None before the first fit."""
         return self._calibrator
 
-    def confidence(self, raw: float) -> Confidence:
-        """P(right) of a raw confidence in [0, 1]; the raw one, so marked, before the first fit."""
-        if self._calibrator is None:
-            return Confidence(raw, calibrated=False, evidence_count=len(self._pairs))
-        return Confidence(self._calibrator(raw), calibrated=True, evidence_count=len(self._pairs))
+    @property
+    def outcomes(self) -> int:
+        """How many outcomes are kept."""
+        return len(self._pairs)
 
     def observe(self, raw: float, *, right: bool) -> None:
         """Note whether an answer was right. Its raw confidence was given before that was known.

@@ -41,15 +41,16 @@ some; from 3 to 6 little changes."""
 LEAST_WEIGHT: Final = 1.5
 """However many examples there are, they may all be of one mould, and the request of another."""
 UNSERVED: Final = 0.1
-"""Share of the requests that no skill serves, before anything is known of them."""
+"""The share of requests that no skill serves, before anything is known of them."""
 FITS_WEIGHT: Final = 0.5
-"""Of retrieval's log-odds that anything fits, in that share; cross-validated likewise."""
+"""How much retrieval's log-odds that anything fits count in that share; cross-validated
+likewise."""
 COVERED: Final = 5
 """Examples of a skill from which on they say more of it than its own text. With fewer it is partly
 left to retrieval."""
 
 MIN_EXAMPLES: Final = 300
-"""With fewer the maps say more of the few than of the requests to come."""
+"""With fewer examples the maps would describe those few, and not the requests to come."""
 MAX_HELD_OUT: Final = 2_000
 FOLDS: Final = 5
 

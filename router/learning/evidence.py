@@ -38,10 +38,10 @@ MAX_ANSWERS: Final = 10_000
 """Answers that feedback can still be given on."""
 MAX_SKILLS: Final = 20
 MAX_MODELS: Final = 4
-"""Of as many catalogs; each takes some megabytes."""
+"""How many models are kept, each for another catalog. Each takes some megabytes."""
 
 AGED_WEIGHT: Final = 0.5
-"""Of an example that speaks of a skill which has changed since."""
+"""The weight of an example that speaks of a skill which has changed since."""
 
 
 _SCHEMA: Final = Schema(

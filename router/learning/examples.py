@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 MAX_TRIGGER_BYTES: Final = 1 << 18
 MAX_TRIGGER_FILES: Final = 5
 MAX_TRIGGERS: Final = 500
-"""Of one file."""
+"""How many triggers of one file are read."""
 TRIGGER_FILES: Final = ("*trigger*.json", "evals/*.json", "tests/*trigger*.json")
 """Where trigger files are looked for in a skill's folder."""
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.retrieval.phrases import MAX_WORDS, code, letters, pairs
-from router.text import STOPWORDS, stem, tokens
+from router.text import STOPWORDS, stem, stems_of, tokens
 
 BUCKETS: Final = 1_024
 
@@ -43,7 +43,7 @@ def hashed(text: str) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
     words = tokens(text)[:MAX_WORDS]
     if not words:
         return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.float32)
-    roots = [stem(word) for word in words]
+    roots = stems_of(words)
     stems = {code(root): FUNCTION_WORD_WEIGHT if root in _FUNCTION_STEMS else 1.0 for root in roots}
     neighbours, sequences = pairs(roots), letters(words)
     length = sum(weight * weight for weight in stems.values())

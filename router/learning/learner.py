@@ -21,7 +21,7 @@ from router.events import Events, Learned
 from router.flight import Background, in_thread
 from router.learning.account import AccountPlace
 from router.learning.bound import BoundDecision, ErrorBound
-from router.learning.calibration import Calibration, Confidence
+from router.learning.calibration import Calibration
 from router.learning.coverage import COVERED, uncovered_share
 from router.learning.evidence import EvidenceStore, Example, PastAnswer, Source, self_description
 from router.learning.examples import shipped_examples, written_examples
@@ -211,7 +211,7 @@ class Learner:
         answered locally until a model of the new skills is there."""
         before, after = self._described, change.after
         # Copies, because threads read the old ones.
-        self._skills, self._described = dict(self._skills), dict(before)
+        self._skills, self._described = self._skills.copy(), before.copy()
         for name in change.names:
             self._skills.pop(name, None)
             self._described.pop(name, None)
@@ -460,9 +460,24 @@ class Learner:
         except StoreError as error:
             _log.error("feedback on the latest answers can no longer be given: %s", error)
 
-    def calibrated(self, stage: str, confidence: float) -> Confidence:
-        """A stage's own confidence as a calibrated probability, as far as there are outcomes."""
-        return self._calibration(stage).confidence(confidence)
+    def calibrated(self, verdict: RoutingResult) -> RoutingResult:
+        """The verdict with the confidence of its stage as a calibrated probability, as far as there
+        are outcomes. The stage's trace entry then says what its own confidence was."""
+        if verdict.calibrated:
+            return verdict
+        own, calibration = verdict.confidence, self._calibration(verdict.stage.value)
+        if calibration.calibrator is None:
+            return verdict
+        trace = tuple(
+            entry.with_evidence({OWN_CONFIDENCE: own}) if entry.stage is verdict.stage else entry
+            for entry in verdict.trace
+        )
+        return verdict.copy_with(
+            confidence=calibration.calibrator(own),
+            calibrated=True,
+            evidence_count=calibration.outcomes,
+            trace=trace,
+        )
 
     def _calibration(self, stage: str) -> Calibration:
         return self._calibrations.setdefault(stage, Calibration())
@@ -565,11 +580,11 @@ class Learner:
 
 
 OWN_CONFIDENCE: Final = "own_confidence"
-"""In the trace of the stage that answered: its confidence before calibration."""
+"""The name, in the trace of the stage that answered, of its confidence before calibration."""
 
 
 COVERAGE: Final = "coverage"
-"""In the trace of an answer that examples gave: P(they speak about the request)."""
+"""The name, in the trace of an answer that examples gave, of P(they speak about the request)."""
 
 
 def said_by(result: RoutingResult) -> str:
@@ -599,7 +614,7 @@ def _stands_alone(asked: Request) -> bool:
 def _shown(calibration: Calibration) -> dict[str, Any]:
     fitted = calibration.calibrator
     if fitted is None:
-        return {"calibrated": False, "outcomes": calibration.confidence(0.5).evidence_count}
+        return {"calibrated": False, "outcomes": calibration.outcomes}
     return {
         "calibrated": True,
         "outcomes": fitted.pairs,

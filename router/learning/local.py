@@ -28,7 +28,7 @@ from router.text import tokens
 
 MAX_RANKED: Final = 5
 _JOINT: Final = " + "
-"""Between the names of an answer of several skills. Names hold no spaces around a plus sign."""
+"""It joins the names of an answer of several skills. Names hold no spaces around a plus sign."""
 
 _SURE: Final = 1e-4
 """Closest that a probability counts as to 0 or 1."""

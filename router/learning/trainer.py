@@ -31,19 +31,20 @@ from router.retrieval.index import encode_requests
 _log: Final = logging.getLogger(__name__)
 
 FORMAT: Final = "1"
-"""Of kept models; another one when what is fitted changes."""
+"""The format of kept models. Change it when something else is fitted."""
 
 FIRST_EXAMPLES: Final = 2
 GROWTH: Final = 1.2
 MIN_NEW: Final = 5
 """A fit is due when there are this many new examples, and a fifth more than at the last fit."""
 HELD_OUT: Final = 0.2
-"""Of the new examples; the newest."""
+"""The share of the new examples, the newest ones, that a candidate is tested on."""
 DELAY_SECONDS: Final = 2.0
 """Pause between the first reason to train and the fit. A process that answers one request ends
 before, and many saves in a row cause one fit."""
 MIN_HELD_OUT: Final = 5
-"""With fewer there is nothing to compare by, and the newer model takes its place."""
+"""With fewer held-out examples there is nothing to compare by, and the newer model takes its
+place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,12 +38,13 @@ _SUSPECTS: Final = re.compile(
 _DECEIVING: Final = re.compile(
     "[\u202a-\u202e\u2066-\u2069\ufe00-\ufe0f\U000e0000-\U000e01ef\ufff9-\ufffb]"
 )
-"""What no accident puts into a text: an error in the body as well."""
+"""Nobody puts these characters into a text by accident; in the body they are an error, too."""
 _FLAG: Final = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{2,6}\U000e007f")
 _RIGHT_TO_LEFT: Final = frozenset(("R", "AL", "AN"))
 _SYMBOLS: Final = frozenset(("So", "Sk", "Sm", "Po", "Pd"))
 _NEIGHBOURHOOD: Final = 40
-"""Characters around a direction mark in which a letter from right to left excuses it."""
+"""How many characters around a direction mark are searched for a letter from right to left, which
+excuses it."""
 
 
 def hidden_characters(source: Source) -> Iterator[Diagnostic]:

@@ -52,7 +52,7 @@ _COMMAND: Final = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 MAX_COMMAND: Final = 600
-"""Characters before a pipe in which its command is looked for."""
+"""How many characters before a pipe are searched for its command."""
 _ARCHIVE: Final = re.compile(
     r"""
     \b(?:password|passphrase|pass(?:code)?)\s*(?:is|:|=)\s*\S{1,60}+[^.\n]{0,60}
@@ -65,7 +65,8 @@ _ARCHIVE: Final = re.compile(
 )
 _BLOB: Final = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/]{40,}={0,2}(?![A-Za-z0-9+/_=-])")
 LONG_BLOB: Final = 200
-"""Characters of base64 from which a body is asked about it; shorter ones are keys and checksums."""
+"""A run of base64 in a body is reported from this length on; shorter ones are keys and
+checksums."""
 
 
 def payloads(source: Source) -> Iterator[Diagnostic]:

@@ -46,7 +46,7 @@ LOST_SHARE: Final = 0.5
 """A skill that loses at least this many of its examples, and this share of them, when they are left
 out, is described in other words than people use when they ask for it."""
 SHOWN: Final = 3
-"""Requests that a finding quotes at most, in each direction."""
+"""How many requests a finding quotes at most, in each direction."""
 SAME_COSINE: Final = 0.9
 SAME_WORDS: Final = 0.7
 """Two descriptions are nearly the same when their vectors and their word sets are this alike; the

@@ -19,7 +19,7 @@ SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVEL: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 _SUMMARY: Final = {rule.code: rule.summary for rule in Rule}
 _FORMAT_SUMMARY: Final = "The file follows the Agent Skills format."
-"""For the codes of the reader's own diagnostics; their messages say what is wrong."""
+"""The summary of each of the reader's own diagnostics; their messages say what is wrong."""
 
 
 def to_sarif(findings: Sequence[Diagnostic], *, root: Path, version: str) -> dict[str, Any]:

@@ -28,9 +28,10 @@ _LATIN: Final = re.compile("[A-Za-z]")
 _FOREIGN: Final = re.compile("[\u0370-\u03ff\u0400-\u052f]")
 _POSES: Final = re.compile(f"[{_LOOK_ALIKES}]")
 _ENDING: Final = re.compile("[A-Z]+[\u0400-\u052f]+")
-"""An acronym with the ending of a Russian case."""
+"""Matches an acronym with the ending of a Russian case."""
 LEAST_LETTERS: Final = 3
-"""A word of look-alikes alone counts from this length, and where no other word is of its script."""
+"""A word of nothing but look-alikes counts from this length on, and only where no other word is of
+its script."""
 
 
 def mixed_scripts(source: Source) -> Iterator[Diagnostic]:

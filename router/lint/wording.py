@@ -18,13 +18,13 @@ from router.text import STOPWORDS, is_english, stem, tokens
 
 MAX_BODY_LINES: Final = 500
 LEAST_WORDS: Final = 6
-"""Different words with a meaning of their own that a description needs."""
+"""A description needs this many different words with a meaning of their own."""
 LONGEST_LIST: Final = 15
-"""Items of up to four words in a row, between commas; a longer list is no sentence."""
+"""A longer list of items of up to four words, between commas, is no sentence."""
 MAX_KEYWORDS: Final = 40
 REPEATED: Final = 10
 REPEATED_SHARE: Final = 0.2
-"""A word that comes this often, and makes up this share of all, is repeated to be found."""
+"""A word that comes this often, and makes up this share of all words, is repeated to be found."""
 
 _SAYS_WHEN: Final = re.compile(
     r"""

@@ -29,9 +29,10 @@ PATH: Final = "/mcp"
 MAX_SESSIONS: Final = 1_000
 """Sessions of clients of the older protocol at the same time."""
 MAX_READ_BYTES: Final = 16 * MAX_MESSAGE_BYTES
-"""Of a message that is too long: read on to its end, to answer by its id. Nothing is kept of it."""
+"""How much is read of a message that is too long, so that the answer can name its id. Nothing of it
+is kept."""
 DRAIN_SECONDS: Final = 2
-"""Requests under way when the server is told to stop may take so long."""
+"""How long requests under way may take when the server is told to stop."""
 
 _SESSION: Final = "mcp-session-id"
 

@@ -10,9 +10,9 @@ import re
 from typing import BinaryIO, Final
 
 MAX_MESSAGE_BYTES: Final = 4 * 1024 * 1024
-"""Of a client's message, on any transport."""
+"""The longest message of a client, on any transport."""
 EDGE_BYTES: Final = 4096
-"""Of the beginning and the end of a message that is too long, in which its id is looked for."""
+"""How much of the beginning and of the end of a message that is too long is searched for its id."""
 TOO_LONG: Final = f"a message may have at most {MAX_MESSAGE_BYTES:,} bytes"
 TOO_LONG_METHOD: Final = "cascade-router/message-too-long"
 """Method of the request that takes the place of a line that was too long."""

@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from router.skills.changes import CatalogChange
 
 NOTIFY_SECONDS: Final = 5.0
-"""A client that does not read for so long misses the notification; the others do not wait."""
+"""How long a notification waits for a client to read. After that the client misses it, and the
+others do not wait."""
 
 
 class Servable(Protocol):

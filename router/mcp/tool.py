@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from router.errors import RouterError
 from router.result import RoutingResult
 from router.service.schemas import adapter_of, input_schema, output_schema
-from router.service.shapes import Arguments, RouteArguments, routed
+from router.service.shapes import Arguments, RouteArguments
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class Tool:
         if isinstance(found, types.CallToolResult):
             return found
         structured = (
-            routed(found, trace=isinstance(asked, RouteArguments) and asked.trace)
+            found.to_dict(trace=isinstance(asked, RouteArguments) and asked.trace)
             if isinstance(found, RoutingResult)
             else adapter_of(self.output).dump_python(found, mode="json")
         )

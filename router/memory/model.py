@@ -328,7 +328,7 @@ class LayerStatus(StrEnum):
     ERROR = "error"
     """It raised, or returned what it must not."""
     SKIPPED = "skipped"
-    """It was not asked, because it failed lately or all its calls hang."""
+    """It was not asked: it failed lately, all its calls hang, or no time was left."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,8 @@ from router.memory.recall.weights import LayerWeights
 from router.memory.records import Records
 from router.memory.services.unified import SourceReport, UnifiedMemory
 from router.memory.stores.memory_store import MemoryStore
-from router.memory.texts.token_count import bundled_counter
 from router.retrieval.encoder_kinds import build_encoder
-from router.retrieval.encoders import Encoder
+from router.retrieval.encoders import Encoder, bundled_tokenizer
 from router.settings import Settings
 
 SPOKEN: Final = ("session", "episodic")
@@ -138,7 +137,7 @@ def assemble_parts(
             deadline_seconds=given.deadline_seconds,
             cache_seconds=given.cache_ttl_seconds,
         )
-        relevance = Relevance(encoder)
+        relevance = Relevance(store.text_vectors)
         documents = DocumentIndex(store)
         recall = Recaller(
             router,
@@ -216,3 +215,14 @@ class MemorySide:
             for item in self._store.lexical(layer, words, scope=scope, k=k)
         ]
         return [*stored, *self._project.in_files(query, scope=scope, k=k)]
+
+
+def bundled_counter() -> Callable[[str], int]:
+    """A counter that uses the tokenizer of the bundled encoder: a Llama vocabulary of 32,000, so
+    that models with larger vocabularies mostly need fewer tokens than it says."""
+    tokenizer = bundled_tokenizer()
+
+    def count(text: str) -> int:
+        return len(tokenizer.encode(text, add_special_tokens=False).ids)
+
+    return count

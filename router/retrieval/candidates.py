@@ -16,21 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 Positions = slice | NDArray[np.intp]
-"""Some skills, as an index into arrays of all of them."""
+"""Positions of some skills in the arrays of all of them."""
 EVERYTHING: Final = slice(None)
 
 EXHAUSTIVE: Final = 8_000
 """Up to this many skills, all are candidates."""
 BY_WORDS: Final = 1_000
 BY_VECTORS: Final = 1_000
-"""Candidates from each source."""
+"""How many candidates each source gives."""
 ROUGH_DIMENSIONS: Final = 64
 SAMPLE: Final = 5_000
-"""Vectors that the axes are computed from."""
+"""The axes are computed from this many vectors."""
 BY_SCORE: Final = 64
-"""Skills that are scored in full: with their examples one by one, and for each clause."""
+"""This many skills are scored in full: with their examples one by one, and for each clause."""
 STEP: Final = 32
-"""Every so many-th score is looked at to guess where the best ones begin."""
+"""One score in this many is looked at to estimate where the best ones begin."""
 
 
 class RoughVectors:

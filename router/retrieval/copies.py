@@ -12,6 +12,7 @@ probability of their Jaccard similarity (Broder, "On the resemblance and contain
 
 from __future__ import annotations
 
+import hashlib
 import os
 import zlib
 from collections import defaultdict
@@ -28,16 +29,18 @@ from router.retrieval.documents import FIELDS, Edit, SkillDocument
 from router.skills.catalog import Catalog
 
 ALIKE: Final = 0.9
-"""Least share of common stems in all stems (Jaccard) of a copy and its original."""
+"""A skill is a copy of another one when at least this share of the stems of both is common
+(Jaccard)."""
 LEAST_STEMS: Final = 20
 """Texts with fewer different stems are not compared: short descriptions are alike by chance."""
 _COMPARED: Final = tuple(FIELDS.index(field) for field in ("description", "prose", "code"))
 _BANDS: Final = 8
 """Pairs of hashes, of which a likely pair shares one. At a similarity of 0.9 two texts share none
 with a probability of 0.000002."""
-_MULTIPLIERS: Final = (
-    np.random.default_rng(1997).integers(1, 2**63, 2 * _BANDS, dtype=np.uint64) | 1
-)
+_MULTIPLIERS: Final = np.frombuffer(
+    hashlib.shake_128(b"copies").digest(16 * _BANDS), dtype="<u8"
+) | np.uint64(1)
+"""Odd numbers of 64 bits, as good as random. ``numpy.random`` would take 10 ms to import."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +150,8 @@ def root_numbers(catalog: Catalog) -> dict[str, int]:
 
 def _sketch(document: SkillDocument) -> _Sketch:
     stems = frozenset().union(*(document.fields[field] for field in _COMPARED))
-    hashed = np.unique(np.array([zlib.crc32(stem.encode()) for stem in stems], dtype=np.uint32))
+    # Not numpy.unique: it imports the whole of numpy.ma, which takes longer than this index does.
+    hashed = np.array(sorted({zlib.crc32(stem.encode()) for stem in stems}), dtype=np.uint32)
     if len(hashed) < LEAST_STEMS:
         return _Sketch(hashed, ())
     least = (hashed[:, np.newaxis] * _MULTIPLIERS >> np.uint64(32)).min(axis=0)

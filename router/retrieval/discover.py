@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from router.flight import in_thread
+from router.request import check_limit, names_in
 from router.retrieval.encoders import Encoder
-from router.retrieval.inclusion import always_included, check_limit, with_room
 from router.retrieval.index import Match, SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
@@ -245,3 +245,30 @@ def _log_news(listing: SkillListing, before: SkillListing | None) -> None:
 def _absolute(path: Path) -> Path:
     expanded = os.path.expanduser(path)  # noqa: PTH111 - Path.expanduser raises without a home
     return Path(expanded).absolute()
+
+
+def always_included(
+    given: Iterable[str], catalog: Catalog, available: Collection[str] | None
+) -> list[str]:
+    """The names to give in any case, each once, without those that are not there or not available.
+
+    Raises:
+        InvalidRequest: it is one string, or something in it is no string.
+    """
+    names = dict.fromkeys(names_in("always_include", given))
+    allowed = names.keys() if available is None else names.keys() & available
+    return [name for name in names if name in allowed and catalog.offers(name)]
+
+
+def with_room(
+    matches: Sequence[Match], included: Sequence[str], limit: int
+) -> tuple[tuple[Match, ...], list[str]]:
+    """The best ``limit`` matches, and the included names that are not among them. The last of the
+    matches make room for those names; a match that is itself included stays."""
+    best = tuple(matches[:limit])
+    missing = [name for name in included if all(match.name != name for match in best)]
+    if not missing:
+        return best, []
+    room = max(limit - len(missing), 0)
+    kept = (match for place, match in enumerate(best) if place < room or match.name in included)
+    return tuple(kept), missing

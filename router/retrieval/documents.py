@@ -17,10 +17,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
 from typing import Final, Self, TypeVar
 
 import numpy as np
+import Stemmer
 from numpy.typing import NDArray
 
 from router.retrieval.phrases import is_profile, profile_of
@@ -162,7 +162,7 @@ def generation() -> str:
     """Digest of the code that reads texts, so that nothing is kept that other code has made."""
     modules = (stem.__module__, profile_of.__module__, __name__)
     code = "".join(inspect.getsource(sys.modules[name]) for name in modules)
-    return hashlib.sha256(f"{version('PyStemmer')}\0{code}".encode()).hexdigest()
+    return hashlib.sha256(f"{Stemmer.version()}\0{code}".encode()).hexdigest()
 
 
 def _texts(skill: SkillManifest) -> tuple[str, str, str, str]:

@@ -37,7 +37,7 @@ _log: Final = logging.getLogger(__name__)
 BATCH: Final = 1_000
 """Rows of one call; Chroma refuses a few thousand."""
 MAX_VECTORS: Final = 500_000
-"""Of one encoder. Beyond it the least recently used are deleted."""
+"""How many vectors of one encoder are kept. Beyond it the least recently used are deleted."""
 SERVER_TIMEOUT_SECONDS: Final = 10.0
 
 

@@ -26,9 +26,9 @@ from router.retrieval.embedding_cache import REFRESH_DAYS, UNUSED_DAYS, Vectors,
 _log: Final = logging.getLogger(__name__)
 
 MAX_BYTES: Final = 2**30
-"""Of vectors. Beyond it the least recently used are deleted."""
+"""How many bytes of vectors are kept. Beyond it the least recently used are deleted."""
 KEPT_SHARE: Final = 0.9
-"""What is left then, so that it does not happen at every write."""
+"""The share of them that a deletion leaves, so that not every write deletes."""
 
 _SCHEMA: Final = Schema(
     (

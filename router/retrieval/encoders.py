@@ -27,19 +27,20 @@ if TYPE_CHECKING:
     import ollama
     import openai
     from sentence_transformers import SentenceTransformer
+    from tokenizers import Tokenizer
 
 REMOTE_BATCH: Final = 128
 """Texts a call to a remote encoder; both APIs take more, but answers grow to megabytes."""
 
 REMOTE_TIMEOUT_SECONDS: Final = 30.0
-"""For connecting, and for each piece of an answer."""
+"""How long connecting may take, and each piece of an answer."""
 MAX_REMOTE_SECONDS: Final = 60.0
-"""For the whole of one answer."""
+"""How long one whole answer may take."""
 MAX_VECTORS_BYTES: Final = 16 * 1024 * 1024
-"""Of one answer: a batch of the largest vectors in use, written in decimal digits."""
+"""The longest answer: a batch of the largest vectors in use, written in decimal digits."""
 
 _MALFORMED: Final = (ValueError, TypeError, AttributeError)
-"""What the SDKs let through for an answer that is not JSON, or not the JSON of their protocol."""
+"""What the SDKs raise for an answer that is not JSON, or not the JSON of their protocol."""
 
 BODY_SHARE: Final = 0.75
 """Weight of a skill's body beside its head in the static vector."""
@@ -49,7 +50,7 @@ FEW_TEXTS: Final = 4
 """The bundled encoder tokenizes so many one by one."""
 REMEMBERED_WORDS: Final = 16_384
 LONGEST_WORD: Final = 40
-"""Characters of a word whose tokens are remembered."""
+"""The tokens of longer words are not remembered."""
 _NO_WORDS: Final = re.compile("[<\u2581]")
 """What a special token and the tokenizer's own mark of a space begin with."""
 
@@ -96,25 +97,13 @@ class WordLlamaEncoder:
 
     def __init__(self) -> None:
         from safetensors.numpy import load_file
-        from tokenizers import Tokenizer
 
-        # Importing the package would cost 0.1 s, for the libraries with which it downloads, and
-        # configure the application's logging.
-        folder = package_folder("wordllama")
-        if folder is None:
-            raise EncoderError("wordllama: its package is not installed")
+        self._tokenizer = bundled_tokenizer()
         try:
-            weights = load_file(folder / "weights" / "l2_supercat_256.safetensors")
+            weights = load_file(_wordllama() / "weights" / "l2_supercat_256.safetensors")
             self._table = weights["embedding.weight"]  # float16; what is used is widened
-            self._tokenizer: Tokenizer = Tokenizer.from_file(
-                str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json")
-            )
         except (OSError, KeyError, ValueError) as error:
             raise EncoderError(f"wordllama: its package is not whole: {error}") from error
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
-        # It would keep 10,000 texts, 3 KB each, and hardly any comes again. Words do.
-        self._tokenizer.model._resize_cache(0)
         self._tokens_of_word = lru_cache(maxsize=REMEMBERED_WORDS)(self._tokens)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -285,6 +274,31 @@ def _checked(rows: Sequence[Sequence[float]], wanted: int, provider: str) -> NDA
     if not np.isfinite(vectors).all():
         raise EncoderError(f"{provider}: a vector holds a value that is not a number")
     return unit(vectors)
+
+
+def bundled_tokenizer() -> Tokenizer:
+    """The tokenizer of the bundled encoder: a Llama vocabulary of 32,000 tokens.
+
+    Raises:
+        EncoderError: its package is not installed.
+    """
+    from tokenizers import Tokenizer
+
+    file = _wordllama() / "tokenizers" / "l2_supercat_tokenizer_config.json"
+    tokenizer: Tokenizer = Tokenizer.from_file(str(file))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    # It would keep 10,000 texts, 3 KB each, and hardly any comes again. Words do.
+    tokenizer.model._resize_cache(0)
+    return tokenizer
+
+
+def _wordllama() -> Path:
+    """The folder of the package. Importing it would cost 0.1 s, for the libraries with which it
+    downloads, and configure the application's logging."""
+    if (folder := package_folder("wordllama")) is None:
+        raise EncoderError("wordllama: its package is not installed")
+    return folder
 
 
 def package_folder(name: str) -> Path | None:

@@ -39,7 +39,7 @@ those of all skills counts like this many pairs of its own; two examples are two
 FAIR: Final = 1.1
 """Half of the requests are about as near to the examples of a skill that serves them."""
 QUANTISED_FROM: Final = 50_000
-"""From so many examples on, vectors are kept as 8-bit integers, a quarter of the memory."""
+"""From this many examples on, vectors are kept as 8-bit integers, a quarter of the memory."""
 QUANTISED: Final = 127.0
 """The integer of 1."""
 _TAKEN: Final = -1000.0

@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from itertools import repeat
+from functools import cached_property
 from typing import Final, NamedTuple, Self
 
 import numpy as np
@@ -33,15 +34,17 @@ from router.retrieval.candidates import (
 from router.retrieval.clauses import clauses, readable
 from router.retrieval.copies import Copies, root_numbers
 from router.retrieval.documents import Edit, content_words, examples_of
-from router.retrieval.encoders import Encoder
+from router.retrieval.encoders import Encoder, unit
 from router.retrieval.examples import ExampleIndex
 from router.retrieval.fusion import DENSE_WEIGHT, fuse
 from router.retrieval.lexical import LexicalIndex
 from router.retrieval.names import SkillNames
 from router.retrieval.postings import Postings
+from router.retrieval.rows import VectorRows
 from router.retrieval.spelling import SpellingIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
+from router.skills.difference import differing
 from router.skills.manifest import SkillManifest
 from router.text import stem, tokens
 
@@ -49,13 +52,13 @@ REMEMBERED_VECTORS: Final = 1_024
 MAX_CLAUSES: Final = 12
 """Clauses of one request that are ranked by themselves; hardly any has more."""
 IN_CONTEXT: Final = 0.5
-"""What the score for the whole request counts beside the score for one of its clauses: "mail it to
+"""How much the score for the whole request counts when one of its clauses is scored: "mail it to
 her" says little by itself."""
 SCORED_AT_ONCE: Final = 8
-"""Requests, in ``scores``, between two looks at what else there is to do."""
-READ_AT_ONCE: Final = 1_000
-"""New skills of one step, or a quarter of those that are indexed, if that is more. Reading a skill
-takes ten times the memory of what is kept of it."""
+"""``scores`` lets other work on the event loop go on after this many requests."""
+READ_AT_ONCE: Final = 256
+"""New skills of one step, or a sixteenth of those that are indexed, if that is more. Reading a
+skill takes ten times the memory of what is kept of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +132,15 @@ def encode_requests(encoder: Encoder, requests: Sequence[str]) -> list[EncodedRe
     """The vectors of requests and of their clauses, encoded in one call."""
     parts = [clauses(request) for request in requests]
     encoded = encoder.encode([clause for clause_list in parts for clause in clause_list])
-    ends = np.cumsum([len(clause_list) for clause_list in parts])
     found = []
-    for request, texts, rows in zip(requests, parts, np.split(encoded, ends[:-1]), strict=True):
-        mean = rows.mean(axis=0, keepdims=True)
-        mean /= max(float(np.linalg.norm(mean)), 1e-9)
+    start = 0
+    for request, texts in zip(requests, parts, strict=True):
+        rows = encoded[start : start + len(texts)]
+        start += len(texts)
         if len(texts) == 1:
-            found.append(EncodedRequest((request,), mean))
+            found.append(EncodedRequest((request,), rows))
         else:
+            mean = unit(rows.mean(axis=0, keepdims=True))
             found.append(EncodedRequest((request, *texts), np.concatenate([mean, rows])))
     return found
 
@@ -190,10 +194,8 @@ class SkillIndex:
         self._encoder = encoder
         self._store = store
         self._names: list[str] = []
-        self._position: dict[str, int] = {}
         self._positions: NDArray[np.intp] = np.arange(0)
-        self._vectors: NDArray[np.float32] = np.zeros((0, 0), dtype=np.float32)
-        self._mean = self._vectors.sum(axis=0)
+        self._vectors = VectorRows()
         self._examples: ExampleIndex = ExampleIndex()
         self._rough: RoughVectors | None = None
         self._lexical: LexicalIndex = LexicalIndex()
@@ -232,41 +234,57 @@ class SkillIndex:
         if roots and self._names and not self._copies.covers(self._names):
             # There is a second root now, and nothing was read for copies while there was one.
             return self.build(catalog, encoder=self._encoder, store=self._store, progress=progress)
-        # There may be thousands of skills and one that changed, so loops over all are kept short.
-        before = self.catalog.skills
-        others = [one for name, one in catalog.skills.items() if before.get(name) is not one]
+        gone, others = map(
+            _routable,
+            differing(tuple(self.catalog.skills.values()), tuple(catalog.skills.values())),
+        )
         new = [
-            one
-            for one in others
-            if catalog.offers(one.name)
-            and (one.name not in self._position or before[one.name].mark != one.mark)
+            one for name, one in others.items() if name not in gone or gone[name].mark != one.mark
         ]
-        index, encoded = self, 0
-        while len(new) > (part := max(READ_AT_ONCE, len(index._names) // 4)):
+        gone = {
+            name: one
+            for name, one in gone.items()
+            if name not in others or others[name].mark != one.mark
+        }
+        index, encoded, expected = self, 0, len(catalog.routable)
+        while len(new) > (part := max(READ_AT_ONCE, len(index._names) // 16)):
             now, new = new[:part], new[part:]
             later = frozenset(skill.name for skill in new)
             skills = {name: one for name, one in catalog.skills.items() if name not in later}
-            index = index._edited(replace(catalog, skills=skills), now, roots, progress)
+            index = index._edited(
+                replace(catalog, skills=skills), now, gone, roots, expected, progress
+            )
             encoded += index.encoded
-        index = index._edited(catalog, new, roots, progress)
+            gone = {}
+        index = index._edited(catalog, new, gone, roots, expected, progress)
         index.encoded += encoded
+        index._rough = index._rough_vectors() if expected > EXHAUSTIVE else None
         return index
 
     def _edited(
         self,
         catalog: Catalog,
         new: Sequence[SkillManifest],
+        gone: Mapping[str, SkillManifest],
         roots: Mapping[str, int],
+        expected: int,
         progress: Callable[[int, int], None] | None,
     ) -> Self:
-        """The index of a later catalog, of which the skills ``new`` are to be read."""
-        before = self.catalog.skills
+        """The index of a later catalog: one step of ``updated``.
+
+        Args:
+            catalog: the skills after the step.
+            new: those of them that are to be read.
+            gone: by name, the skills of this index that are not in it, or not as they were.
+            roots: see ``root_numbers``.
+            expected: how many skills there will be after all steps.
+            progress: see ``build``.
+        """
         names = [skill.name for skill in catalog.routable]
-        position = dict(zip(names, range(len(names)), strict=True))
-        kept = np.fromiter(map(self._position.get, names, repeat(-1)), np.intp, len(names))
-        kept[[position[skill.name] for skill in new]] = -1
-        gone = np.delete(self._positions, kept[kept >= 0]).tolist()
-        removed = self._store.documents([before[self._names[place]] for place in gone])
+        kept = np.full(len(names), -1, dtype=np.intp)
+        stay = np.delete(np.arange(len(names)), [bisect_left(names, skill.name) for skill in new])
+        kept[stay] = np.delete(self._positions, [bisect_left(self._names, name) for name in gone])
+        removed = self._store.documents(list(gone.values()))
         edit = Edit(kept, self._store.documents(new), removed)
 
         def of_skills(places: Sequence[int]) -> NDArray[np.float32]:
@@ -284,17 +302,21 @@ class SkillIndex:
         keys = [f"document/{document.digest}" for document in edit.added]
         vectors, after.encoded = self._store.vectors(keys, of_skills, progress)
         after.catalog = catalog
-        after._names, after._position = names, position
+        after._names = names
+        after.__dict__.pop("_position", None)  # forget the cached property: it is of the old names
         after._positions = np.arange(len(names))
-        after._vectors = edit.carried(self._vectors, vectors)
-        after._mean = after._vectors.mean(axis=0) if names else after._vectors.sum(axis=0)
+        after._vectors = self._vectors.edited(edit, vectors, expected=expected)
         after._examples = self._examples.edited(edit, of_examples)
-        after._rough = after._rough_vectors() if len(names) > EXHAUSTIVE else None
         after._lexical = self._lexical.edited(edit)
         after._spelling = self._spelling.edited(edit)
         after._skill_names = self._skill_names.edited(edit, names)
         after._copies = self._copies.edited(edit, names, roots)
         return after
+
+    @cached_property
+    def _position(self) -> dict[str, int]:
+        """By name. Most requests do not ask for it, and over thousands of skills it takes time."""
+        return dict(zip(self._names, range(len(self._names)), strict=True))
 
     def over(self, catalog: Catalog) -> Self:
         """An index of other skills that has nothing in common with this one but the encoder and
@@ -390,10 +412,10 @@ class SkillIndex:
             batch = [readable(text) for text in requests[start : start + SCORED_AT_ONCE]]
             encoded = await self._encoded(batch)
             for row, request in enumerate(batch, start):
-                asked = self._asked(request)
-                postings = self._lexical.postings(asked.numbers)
+                asked = self._asked([request])
+                postings = self._lexical.postings(asked[0].numbers)
                 vectors = encoded[request].vectors[:1]
-                table[row, known] = self._scored([asked], vectors, postings, positions).score[0]
+                table[row, known] = self._scored(asked, vectors, postings, positions).score[0]
             await give_way()
         return table
 
@@ -401,7 +423,7 @@ class SkillIndex:
         named = self._named(request.texts[0], allowed)
         first = [self._position[name] for name in named]
         read = 1 if named else 1 + MAX_CLAUSES
-        asked = [self._asked(text) for text in request.texts[:read]]
+        asked = self._asked(request.texts[:read])
         postings = self._lexical.postings(asked[0].numbers)
         pool = self._best_of(asked[0], request.vector, postings, allowed, first, limit)
         scored = self._scored(asked, request.vectors[:read], postings, pool)
@@ -410,36 +432,41 @@ class SkillIndex:
             order = _first(order, first, pool)
         order = order[:limit]
         added = scored.contributions[:, order].T
-        terms = [_strongest(asked[0].words, values) for values in added.tolist()]
         size = len(self._positions[allowed])
         return Ranking(
-            self._matches(scored, 0, order, terms),
+            self._matches(scored, 0, order, _strongest(asked[0].words, added)),
             size=size,
             evidence=float(added[0].sum()),
             lead=lead,
             named=named,
-            clauses=tuple(
-                self._clause(scored, row, clause.reach, size)
-                for row, clause in enumerate(asked[1:], 1)
-            ),
+            clauses=self._clauses(scored, asked[1:], size) if len(asked) > 1 else (),
         )
 
-    def _clause(self, scored: _Scored, row: int, reach: float, size: int) -> Ranking:
-        score = scored.score[row]
-        place = int(np.argmax(score + IN_CONTEXT * scored.score[0]))
-        others = np.delete(score, place)
-        lead = float(score[place] - others.max()) if len(others) else float(score[place])
-        matches = self._matches(scored, row, np.array([place]), [()])
-        return Ranking(matches, size=size, evidence=matches[0].lexical * reach, lead=lead)
+    def _clauses(
+        self, scored: _Scored, clauses: Sequence[_Asked], size: int
+    ) -> tuple[Ranking, ...]:
+        """The rankings of the clauses, which have the rows behind the whole request's."""
+        whole, alone = scored.score[0], scored.score[1:]
+        best = np.argmax(alone + IN_CONTEXT * whole, axis=1)
+        rows = np.arange(len(clauses))
+        own = alone[rows, best]
+        if alone.shape[1] > 1:
+            first, second = np.partition(alone, (-2, -1))[:, :-3:-1].T
+            own = own - np.where(own < first, first, second)
+        matches = self._matches(scored, 1 + rows, best, [()] * len(clauses))
+        return tuple(
+            Ranking((match,), size=size, evidence=match.lexical * clause.reach, lead=lead)
+            for match, clause, lead in zip(matches, clauses, own.tolist(), strict=True)
+        )
 
     def _matches(
         self,
         scored: _Scored,
-        row: int,
+        row: int | NDArray[np.intp],
         places: NDArray[np.intp],
         terms: Sequence[tuple[str, ...]],
     ) -> tuple[Match, ...]:
-        """The skills at some places of one row, each with its terms."""
+        """The skills at some places of a row, or of one row each, with their terms."""
         positions = scored.positions[places]
         return tuple(
             map(
@@ -476,9 +503,9 @@ class SkillIndex:
             held = [row_of[number] for number in text.numbers if number in row_of]
             terms[row, held] = 1 / text.reach
         lexical = terms @ contributions
-        cosine = (vectors @ self._vectors[pool].T).astype(np.float64)
+        cosine = (vectors @ self._vectors.of(pool).T).astype(np.float64)
         near = self._examples.near(
-            [text.spoken for text in asked], vectors, vectors @ self._mean, pool
+            [text.spoken for text in asked], vectors, vectors @ self._vectors.mean, pool
         )
         score = fuse(lexical, cosine, near)
         return _Scored(pool, score, lexical, cosine, near, contributions)
@@ -501,8 +528,8 @@ class SkillIndex:
         keep = max(limit, BY_SCORE)
         if len(positions) <= keep:
             return positions
-        cosine = (self._vectors[allowed] @ vector).astype(np.float64)
-        near = self._examples.about(vector, float(self._mean @ vector))[allowed]
+        cosine = self._vectors.cosines(vector, allowed).astype(np.float64)
+        near = self._examples.about(vector, float(self._vectors.mean @ vector))[allowed]
         score = fuse(matched[allowed] / asked.reach, cosine, near)
         if wanted:
             score[np.isin(positions, wanted)] = np.inf
@@ -515,11 +542,14 @@ class SkillIndex:
         offered = set(allowed.tolist())
         return tuple(name for name in named if self._position[name] in offered)
 
-    def _positions_of(self, names: Sequence[str]) -> NDArray[np.intp]:
-        return np.array(
-            sorted(self._position[name] for name in set(names) if name in self._position),
-            dtype=np.intp,
-        )
+    def _positions_of(self, names: Sequence[str]) -> Positions:
+        """Where the skills of these names stand. Where that is all of them, nothing is left out,
+        and arrays of all need not be copied."""
+        named = frozenset(names)
+        if len(named) >= len(self._names) and named.issuperset(self._position):
+            return EVERYTHING
+        found = self._position.keys() & named
+        return np.array(sorted(map(self._position.__getitem__, found)), dtype=np.intp)
 
     def _candidates(
         self,
@@ -541,28 +571,47 @@ class SkillIndex:
 
     def _rough_vectors(self) -> RoughVectors:
         """What of a score is linear in the request: a nearest row is a skill of a high score."""
-        table = DENSE_WEIGHT * self._vectors
+        table = DENSE_WEIGHT * self._vectors.of(self._positions)
         if len(self._examples.holders):
             table[self._examples.holders] += 2 * self._examples.means
         return RoughVectors(table)
 
-    def _asked(self, text: str) -> _Asked:
-        """A text of function words alone is taken by those."""
-        spoken = tokens(text)
-        known: dict[int, str] = {}
-        unknown: set[str] = set()
-        for word in content_words(spoken) or spoken:
-            root = stem(word)
+    def _asked(self, texts: Sequence[str]) -> list[_Asked]:
+        """How a request and its clauses are looked for. A text of function words alone is taken by
+        those."""
+        terms: dict[str, tuple[str, int | None]] = {}
+        asked = []
+        for text in texts:
+            spoken = tokens(text)
+            known: dict[int, str] = {}
+            unknown: set[str] = set()
+            for word in content_words(spoken) or spoken:
+                if (term := terms.get(word)) is None:
+                    term = terms[word] = self._term(word)
+                root, number = term
+                if number is None:
+                    unknown.add(root)
+                else:
+                    known.setdefault(number, word)
+            numbers = list(known)
+            weight = float(self._lexical.idf[numbers].sum()) + len(unknown)
+            reach = math.sqrt(weight + 1e-9)
+            asked.append(_Asked(spoken, list(known.values()), numbers, reach))
+        return asked
+
+    def _term(self, word: str) -> tuple[str, int | None]:
+        """The stem of a word, or of the word that it misspells, and its number; None where no
+        skill has it."""
+        root = stem(word)
+        number = self._lexical.number(root)
+        if number is None and (meant := self._spelling.correct(word)) is not None:
+            root = stem(meant)
             number = self._lexical.number(root)
-            if number is None and (meant := self._spelling.correct(word)) is not None:
-                root = stem(meant)
-                number = self._lexical.number(root)
-            if number is None:
-                unknown.add(root)
-            else:
-                known.setdefault(number, word)
-        weight = float(self._lexical.idf[list(known)].sum()) + len(unknown)
-        return _Asked(spoken, list(known.values()), list(known), math.sqrt(weight + 1e-9))
+        return root, number
+
+
+def _routable(skills: Iterable[SkillManifest]) -> dict[str, SkillManifest]:
+    return {skill.name: skill for skill in skills if not skill.disable_model_invocation}
 
 
 def _example_key(text: str) -> str:
@@ -585,6 +634,12 @@ def _first(
     return np.array([*front, *(place for place in order.tolist() if place not in front)])
 
 
-def _strongest(found: Sequence[str], contributions: Sequence[float]) -> tuple[str, ...]:
-    held = sorted((-added, row) for row, added in enumerate(contributions) if added > 0)
-    return tuple(found[row] for _, row in held)
+def _strongest(words: Sequence[str], added: NDArray[np.float64]) -> list[tuple[str, ...]]:
+    """For each skill the words that it has, the one that adds most first; ``added`` has the shape
+    (skills, words)."""
+    order = np.argsort(-added, axis=1, kind="stable").tolist()
+    counts = np.count_nonzero(added > 0, axis=1).tolist()
+    return [
+        tuple([words[place] for place in places[:count]])
+        for places, count in zip(order, counts, strict=True)
+    ]

@@ -47,8 +47,11 @@ MIN_LENGTH_NORM: Final = 0.2
 """A very short field counts at most five times."""
 MEAN_STEP: Final = 1.01
 """The mean length of a field is taken as the nearest power of this."""
-MAX_COUNT: Final = 65_535
-"""Of a term in one field."""
+COUNT_BITS: Final = 10
+"""The counts of a term in the six fields of one document are kept in one number of 64 bits."""
+MAX_COUNT: Final = (1 << COUNT_BITS) - 1
+"""The largest count of a term in one field that is kept. Saturation is all but reached there."""
+_SHIFTS: Final = np.arange(len(FIELDS), dtype=np.uint64) * np.uint64(COUNT_BITS)
 MAX_UNUSED_TERMS: Final = 2
 """Times the terms in use: with more numbers than that, those of unused terms are given back."""
 K1: Final = 6.0
@@ -74,7 +77,7 @@ class LexicalIndex:
         self.start: NDArray[np.intp] = np.zeros(1, dtype=np.intp)
         self.idf: NDArray[np.float64] = np.zeros(0)
         self._weight = self.idf
-        self._counts: NDArray[np.uint16] = _NO_COUNTS
+        self._counts: NDArray[np.uint64] = _NO_COUNTS
         self._lengths: NDArray[np.int32] = np.zeros((0, len(FIELDS)), dtype=np.int32)
         self._means = np.ones(len(FIELDS))
         self._numbers: dict[str, int] = {}  # later indexes give out more of them in it
@@ -93,7 +96,7 @@ class LexicalIndex:
         place = np.full(self.size, -1, dtype=np.int32)
         stay = np.flatnonzero(edit.kept >= 0)
         place[edit.kept[stay]] = stay
-        moved = place[self.document]
+        moved = place.take(self.document)
         held = np.flatnonzero(moved >= 0)
         frequency = np.zeros(len(self._numbers), dtype=np.intp)
         frequency[: len(self.idf)] = np.diff(self.start)
@@ -104,7 +107,7 @@ class LexicalIndex:
         ends = np.cumsum(frequency)
         order = np.insert(held, ends[terms], len(moved) + np.arange(len(terms)))
         after.document = np.concatenate([moved, document]).take(order)
-        after._counts = np.concatenate([self._counts, counts]).take(order, axis=0)
+        after._counts = np.concatenate([self._counts, counts]).take(order)
         if np.array_equal(after._means, self._means):
             saturated = after._saturated_of(document, counts)
             after.saturated = np.concatenate([self.saturated, saturated]).take(order)
@@ -124,13 +127,15 @@ class LexicalIndex:
         return after
 
     def _saturated_of(
-        self, document: NDArray[np.int32], counts: NDArray[np.uint16]
+        self, document: NDArray[np.int32], counts: NDArray[np.uint64]
     ) -> NDArray[np.float32]:
         """The saturated frequency of postings, from their documents and their counts by field."""
         frequency = np.zeros(len(document))
         for number, field in enumerate(FIELDS):
-            norms = _length_norms(self._lengths[:, number], self._means[number], FIELD_B[field])
-            frequency += counts[:, number] * (FIELD_WEIGHT[field] / norms)[document]
+            lengths = self._lengths[:, number].take(document)
+            norms = _length_norms(lengths, self._means[number], FIELD_B[field])
+            count = counts >> _SHIFTS[number] & np.uint64(MAX_COUNT)
+            frequency += count * (FIELD_WEIGHT[field] / norms)
         return np.asarray(frequency / (frequency + K1), dtype=np.float32)
 
     def number(self, stem: str) -> int | None:
@@ -149,12 +154,13 @@ class LexicalIndex:
         """The postings of different terms, each with its damped IDF times its saturated
         frequency, in (0, 1)."""
         found = Postings.of(terms, self.start, self.document, self.saturated, self.size)
-        return found._replace(values=found.values * self._weight[list(terms)][found.terms])
+        weight = self._weight[list(terms)].take(found.terms)
+        return found._replace(values=found.values * weight)
 
 
 def _postings(
     edit: Edit, numbers: dict[str, int]
-) -> tuple[NDArray[np.int32], NDArray[np.uint16], NDArray[np.int32]]:
+) -> tuple[NDArray[np.int32], NDArray[np.uint64], NDArray[np.int32]]:
     """The postings of the added documents by term: the terms' numbers, how often each field has
     them, and the documents."""
     counted = [_counted(document, numbers) for document in edit.added]
@@ -168,12 +174,12 @@ def _postings(
 
 def _counted(
     document: SkillDocument, numbers: dict[str, int]
-) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
+) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
     """The terms of one document, by number, and how often each field has them. Terms that have no
     number are given one."""
     found = dict.fromkeys(chain.from_iterable(document.fields))
     place = dict(zip(found, range(len(found)), strict=True))
-    table = np.zeros((len(place), len(FIELDS)), dtype=np.int64)
+    table = np.zeros((len(place), len(FIELDS)), dtype=np.uint64)
     for number, bag in enumerate(document.fields):
         if bag:
             table[list(map(place.__getitem__, bag)), number] = list(bag.values())
@@ -181,18 +187,19 @@ def _counted(
         if term not in numbers:
             numbers[term] = len(numbers)
     terms = np.array(list(map(numbers.__getitem__, found)), dtype=np.int32)
-    return terms, np.minimum(table, MAX_COUNT).astype(np.uint16)
+    return terms, (np.minimum(table, np.uint64(MAX_COUNT)) << _SHIFTS).sum(axis=1, dtype=np.uint64)
 
 
 _NO_TERMS: Final = np.zeros(0, dtype=np.int32)
-_NO_COUNTS: Final = np.zeros((0, len(FIELDS)), dtype=np.uint16)
+_NO_COUNTS: Final = np.zeros(0, dtype=np.uint64)
 """What an empty catalog's arrays are made from."""
 
 
 def _means(lengths: NDArray[np.int32]) -> NDArray[np.float64]:
     """For each field the mean length over the documents that have it, see ``MEAN_STEP``."""
-    having = np.count_nonzero(lengths, axis=0)
-    means = np.maximum(lengths.sum(axis=0) / np.maximum(having, 1), 1.0)
+    columns = np.ascontiguousarray(lengths.T)  # numpy adds up neighbours much faster
+    having = np.count_nonzero(columns, axis=1)
+    means = np.maximum(columns.sum(axis=1) / np.maximum(having, 1), 1.0)
     steps: NDArray[np.float64] = np.rint(np.log(means) / math.log(MEAN_STEP))
     return np.asarray(MEAN_STEP**steps, dtype=np.float64)
 

@@ -38,7 +38,7 @@ class SkillNames:
     def edited(self, edit: Edit, names: Sequence[str]) -> SkillNames:
         """Those after a step, of skills with these names."""
         after = SkillNames()
-        after._by_spelling, after._by_words = dict(self._by_spelling), dict(self._by_words)
+        after._by_spelling, after._by_words = self._by_spelling.copy(), self._by_words.copy()
         for document in edit.removed:
             after._by_spelling.pop(document.name.casefold(), None)
             after._by_words.pop(_words(document.name), None)

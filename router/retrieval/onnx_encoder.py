@@ -36,7 +36,8 @@ MODEL_FILES: Final = (
 )
 """Where a model's weights are looked for in its folder, in this order."""
 MAX_TOKENS: Final = 256
-"""Of one text; what is longer is cut. Sentence encoders are trained on about so many."""
+"""How many tokens of a text are encoded; what is longer is cut. Sentence encoders are trained on
+about so many."""
 BATCH: Final = 16
 """Texts that the model reads at once. Texts of about one length are put together, because all of a
 batch are as long as its longest."""

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.retrieval.postings import Postings
-from router.text import stem, tokens
+from router.text import stem, stems_of, tokens
 
 LETTERS: Final = 4
 PROFILES: Final = 3
@@ -68,18 +68,20 @@ def _of_word(word: str) -> tuple[int, ...]:
     return (first % HASHES, *(2 * HASHES + term % HASHES for term in last))
 
 
-def _terms(spoken: Sequence[str]) -> set[int]:
-    """The terms of a text's words in all profiles, each with a number of its own."""
-    heard = spoken[:MAX_WORDS]
-    if not heard:
-        return set()
-    neighbours = {HASHES + term % HASHES for term in pairs(list(map(stem, heard)))}
-    return neighbours.union(*map(_of_word, heard))
+def _terms(spoken: Sequence[str]) -> list[int]:
+    """The terms of a text's words in all profiles, each with a number of its own. Some come more
+    than once."""
+    words = spoken[:MAX_WORDS]
+    if not words:
+        return []
+    found = [HASHES + term % HASHES for term in pairs(stems_of(words))]
+    found.extend(chain.from_iterable(map(_of_word, words)))
+    return found
 
 
 def profile_of(examples: Sequence[str]) -> bytes:
     """The terms of the examples of one skill and how many of them have each, to be kept."""
-    found = Counter(chain.from_iterable(_terms(tokens(example)) for example in examples))
+    found = Counter(chain.from_iterable(set(_terms(tokens(example))) for example in examples))
     entries = np.array(sorted(found.items()), dtype=np.int64).reshape(-1, 2)
     return np.minimum(entries, np.iinfo(_ENTRY).max).astype(_ENTRY).tobytes()
 
@@ -118,9 +120,13 @@ class PhraseIndex:
         """How alike the wording of some texts, given as their words, and of some skills' examples
         is, in [0, 1]; shape (texts, skills). 0 for a skill without examples."""
         terms, asked = self._asked(spoken)
-        read = self._rarest(terms)
-        postings = Postings.of(terms[read], self._start, self._skill, self._value, self._size)
-        near: NDArray[np.float32] = asked[:, read] @ postings.contributions(among)
+        frequency = self._start[terms + 1] - self._start[terms]
+        if frequency.sum() > MAX_POSTINGS:
+            order = np.argsort(frequency)
+            rarest = order[np.cumsum(frequency[order]) <= MAX_POSTINGS]
+            terms, asked = terms[rarest], asked[:, rarest]
+        postings = Postings.of(terms, self._start, self._skill, self._value, self._size)
+        near: NDArray[np.float32] = asked @ postings.contributions(among)
         return near / np.float32(PROFILES)
 
     def _asked(
@@ -128,19 +134,13 @@ class PhraseIndex:
     ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
         """The terms of some texts, and what each counts for each text: its weight, divided by the
         length of its profile of the text; shape (texts, terms)."""
-        found = [_terms(heard) for heard in spoken]
-        column = {term: place for place, term in enumerate(set().union(*found))}
-        terms = np.array(list(column), dtype=np.intp)
+        found = [_terms(words) for words in spoken]
+        terms, column = np.unique(
+            np.array(list(chain.from_iterable(found)), dtype=np.intp), return_inverse=True
+        )
+        weight = self._weight[terms]
         asked = np.zeros((len(found), len(terms)), dtype=np.float32)
-        for row, own in zip(asked, found, strict=True):
-            row[[column[term] for term in own]] = 1
-        asked *= self._weight[terms]
+        asked[np.repeat(np.arange(len(found)), list(map(len, found))), column] = weight[column]
         profile = (terms[:, np.newaxis] // HASHES == np.arange(PROFILES)).astype(np.float32)
         length = np.sqrt(asked @ profile) + np.float32(1e-9)
         return terms, asked / (length @ profile.T)
-
-    def _rarest(self, terms: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The places of the rarest terms that have ``MAX_POSTINGS`` together."""
-        frequency = self._start[terms + 1] - self._start[terms]
-        order = np.argsort(frequency)
-        return order[np.cumsum(frequency[order]) <= MAX_POSTINGS]

@@ -45,7 +45,7 @@ class Postings(NamedTuple):
         chosen = np.asarray(terms, dtype=np.intp)
         first, count = start[chosen], start[chosen + 1] - start[chosen]
         row = np.repeat(np.arange(len(chosen)), count)
-        postings = np.arange(len(row)) + (first - np.cumsum(count) + count)[row]
+        postings = np.arange(len(row)) + np.repeat(first - np.cumsum(count) + count, count)
         return cls(skills.take(postings), row, values.take(postings), (len(chosen), size))
 
     def scores(self) -> NDArray[np.float64]:
@@ -56,8 +56,8 @@ class Postings(NamedTuple):
         """What each term adds to the scores of some skills, shape (terms, skills)."""
         column = np.full(self.shape[1], -1, dtype=np.int32)
         column[among] = np.arange(len(among))
-        columns = column[self.skills]
+        columns = column.take(self.skills)
         held = np.flatnonzero(columns >= 0)
         table = np.zeros((self.shape[0], len(among)), dtype=self.values.dtype)
-        table[self.terms[held], columns[held]] = self.values[held]
+        table[self.terms.take(held), columns.take(held)] = self.values.take(held)
         return table

@@ -14,7 +14,7 @@ from router.retrieval.encoders import Encoder
 
 REMEMBERED: Final = 256
 LONGEST: Final = 2_000
-"""Characters of a text that is remembered."""
+"""Texts of more characters are not remembered."""
 
 
 class RememberingEncoder:

@@ -31,7 +31,7 @@ FILE: Final = "embeddings.sqlite3"
 ENCODING_BATCH: Final = 64
 """Texts encoded at a time. Progress is told for each batch."""
 WORTH_KEEPING: Final = 8
-"""From so many skills on, their analyses are kept."""
+"""From this many skills on, their analyses are kept."""
 
 
 class VectorStore:

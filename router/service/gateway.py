@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 MAX_FOUND: Final = 50
 MAX_RESULT_BYTES: Final = 1 << 20
-"""Of the answer of a tool, as JSON."""
+"""The longest answer of a tool, as JSON."""
 MAX_DESCRIPTION_CHARACTERS: Final = 2_000
-"""Of a description that is shown; the rest is cut off."""
+"""How much of a description is shown; the rest is cut off."""
 MAX_SCHEMA_CHARACTERS: Final = 20_000
-"""Of a schema that is shown. A longer one is left out: the tool can be called, and then says what
-does not fit."""
+"""The longest schema that is shown. A longer one is left out: the tool can be called, and then says
+what does not fit."""
 
 
 class SearchToolsArguments(Arguments):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from router.settings import Settings
 
 MAX_PROBLEMS: Final = 50
-"""Problems with memory files that ``memory_status`` spells out."""
+"""How many problems with memory files ``memory_status`` spells out."""
 
 
 class ScopedArguments(Arguments):

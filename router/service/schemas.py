@@ -63,7 +63,7 @@ def adapter_of(answer: Hashable) -> TypeAdapter[Any]:
 def output_schema(answer: Hashable) -> dict[str, Any]:
     """The schema of an answer of this type. It is shared: copy it to change it."""
     schema = adapter_of(answer).json_schema(schema_generator=Untitled, mode="serialization")
-    if answer is RoutingResult:  # as ``routed`` of router/service/shapes.py gives it
+    if answer is RoutingResult:  # as its ``to_dict`` gives it
         schema["properties"]["question"] = {
             "type": "string",
             "description": "What to ask the user when the decision is clarify; else empty.",

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from router.skills.catalog import Catalog
 
 MAX_KEPT_TOOLS: Final = 20_000
-"""Tools of all sets that are kept."""
+"""How many tools are kept, of all sets together."""
 
 
 class Service:

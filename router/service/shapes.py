@@ -17,19 +17,22 @@ from pydantic import (
     model_validator,
 )
 
-from router.request import MAX_HISTORY_TURNS, MAX_REQUEST_CHARACTERS, MAX_SCOPE_CHARACTERS
-from router.result import Decision, RoutingResult
+from router.request import (
+    MAX_HISTORY_TURNS,
+    MAX_LIMIT,
+    MAX_REQUEST_CHARACTERS,
+    MAX_SCOPE_CHARACTERS,
+)
+from router.result import Decision
 
 MAX_FOUND: Final = 50
-"""Skills that one search gives at most."""
-MAX_RANKED: Final = 1_000
-"""Skills that one ranking gives at most."""
+"""How many skills one search gives at most."""
 MAX_TOOLS: Final = 2_000
-"""Tools that one request may bring along."""
+"""How many tools one request may bring along."""
 MAX_FAILURES: Final = 50
-"""Failures that a status spells out; it always gives their number."""
+"""How many failures a status spells out; it always gives their number."""
 MAX_NAMES: Final = 10_000
-"""Skill names in one argument."""
+"""How many names of skills one argument may hold."""
 
 
 class Arguments(BaseModel):
@@ -133,7 +136,7 @@ class RankArguments(Constraints):
     request: str = Field(
         min_length=1, max_length=MAX_REQUEST_CHARACTERS, description="What the user asks, verbatim."
     )
-    limit: int = Field(10, ge=1, le=MAX_RANKED, description="Skills to return at most.")
+    limit: int = Field(10, ge=1, le=MAX_LIMIT, description="Skills to return at most.")
     tools: list[dict[str, Any]] | None = Field(
         None,
         min_length=1,
@@ -305,13 +308,3 @@ class RouterStatus(BaseModel):
     caches: dict[str, CacheStatus]
     encoder: str
     models: list[LLMModel] = Field(description="LLMs in the order in which they are asked.")
-
-
-def routed(result: RoutingResult, *, trace: bool) -> dict[str, Any]:
-    """A routing result as JSON values. The trace is left out unless it is wanted: a model pays for
-    every token."""
-    if trace:
-        return result.to_dict()
-    told = result.copy_with(trace=()).to_dict()
-    del told["trace"]
-    return told

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from router.skills.manifest import SkillManifest
 
 MAX_LISTED: Final = 100
-"""Skills in one list; a search finds the others."""
+"""How many skills one list shows; a search finds the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class SkillList:
 
 
 @dataclass(frozen=True, slots=True)
-class SkillWhole:
+class SkillDetails:
     """One skill with what is odd about it, and what it shares its requests with.
 
     Attributes:
@@ -97,7 +97,7 @@ async def list_skills(router: SemanticRouter, query: str, limit: int = MAX_LISTE
     )
 
 
-async def show_skill(router: SemanticRouter, name: str) -> SkillWhole:
+async def show_skill(router: SemanticRouter, name: str) -> SkillDetails:
     """One skill.
 
     Raises:
@@ -108,7 +108,7 @@ async def show_skill(router: SemanticRouter, name: str) -> SkillWhole:
     skill = catalog.get(name)
     ranking = await snapshot.index.rank(skill.description, limit=6)
     broken = await asyncio.to_thread(rules_broken_by, skill)
-    return SkillWhole(
+    return SkillDetails(
         _listed(skill, catalog, ""),
         tuple(in_order([*skill.diagnostics, *broken])),
         tuple(match.name for match in ranking.matches if match.name != name)[:5],

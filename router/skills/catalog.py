@@ -22,12 +22,14 @@ import os
 import time
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from router.errors import UnknownSkill
 from router.skills.diagnostics import Diagnostic, Severity
+from router.skills.difference import differing
 from router.skills.discovery import MAX_SKILLS
 from router.skills.enrichment import Enrichment, EnrichmentFile, read_enrichment
 from router.skills.folders import FolderSource
@@ -61,6 +63,8 @@ class Catalog:
         snapshots: what each source gave, strongest source first.
         enrichments: the files of enrichments that were read, by their paths.
         of_others: what other processes knew, by the digest of the skill's text.
+        won: the winner of each name as its source gave it: hidden skills are included, and
+            ``enrichments`` and ``of_others`` are not applied. Read-only.
         version: 16 hex digits; equal for equal names, contents and enrichments.
         routable: the skills that may be offered for routing, in the order of their names.
     """
@@ -75,15 +79,15 @@ class Catalog:
     snapshots: tuple[tuple[SkillSource, SourceSnapshot], ...] = field(default=(), repr=False)
     enrichments: Mapping[Path, EnrichmentFile] = field(default_factory=dict, repr=False)
     of_others: Mapping[str, Enrichment] = field(default_factory=dict, repr=False)
+    won: MappingProxyType[str, SkillManifest] = field(
+        default_factory=lambda: MappingProxyType({}), repr=False
+    )
     version: str = field(init=False)
     routable: tuple[SkillManifest, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        # Made anew for each change of one skill of thousands: loops over all are kept short.
-        skills = dict(self.skills)
-        names = list(skills)
-        if names != (ordered := sorted(names)):
-            skills = {name: skills[name] for name in ordered}
+        given = self.skills
+        skills = {name: given[name] for name in sorted(given)}
         content = hashlib.sha256(b"".join([manifest.mark for manifest in skills.values()]))
         object.__setattr__(self, "skills", MappingProxyType(skills))
         object.__setattr__(self, "stale", MappingProxyType(dict(sorted(self.stale.items()))))
@@ -116,7 +120,10 @@ class Catalog:
         means that all may be used."""
         if available is None:
             return 0
-        return len(self.routable) - sum(self.offers(name) for name in frozenset(available))
+        named = self.skills.keys() & frozenset(available)
+        if len(self.routable) < len(self.skills):
+            named = set(filter(self.offers, named))
+        return len(self.routable) - len(named)
 
     @property
     def left_out(self) -> tuple[Diagnostic, ...]:
@@ -158,16 +165,17 @@ def merge_sources(
         hidden: names to leave out, in every source.
         enrichments: the user's own file, which speaks for every skill, by its path.
         of_others: what other processes know, by the digest of the skill's text.
-        previous: a catalog whose manifests may be used again where they are the same.
+        previous: the catalog before, to take from it what did not change.
     """
     snapshots = tuple(snapshots)
-    skills = _winners([snapshot.skills for _, snapshot in snapshots], previous)
+    won = _winners(snapshots, previous)
     lost: list[SkillManifest] = []
-    if len(skills) < sum(len(snapshot.skills) for _, snapshot in snapshots):
+    if len(won) < sum(len(snapshot.skills) for _, snapshot in snapshots):
         for _, snapshot in snapshots:
-            lost += [one for one in snapshot.skills if skills[one.name] is not one]
-    for name in hidden:
-        skills.pop(name, None)
+            lost += [one for one in snapshot.skills if won[one.name] is not one]
+    skills: Mapping[str, SkillManifest] = won
+    if hidden:
+        skills = {name: manifest for name, manifest in won.items() if name not in hidden}
     stale = {
         manifest.name: snapshot.stale[manifest.path]
         for _, snapshot in snapshots
@@ -202,21 +210,36 @@ def merge_sources(
             for item in files.items()
         ),
         of_others=of_others,
+        won=MappingProxyType(won),
     )
 
 
 def _winners(
-    given: Sequence[Sequence[SkillManifest]], previous: Catalog | None
+    snapshots: Sequence[tuple[SkillSource, SourceSnapshot]], previous: Catalog | None
 ) -> dict[str, SkillManifest]:
-    """Of the skills of each name the first one."""
-    # In the order of the catalog before, which is that of the names but for what is new: sorting
-    # thousands of names that are in order already takes no time.
-    found: dict[str, SkillManifest | None] = dict.fromkeys(
-        () if previous is None else previous.skills
-    )
+    """Of the skills of each name the first one. Only the names of skills that the sources have not
+    given before, in their places, are decided again."""
+    given = [found.skills for _, found in snapshots]
+    before: list[Sequence[SkillManifest]] = []
+    won: dict[str, SkillManifest] = {}
+    if previous is not None:
+        before = [found.skills for _, found in previous.snapshots]
+        won = previous.won.copy()
+    open_names = {
+        skill.name
+        for old, new in zip_longest(before, given, fillvalue=())
+        for part in differing(old, new)
+        for skill in part
+    }
+    found: dict[str, SkillManifest] = {}
     for skills in reversed(given):
-        found |= {one.name: one for one in reversed(skills)}
-    return {name: one for name, one in found.items() if one is not None}
+        found |= {one.name: one for one in reversed(skills) if one.name in open_names}
+    for name in sorted(open_names):  # ``Catalog`` sorts quickly what is nearly in order
+        if name in found:
+            won[name] = found[name]
+        else:
+            del won[name]
+    return won
 
 
 class _Enricher:

@@ -13,6 +13,7 @@ from typing import Self
 
 from router.skills.catalog import Catalog
 from router.skills.diagnostics import Diagnostic
+from router.skills.difference import differing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,14 +51,14 @@ class CatalogChange:
         part of the change even where nothing differs any more: as changed when ``after`` has them,
         else as removed.
         """
-        # Of thousands of skills few have changed: loops over all are kept short.
         old, new = before.skills, after.skills
         touched = frozenset(touched)
-        others: list[str] = []
-        gone: set[str] = set()
+        others: set[str] = set()
+        gone = {name for name in touched if name not in new}
         if new is not old:
-            others = [name for name, skill in new.items() if old.get(name) is not skill]
-            gone = old.keys() - new.keys()
+            left, come = differing(tuple(old.values()), tuple(new.values()))
+            others |= {skill.name for skill in come if old.get(skill.name) is not skill}
+            gone |= {skill.name for skill in left if skill.name not in new}
         added, changed, moved = [], [], []
         for name in {*others, *(name for name in touched if name in new)}:
             if name not in old:
@@ -73,7 +74,7 @@ class CatalogChange:
             after,
             added=_in_order(added),
             changed=_in_order(changed),
-            removed=_in_order(gone | touched.difference(new)),
+            removed=_in_order(gone),
             moved=_in_order(moved),
             shadowed=_in_order(
                 {

@@ -36,7 +36,7 @@ MAX_FILE_BYTES: Final = 1 << 28
 MAX_LINE_BYTES: Final = 1 << 18
 MAX_NAME_CHARACTERS: Final = 200
 MAX_REQUESTS: Final = 64
-"""Requests, and near misses, that are kept of one line."""
+"""How many requests, and how many near misses, are kept of one line."""
 MAX_REQUEST_CHARACTERS: Final = 2_000
 
 _KEYS: Final = frozenset(("skill", "digest", "requests", "near_misses", "model", "written_at"))

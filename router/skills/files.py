@@ -23,7 +23,7 @@ SCHEME: Final = "skill://"
 MAX_FILES: Final = 512
 """Files of one skill, ``SKILL.md`` included."""
 MAX_BYTES: Final = 16 * 1024 * 1024
-"""Of one skill's files together, and so of each one."""
+"""How large one skill's files may be together, and so each one."""
 MAX_URI_CHARACTERS: Final = 4096
 MAX_ENTRIES: Final = 5_000
 """Names looked at in one skill's folder, taken or not."""
@@ -32,7 +32,7 @@ MAX_DEPTH: Final = 16
 _NOT_SKILL: Final = frozenset(("node_modules", "__pycache__"))
 
 MAX_NAME: Final = 255
-"""Characters of a file's name; no file system here allows more."""
+"""The longest name of a file, in characters; no file system here allows more."""
 _SECRET: Final = re.compile(
     r"""
     id_(rsa|dsa|ecdsa|ed25519)(\W.*)?  # keys of SSH

@@ -55,13 +55,13 @@ class MemorySource:
             SourceError: a name is taken or given twice, or something is not a skill.
         """
         with self._changing:
-            added: dict[str, SkillManifest] = {}
+            later = self._skills.copy()
             for skill in skills:
                 self._check(skill)
-                if skill.name in self._skills or skill.name in added:
+                if skill.name in later:
                     raise SourceError(self.name, skill.name, "there is one of that name already")
-                added[skill.name] = skill
-            self._put({**self._skills, **added})
+                later[skill.name] = skill
+            self._put(later)
         self._subscribers.tell()
 
     def remove(self, *names: str) -> None:
@@ -71,7 +71,7 @@ class MemorySource:
             UnknownSkill: there is none of one of the names.
         """
         with self._changing:
-            left = dict(self._skills)
+            left = self._skills.copy()
             for name in dict.fromkeys(names):
                 self._find(name)
                 del left[name]
@@ -86,10 +86,12 @@ class MemorySource:
             SourceError: something is not a skill.
         """
         with self._changing:
+            later = self._skills.copy()
             for skill in skills:
                 self._check(skill)
                 self._find(skill.name)
-            self._put({**self._skills, **{skill.name: skill for skill in skills}})
+                later[skill.name] = skill
+            self._put(later)
         self._subscribers.tell()
 
     def read(

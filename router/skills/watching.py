@@ -37,7 +37,7 @@ from router.errors import ConfigurationError
 from router.skills.discovery import scan_root
 
 TICK_MS: Final = 60
-"""How often the roots are looked at; also how long a new watch needs before it is trusted."""
+"""How often the roots are looked at, and how long a new watch needs before it is trusted."""
 STEP_MS: Final = 20
 """How often watchfiles looks for events, and the quiet time after which it hands them over. Its
 own 50 would add 80 ms to every save, 10 would double the wake-ups of an idle process."""

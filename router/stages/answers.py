@@ -7,6 +7,7 @@ processes share. ``router.stages.conformance`` tests any other.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,6 +32,11 @@ _IDENTICAL: Final = StageTrace(
 )
 _EXACT_HIT: Final = StageTrace(Stage.EXACT, Outcome.ANSWERED, "an identical request")
 _EXACT_MISS: Final = StageTrace(Stage.EXACT, Outcome.DECLINED, "no identical request is stored")
+
+
+WRITE_SECONDS: Final = 0.1
+"""An answer is in the file this long after it was given: nobody waits for the file, and answers are
+written many at a time. If the process is killed, the answers of that time must be found again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +166,7 @@ class LocalAnswers:
             clock=clock,
             changed_elsewhere=self.exact.discard,
         )
+        self._writing: asyncio.TimerHandle | None = None
 
     @classmethod
     def configured(cls, settings: Settings) -> Self:
@@ -199,7 +206,14 @@ class LocalAnswers:
     async def keep(self, text: str, context: str, kept: KeptAnswer, *, similar: bool) -> None:
         if similar:
             await self.fuzzy.learn(text, kept.result, context, basis=kept.basis)
+            if self._writing is None:
+                loop = asyncio.get_running_loop()
+                self._writing = loop.call_later(WRITE_SECONDS, self._write)
         self.exact.set(text, kept, context)
+
+    def _write(self) -> None:
+        self._writing = None
+        asyncio.get_running_loop().run_in_executor(None, self.fuzzy.flush)
 
     async def forget(self, text: str, context: str) -> None:
         self.exact.discard(normalise(text), context)
@@ -213,4 +227,7 @@ class LocalAnswers:
         return self.fuzzy.marks_of(catalog_version)
 
     async def aclose(self) -> None:
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
         await in_thread(self.fuzzy.close)

@@ -37,9 +37,9 @@ from router.text import normalise
 
 _MAX_COMPARED: Final = 64
 _MAX_EXPLAINED: Final = 1000
-"""Characters; to compare longer texts would take longer than the explanation is worth."""
+"""Misses of longer texts, in characters, are not explained: comparing them would take too long."""
 _MAX_CATALOGS: Final = 64
-"""Catalogs whose marks are held in memory."""
+"""How many catalogs have their marks held in memory."""
 _SYNC_SECONDS: Final = 1.0
 """How often a look-up checks for what other processes have changed."""
 CLOCK_ERROR_SECONDS: Final = 3600.0
@@ -134,10 +134,9 @@ class FuzzyCache:
         self._clock = clock
         self._changed_elsewhere = changed_elsewhere
         self._lock = threading.Lock()
-        self._entries: OrderedDict[int, Entry] = OrderedDict()  # least recently used first
-        self._own: dict[tuple[str, str], Entry] = {}
+        self._entries: OrderedDict[tuple[str, str], Entry] = OrderedDict()
+        """By text and context, least recently used first."""
         self._index = Index()
-        self._memory_ids = itertools.count(-1, -1)
         self._hits = self._misses = self._evictions = self._expirations = 0
         self.diagnostics: list[str] = []
         """What went wrong with the file, in sentences."""
@@ -167,25 +166,20 @@ class FuzzyCache:
         basis: Basis | None = None,
     ) -> None:
         """Store the answer, with what it rests on; it replaces an earlier one to the same request
-        and context.
-
-        When this returns, the entry is in the file and survives the end of the process. The write
-        is a WAL commit without fsync, some tens of microseconds, so it runs in the event loop; it
-        waits for another writer for at most ``fuzzy_store.BUSY_SECONDS``.
+        and context. It is written down with the next ``flush`` or ``close``, and from then on it
+        survives the end of the process.
         """
         text = normalise(request)
+        self.follow()
         with self._lock:
-            self._open()
-            now = self._clock()
-            self._sync(now)
-            if (old := self._own.get((text, context))) is not None:
+            if (old := self._entries.get((text, context))) is not None:
                 self._drop(old)
             self._make_room(self._max_entries - 1)
-            kept = KeptAnswer(result, basis)
-            row_id = self._store.add(text, context, now, kept)
-            entry_id = next(self._memory_ids) if row_id is None else row_id
             items = signature_of(text)
-            self._add(Entry(entry_id, text, context, items.core, now, kept), items)
+            kept = KeptAnswer(result, basis)
+            entry = Entry(None, text, context, items.core, self._clock(), kept)
+            self._add(entry, items)
+            self._store.note_use(entry)
 
     def follow(self) -> None:
         """Take over what other processes have changed; it is looked for once a second."""
@@ -204,7 +198,7 @@ class FuzzyCache:
         self.follow()
         with self._lock:
             now = self._clock()
-            own = self._own.get((text, context))
+            own = self._entries.get((text, context))
             if own is not None and (kept := self._answer(own, now)) is not None:
                 return FuzzyMatch(kept, text, 1.0, now - own.learned, 1, is_own=True)
             return self._find_similar(signature_of(text), context, now)
@@ -227,14 +221,15 @@ class FuzzyCache:
             return self._store.marks_of(catalog_version) if marks is None else marks
 
     def discard(self, request: str, context: str) -> None:
-        """Drop one answer; written down with the next ``learn``, ``flush`` or ``close``."""
+        """Drop one answer; written down with the next ``flush`` or ``close``."""
         with self._lock:
-            if (entry := self._own.get((normalise(request), context))) is not None:
+            if (entry := self._entries.get((normalise(request), context))) is not None:
                 self._drop(entry)
 
     def flush(self) -> bool:
-        """Write down what was used and dropped; whether the file is right now. If not, what was
-        dropped is tried again with the next ``learn``, ``flush`` or ``close``."""
+        """Write down what was learned, used and dropped; whether the file is right now. If not, it
+        is tried again with the next ``flush`` or ``close``. Waits for another writer for at most
+        ``fuzzy_store.BUSY_SECONDS``."""
         with self._lock:
             return self._store.flush()
 
@@ -247,7 +242,7 @@ class FuzzyCache:
             self._sync(now)
             found = []
             for entry in itertools.islice(reversed(self._entries.values()), limit):
-                kept = self._store.answer(entry.id) if entry.kept is None else entry.kept
+                kept = self._store.answer(entry) if entry.kept is None else entry.kept
                 if kept is not None and now - entry.learned < self._ttl_seconds:
                     found.append((entry.text, entry.context, kept, max(0.0, now - entry.learned)))
             return found
@@ -257,12 +252,11 @@ class FuzzyCache:
         with self._lock:
             self._open()  # first, because it reads what is in the file
             self._entries.clear()
-            self._own.clear()
             self._index = Index()
             self._store.clear()
 
     def close(self) -> None:
-        """Write down what was used, and close the file. The cache goes on in memory only."""
+        """Write down what is left, and close the file. The cache goes on in memory only."""
         with self._lock:
             self._store.close()
 
@@ -320,27 +314,28 @@ class FuzzyCache:
             self._drop(entry)
             return None
         if entry.kept is None:
-            entry.kept = self._store.answer(entry.id)
+            entry.kept = self._store.answer(entry)
         if entry.kept is None:
             self._drop(entry)
             return None
-        self._entries.move_to_end(entry.id)
-        self._store.note_use(entry.id)
+        self._entries.move_to_end((entry.text, entry.context))
+        self._store.note_use(entry)
         self._hits += 1
         return entry.kept
 
     def _add(self, entry: Entry, items: Signature) -> None:
-        self._entries[entry.id] = entry
-        self._own[entry.text, entry.context] = entry
+        self._entries[entry.text, entry.context] = entry
         self._index.add(entry, items)
 
     def _drop(self, entry: Entry) -> None:
         self._forget(entry)
-        self._store.note_removal(entry.id)
+        if entry.row is not None:
+            self._store.note_removal(entry.row)
 
     def _forget(self, entry: Entry) -> None:
-        del self._entries[entry.id], self._own[entry.text, entry.context]
+        del self._entries[entry.text, entry.context]
         self._index.remove(entry, signature_of(entry.text))
+        self._store.forget(entry)
 
     def _make_room(self, size: int) -> None:
         while len(self._entries) > size:
@@ -352,15 +347,18 @@ class FuzzyCache:
         self._synced_at = now
         if (ids := self._store.ids_if_changed()) is None:
             return
-        for entry in [e for e in self._entries.values() if e.id > 0 and e.id not in ids]:
+        gone = [e for e in self._entries.values() if e.row is not None and e.row not in ids]
+        for entry in gone:
             self._forget(entry)
             self._changed_elsewhere(entry.text, entry.context)
         self._take_over(now)
 
     def _take_over(self, now: float) -> None:
-        """Read the rows that are not yet in memory."""
+        """Read the rows that are not yet in memory. An answer that is still to be written is later
+        than what the file holds, and will replace it there."""
         for row_id, text, context, learned in self._store.new_rows():
-            if row_id in self._entries:
+            old = self._entries.get((text, context))
+            if old is not None and old.row in (None, row_id):
                 continue
             # Each start would take a time far in the future for its own, and keep the entry.
             if not -CLOCK_ERROR_SECONDS <= now - learned < self._ttl_seconds:
@@ -368,7 +366,7 @@ class FuzzyCache:
                 self._store.note_removal(row_id)
                 continue
             self._changed_elsewhere(text, context)
-            if (old := self._own.get((text, context))) is not None:
+            if old is not None:
                 self._forget(old)
             items = signature_of(text)
             entry = Entry(row_id, text, context, items.core, min(learned, now), None)

@@ -19,21 +19,21 @@ from router.stages.validation import KeptAnswer
 
 _MAX_RESPELLINGS: Final = 16
 _RECENT: Final = 8
-"""How many entries each stem remembers for explaining a miss."""
+"""How many of its latest entries each stem remembers, to explain a miss."""
 
 
 @dataclass(slots=True, eq=False)
 class Entry:
     """One stored answer."""
 
-    id: int
-    """Row in the file; negative when the entry is in memory only."""
+    row: int | None
+    """In the file; None while the entry is in memory only."""
     text: str
     context: str
     core: str
     learned: float
     kept: KeptAnswer | None
-    """None: still in the file, read when it is needed."""
+    """None: in the file alone, read when it is needed."""
     held: bool = True
     """False once the entry was removed; what explains a miss may still know it."""
 
@@ -98,8 +98,8 @@ class Index:
         """A few late entries that share the rarest words, to explain a miss with."""
         known = {stem for stem in wanted.stems if stem in self._stem_uses}
         rarest = sorted(known, key=lambda stem: (self._stem_uses[stem], stem))[:2]
-        entries = {entry.id: entry for stem in rarest for entry in self._recent[stem]}
-        return [entry for entry in entries.values() if entry.held and entry.context == context]
+        entries = dict.fromkeys(entry for stem in rarest for entry in self._recent[stem])
+        return [entry for entry in entries if entry.held and entry.context == context]
 
     def _respellings(self, wanted: Signature) -> Iterator[tuple[str, ...]]:
         """The items with each unseen word replaced by the seen words it may be a typo of."""

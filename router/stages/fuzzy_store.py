@@ -1,8 +1,8 @@
 """The file of the fuzzy cache: an SQLite database in WAL mode that several processes may share.
 
-Each ``add`` is one transaction. Uses and removals are only noted, and written with the next ``add``
-or at the end, so that a look-up never writes. A file that cannot be used never stops the router: a
-corrupt or foreign one is moved aside and begun anew, an inaccessible one is done without.
+New entries, uses and removals are only noted, and ``flush`` writes them in one transaction, so that
+no request waits for the file. A file that cannot be used never stops the router: a corrupt or
+foreign one is moved aside and begun anew, an inaccessible one is done without.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 from router.database import Schema, opened
 from router.errors import StoreError
 from router.result import RoutingResult
+from router.stages.fuzzy_index import Entry
 from router.stages.validation import Basis, KeptAnswer
 
 _log = logging.getLogger(__name__)
@@ -69,7 +70,7 @@ class Store:
     def __init__(self, path: Path | None, diagnostics: list[str]) -> None:
         self._path = path
         self._diagnostics = diagnostics
-        self._used: dict[int, None] = {}
+        self._used: dict[Entry, None] = {}  # or new; in the order of use
         self._removed: list[int] = []
         self._seen_version = -1
         self._last_id = 0
@@ -108,9 +109,9 @@ class Store:
                 self.note_removal(row_id)
         return rows
 
-    def answer(self, row_id: int) -> KeptAnswer | None:
-        """The answer in one row; None when it is gone or cannot be read."""
-        for text, basis in self._run("SELECT result, basis FROM entries WHERE id = ?", row_id):
+    def answer(self, entry: Entry) -> KeptAnswer | None:
+        """The answer of an entry in the file; None when it is gone or cannot be read."""
+        for text, basis in self._run("SELECT result, basis FROM entries WHERE id = ?", entry.row):
             if isinstance(text, str | bytes):
                 with suppress(ValueError):
                     result = RoutingResult.from_json(text)
@@ -119,6 +120,7 @@ class Store:
 
     def keep_marks(self, version: str, marks: bytes) -> None:
         """Keep the marks of a catalog, and drop those of catalogs that no answer is of."""
+        self.flush()  # the answers first
         self._run(
             "DELETE FROM catalogs WHERE version NOT IN"
             " (SELECT catalog FROM entries WHERE catalog IS NOT NULL)"
@@ -139,32 +141,18 @@ class Store:
                 return frozenset(row_id for (row_id,) in self._run("SELECT id FROM entries"))
         return None
 
-    def add(self, text: str, context: str, learned: float, kept: KeptAnswer) -> int | None:
-        """Write one entry and all that was noted; the entry's id, None when it was not written."""
-        if self._db is None:
-            return None
-        basis = kept.basis
-        row = (
-            *(text, context, learned, kept.result.to_json()),
-            *((None, None) if basis is None else (basis.catalog, basis.to_json())),
-        )
-        try:
-            with self._db:
-                self._begin(self._db)
-                row_id = self._db.execute(_INSERT, row).lastrowid
-        except (sqlite3.Error, UnicodeEncodeError) as error:
-            self._report(f"fuzzy cache entry kept in memory only: {self._path}: {error}")
-            return None
-        self._used.clear()
-        self._removed.clear()
-        return row_id
-
-    def note_use(self, row_id: int) -> None:
+    def note_use(self, entry: Entry) -> None:
+        """Note that an entry is new or was used."""
         if self._db is not None:
-            self._used.pop(row_id, None)
-            self._used[row_id] = None
+            self._used.pop(entry, None)
+            self._used[entry] = None
+
+    def forget(self, entry: Entry) -> None:
+        """Write nothing more of this entry; what is in the file stays."""
+        self._used.pop(entry, None)
 
     def note_removal(self, row_id: int) -> None:
+        """Note that a row is to be deleted."""
         if self._db is not None:
             self._removed.append(row_id)
 
@@ -178,15 +166,39 @@ class Store:
         """Write what was noted; whether the file, if there is to be one, holds nothing else now."""
         if self._db is None:
             return self._path is None
+        rows: dict[Entry, int | None] = {}
         try:
-            with self._db:
-                self._begin(self._db)
+            with self._db as db:
+                db.execute("BEGIN IMMEDIATE")
+                db.executemany(
+                    "DELETE FROM entries WHERE id = ?", [(row,) for row in self._removed]
+                )
+                for entry in self._used:
+                    if entry.row is None:
+                        rows[entry] = self._insert(db, entry)
+                    else:
+                        db.execute(_TOUCH, (entry.row,))
         except sqlite3.Error as error:
-            self._report(f"the last uses of the fuzzy cache are not written: {self._path}: {error}")
+            self._report(f"the fuzzy cache is not written down yet: {self._path}: {error}")
             return False
+        for entry, row in rows.items():
+            entry.row = row
         self._used.clear()
         self._removed.clear()
         return True
+
+    def _insert(self, db: sqlite3.Connection, entry: Entry) -> int | None:
+        """The row of a new entry; None when its text cannot be in a file."""
+        if entry.kept is None:
+            return None
+        result, basis = entry.kept.result.to_json(), entry.kept.basis
+        known = (None, None) if basis is None else (basis.catalog, basis.to_json())
+        row = (entry.text, entry.context, entry.learned, result, *known)
+        try:
+            return db.execute(_INSERT, row).lastrowid
+        except UnicodeEncodeError as error:
+            self._report(f"fuzzy cache entry kept in memory only: {self._path}: {error}")
+            return None
 
     def close(self) -> None:
         """Write what was noted and close the file; the store goes on as if there were none."""
@@ -194,12 +206,6 @@ class Store:
             self.flush()
             self._db.close()
             self._db = None
-
-    def _begin(self, db: sqlite3.Connection) -> None:
-        """Begin a transaction with all that was noted."""
-        db.execute("BEGIN IMMEDIATE")
-        db.executemany(_TOUCH, [(row_id,) for row_id in self._used])
-        db.executemany("DELETE FROM entries WHERE id = ?", [(row_id,) for row_id in self._removed])
 
     def _run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """The rows of one statement; none when the file fails."""

@@ -47,7 +47,7 @@ from router.stages.wording import (
     without_courtesies,
     without_fillers,
 )
-from router.text import STOPWORDS, is_english, memoised, normalise, stem
+from router.text import STOPWORDS, is_english, memoised, normalise, stems_of
 
 MAX_TYPOS: Final = 2
 """Typos forgiven between two requests, one in a word."""
@@ -142,7 +142,6 @@ def signature_of(text: str) -> Signature:
     plain_relations = PLAIN_RELATIONS
     if STOPWORDS.issuperset(kept):
         kept, plain_relations = words, frozenset()  # nothing but function words: all of them count
-    items: list[str] = []
     written: list[str] = []
     relations: list[str] = []
     relation = ""
@@ -150,12 +149,15 @@ def signature_of(text: str) -> Signature:
         if word in plain_relations:
             relation += " " + word
             continue
-        items.append(SAME[word] if word in SAME else stem(word) if word.isalpha() else word)
         written.append(word)
         relations.append(relation)
         relation = ""
     relations.append(relation)
-    return Signature(" ".join(kept), tuple(items), tuple(written), tuple(relations), asks, True)
+    items = tuple(
+        SAME.get(word, root if word.isalpha() else word)
+        for word, root in zip(written, stems_of(written), strict=True)
+    )
+    return Signature(" ".join(kept), items, tuple(written), tuple(relations), asks, True)
 
 
 # What may stand at the end of a question (what is it for) without changing what is asked.

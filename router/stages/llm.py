@@ -92,8 +92,11 @@ class _Log:
 class LLMStage:
     """Asks the configured models; see the module's text.
 
+    Attributes:
+        models: in the order in which they are asked.
+
     Args:
-        models: in fall-back order; ``choose`` needs at least one.
+        models: the same; ``choose`` needs at least one.
         settings: deadline, retries and breaker.
         clock: monotonic seconds.
         sleep: waits the given seconds.
@@ -111,6 +114,7 @@ class LLMStage:
         events: Events | None = None,
         seed: int | None = None,
     ) -> None:
+        self.models = tuple(models)
         self._events = Events() if events is None else events
         self._prices = prices_of(settings)
         self._settings = settings
@@ -130,19 +134,9 @@ class LLMStage:
         ]
 
     @property
-    def models(self) -> tuple[ChatModel, ...]:
-        """The models in the order in which they are asked."""
-        return tuple(model for model, _ in self._guarded)
-
-    @property
     def breakers(self) -> tuple[tuple[ChatModel, BreakerState], ...]:
         """The models in the order in which they are asked, and whether each may be asked now."""
         return tuple((model, breaker.state) for model, breaker in self._guarded)
-
-    @property
-    def has_models(self) -> bool:
-        """Whether any model is configured."""
-        return bool(self._guarded)
 
     async def choose(
         self,

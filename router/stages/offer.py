@@ -27,18 +27,21 @@ from router.stages.followup import read
 from router.text import STOPWORDS, stem, tokens
 
 MAX_OFFERED: Final = 500
-"""Skills at most, whatever the budget: providers bound the number of choices of a schema."""
+"""An LLM is offered at most this many skills, whatever the budget: providers bound the number of
+choices of a schema."""
 MAX_NAME_CHARACTERS: Final = 14_000
-"""Of all names together, for the same reason."""
+"""How many characters all names may have together, for the same reason."""
 BYTES_PER_TOKEN: Final = 4
-"""In English. Other scripts take more bytes a token, so that they are not underestimated much."""
+"""An estimate for English. Other scripts take more bytes a token, so that they are not
+underestimated much."""
 FRAME_TOKENS: Final = 12
-"""What the JSON around one name and description takes."""
+"""How many tokens the JSON around one name and description takes."""
 LEAST_CHARACTERS: Final = 120
-"""No description is cut below it."""
+"""No description is cut to fewer characters."""
 MOST_CHARACTERS: Final = 1_000
 SHARES: Final = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6)
-"""How much of what tells a skill apart its description keeps, tried in this order."""
+"""Descriptions are shortened until all fit: these shares of their weight (see ``_shortened``) are
+tried in this order."""
 SHORTLIST_SHARE: Final = 0.9
 _WORD: Final = re.compile(r"\S+")
 
@@ -115,8 +118,9 @@ def _size(name: str, text: str) -> int:
 
 
 def _shortened(described: dict[str, str], share: float) -> dict[str, str]:
-    """Each description up to the word where it has told so much of what tells it apart: the weights
-    of its different words, each the logarithm of how few descriptions have it."""
+    """Each description, cut behind the word with which it has reached this share of its weight.
+    That is the sum of the weights of its different words; a word weighs the more, the fewer
+    descriptions have it (the logarithm of their share)."""
     if share >= 1:
         return described
     stems = {name: _stems(text) for name, text in described.items()}

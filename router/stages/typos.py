@@ -17,7 +17,7 @@ from router.text import MAX_WORD_LETTERS, word_set
 MIN_TYPO_LETTERS: Final = 6
 """Shorter words have too many real neighbours: form and from, test and text."""
 MIN_SLIP_LETTERS: Final = 7
-"""For the typos that more often give another real word; ``is_typo`` tells the kinds."""
+"""The same for those typos that more often give another real word; ``is_typo`` tells the kinds."""
 MIN_FOREIGN_SLIP_LETTERS: Final = 10
 
 _KEY_ROWS: Final = ("qwertyuiop", "asdfghjkl", "zxcvbnm")

@@ -32,23 +32,24 @@ from router.settings import CAUTIONS
 from router.stages.likelihood import Likelihood
 
 BALANCED: Final = CAUTIONS["balanced"]
-"""Caution where nobody sets it."""
+"""The caution where none is set."""
 CLARIFY: Final = 0.5
-"""Share of the least probability of routing at which the best matches are still offered by asking;
-below it nothing fits."""
+"""The best matches are offered by asking when something fits with at least this share of the
+probability that routing needs. Below it, nothing fits."""
 TWINS: Final = 0.002
-"""A smaller lead is none: two skills that are alike are offered, and not guessed."""
+"""Two skills whose scores differ by less are alike: both are offered, and neither is guessed."""
 FURTHER: Final = 0.45
-"""The best skill of a clause is loaded as a further one when the probability that it is right is at
-least this share of the caution, times its place among the matches of the whole request: for the
-second .9 of the caution, for the third 1.35. Most second clauses only explain the first, and what
-they are like by chance stands far down for the whole."""
+"""A clause adds its best skill when the probability that this skill is right is at least this share
+of the caution, times its place among the matches of the whole request: for the second match .9 of
+the caution, for the third 1.35. Most second clauses only explain the first one, and a skill that
+such a clause is like by chance stands far down in the ranking of the whole request."""
 FURTHER_IN_FOLLOW_UP: Final = 0.7
-"""That least probability beside the best match of a follow-up, whatever the place. Most follow-ups
-go on with one thing, and a clause like "half an hour earlier" is like some skill by chance."""
+"""In a follow-up, a clause adds its best skill from this probability on, whatever its place. Most
+follow-ups go on with one thing, and a clause like "half an hour earlier" is like some skill by
+chance."""
 MAX_SELECTED: Final = 3
 NAMED: Final = 0.98
-"""Confidence in a skill that the request names outright."""
+"""The confidence in a skill that the request names outright."""
 
 MAX_CANDIDATES: Final = 10
 MAX_SHOWN_TERMS: Final = 8
@@ -65,14 +66,15 @@ _SPEAKS_TO_THE_ROUTER: Final = re.compile(
     r"|^[^\S\n]*assistant\s*:",
     re.IGNORECASE | re.MULTILINE,
 )
-"""Attempts to instruct whoever reads the request. Loading a skill because such a text names it is
-what its author wants. Developers quote logs, markup and prompts, so few forms count."""
+"""Finds attempts to instruct whoever reads the request. No skill is loaded for such a text, even if
+it names one: that is what its author wants. Developers quote logs, markup and prompts, so only a
+few forms count."""
 NOT_SPOKEN_TO: Final = 0.9
-"""Confidence of abstaining from such a request."""
+"""The confidence of abstaining from such a request."""
 
 
 @dataclass(frozen=True, slots=True)
-class LocalDecision:
+class RetrievalDecision:
     """What retrieval alone would answer.
 
     Attributes:
@@ -125,7 +127,7 @@ async def decide(
     caution: float = BALANCED,
     follow_up: bool = False,
     clock: Callable[[], float] = time.perf_counter,
-) -> LocalDecision:
+) -> RetrievalDecision:
     """Rank the skills for a request and decide what to do about the best ones.
 
     Args:
@@ -151,13 +153,13 @@ async def decide(
 
 def judge(
     request: str, ranking: Ranking, *, caution: float = BALANCED, follow_up: bool = False
-) -> LocalDecision:
+) -> RetrievalDecision:
     """Decide what to do about the best of a request's ranking; the settings as for ``decide``."""
     if not ranking.matches:
-        return LocalDecision(Decision.ABSTAIN, (), 1.0, "there is no skill to choose from", {})
+        return RetrievalDecision(Decision.ABSTAIN, (), 1.0, "there is no skill to choose from", {})
     if _SPEAKS_TO_THE_ROUTER.search(request) is not None:
         reason = "the request tries to instruct the router"
-        return LocalDecision(Decision.ABSTAIN, (), NOT_SPOKEN_TO, reason, {})
+        return RetrievalDecision(Decision.ABSTAIN, (), NOT_SPOKEN_TO, reason, {})
     if ranking.named:
         decided = _of_named(ranking)
     else:
@@ -165,15 +167,15 @@ def judge(
     return replace(decided, matches=ranking.matches[:MAX_CANDIDATES])
 
 
-def _of_named(ranking: Ranking) -> LocalDecision:
+def _of_named(ranking: Ranking) -> RetrievalDecision:
     selected = ranking.named[:MAX_SELECTED]
     likelihood = Likelihood.of(ranking)
     reason = f"the request names {' and '.join(selected)}"
     evidence = {"fits": max(likelihood.fits, NAMED), "named": True, **likelihood.signals}
-    return LocalDecision(Decision.ROUTE, selected, NAMED, reason, evidence)
+    return RetrievalDecision(Decision.ROUTE, selected, NAMED, reason, evidence)
 
 
-def _of_best(ranking: Ranking, caution: float) -> LocalDecision:
+def _of_best(ranking: Ranking, caution: float) -> RetrievalDecision:
     best = ranking.matches[0]
     likelihood = Likelihood.of(ranking)
     fits, right = likelihood.fits, likelihood.right
@@ -182,20 +184,20 @@ def _of_best(ranking: Ranking, caution: float) -> LocalDecision:
     least = _least_fit(caution)
     if fits < CLARIFY * least:
         reason = f"no skill fits; the nearest, {best.name}, matches only on {shown}"
-        return LocalDecision(Decision.ABSTAIN, (), 1 - fits, reason, evidence)
+        return RetrievalDecision(Decision.ABSTAIN, (), 1 - fits, reason, evidence)
     if len(ranking.matches) > 1 and ranking.lead < TWINS:
         reason = f"{best.name} and {ranking.matches[1].name} fit equally well"
-        return LocalDecision(Decision.CLARIFY, (), 1 - fits / 2, reason, evidence)
+        return RetrievalDecision(Decision.CLARIFY, (), 1 - fits / 2, reason, evidence)
     if fits < least or right < caution:
         reason = f"{best.name} may fit ({shown}), but not surely enough to load it"
-        return LocalDecision(Decision.CLARIFY, (), 1 - right, reason, evidence)
+        return RetrievalDecision(Decision.CLARIFY, (), 1 - right, reason, evidence)
     reason = f"{best.name} matches on {shown}"
-    return LocalDecision(Decision.ROUTE, (best.name,), right, reason, evidence)
+    return RetrievalDecision(Decision.ROUTE, (best.name,), right, reason, evidence)
 
 
 def _with_clauses(
-    decided: LocalDecision, whole: Ranking, caution: float, follow_up: bool
-) -> LocalDecision:
+    decided: RetrievalDecision, whole: Ranking, caution: float, follow_up: bool
+) -> RetrievalDecision:
     """The decision with the skills that single clauses ask for: beside the best match, or, where
     the whole is like no skill because its clauses want different things, in its place."""
     places = {match.name: place for place, match in enumerate(whole.matches[:MAX_CANDIDATES], 1)}
@@ -232,7 +234,9 @@ def _with_clauses(
     else:
         best = sure[wanted[0]]
         evidence = {**evidence, "fits": best.fits, "right": best.right}
-    return LocalDecision(Decision.ROUTE, (*decided.selected, *wanted), confidence, reason, evidence)
+    return RetrievalDecision(
+        Decision.ROUTE, (*decided.selected, *wanted), confidence, reason, evidence
+    )
 
 
 def _least_fit(caution: float) -> float:

@@ -28,14 +28,15 @@ from router.result import (
 )
 from router.settings import VectorSettings
 from router.skills.manifest import SkillManifest
-from router.stages.vector import LocalDecision
+from router.stages.vector import RetrievalDecision
 
 if TYPE_CHECKING:
     from router.learning.learner import ExampleAnswer
 
 MAX_BRIEF_CHARACTERS: Final = 200
 LIKELY: Final = 0.5
-"""Least probability at which the answer of the examples is given: rather right than wrong."""
+"""The answer of the examples is given from this probability on: it is then rather right than
+wrong."""
 
 
 _NOT_NEEDED: Final = StageTrace(Stage.VECTOR, Outcome.SKIPPED, "the LLM's route is strong")
@@ -88,7 +89,7 @@ def weigh(
     selection: Selection,
     confidence: float,
     why_weak: str,
-    local: LocalDecision,
+    local: RetrievalDecision,
     settings: VectorSettings,
 ) -> RoutingResult:
     """The verdict on a weak LLM answer in the light of retrieval."""
@@ -137,7 +138,7 @@ def _of_selection(
     )
 
 
-def of_retrieval(text: str, local: LocalDecision, settings: VectorSettings) -> RoutingResult:
+def of_retrieval(text: str, local: RetrievalDecision, settings: VectorSettings) -> RoutingResult:
     """The verdict of retrieval alone."""
     outcome = Outcome.ANSWERED if local.decision is Decision.ROUTE else Outcome.DECLINED
     return RoutingResult(
@@ -173,7 +174,7 @@ def of_examples(
 
 
 def of_neither(
-    answer: ExampleAnswer, other: LocalDecision, settings: VectorSettings
+    answer: ExampleAnswer, other: RetrievalDecision, settings: VectorSettings
 ) -> RoutingResult:
     """The verdict when neither the examples nor retrieval over the other skills are likely to be
     right: suggest the best of both, or refuse when it is likely that nothing fits."""

@@ -112,7 +112,7 @@ CLOSINGS: Final = _phrases(  # last word first
 LONGEST_PHRASE: Final = max(
     len(phrase) for phrases in (*OPENINGS.values(), *CLOSINGS.values()) for phrase in phrases
 )
-"""In words."""
+"""How many words the longest phrase has."""
 
 # With one of them a question mark adds nothing.
 FOREIGN_QUESTIONS: Final = word_set(

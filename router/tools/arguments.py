@@ -28,7 +28,8 @@ MAX_FAULT_CHARACTERS: Final = 300
 MAX_CHECKS: Final = 100_000
 """Keywords that are looked at for one call."""
 MAX_DEPTH: Final = 100
-"""Of keywords in one another. Each takes some five of the thousand frames that Python has."""
+"""How deeply keywords may be nested. Each level takes some five of the thousand frames that Python
+has."""
 _LEFT_OUT: Final = (
     "pattern",
     "patternProperties",

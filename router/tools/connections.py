@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_PAGES: Final = 1_000
 MAX_MESSAGE_BYTES: Final = 16 << 20
-"""Of one message that a server sends over HTTP, as a reply or as an event of a stream."""
+"""The longest message that a server may send over HTTP, as a reply or as an event of a stream."""
 
 
 @asynccontextmanager

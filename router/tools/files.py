@@ -7,6 +7,7 @@ left out and reported while the others are taken.
 from __future__ import annotations
 
 import json
+import re
 import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,7 +19,7 @@ import yaml
 
 from router.bounded_yaml import load_yaml
 from router.errors import ConfigurationError, SourceError
-from router.skills.diagnostics import Diagnostic, Severity
+from router.skills.diagnostics import MAX_DIAGNOSTICS, Diagnostic, Severity
 from router.skills.manifest import SkillManifest
 from router.skills.sources import SourceSnapshot, nothing_to_end
 from router.tools.tool import Tool, manifest_of, read_tool
@@ -56,11 +57,22 @@ class Operation:
 
 def snapshot_of(tools: Iterable[object], *, origin: str, path: Path) -> SourceSnapshot:
     """What a source gives for these definitions. Those that cannot be used are left out, and so is
-    a second one of a name; each is reported with ``path`` as its place."""
+    a second one of a name; each is reported with ``path`` as its place. A ``Diagnostic`` among
+    them is no tool: it says what the source could not read. The first ``MAX_DIAGNOSTICS`` errors
+    and warnings of that kind are reported, and the number of the others."""
     skills: dict[str, SkillManifest] = {}
     failures: list[Diagnostic] = []
     notices: list[Diagnostic] = []
-    for position, given in enumerate(tools, start=1):
+    position = unnamed = 0
+    for given in tools:
+        if isinstance(given, Diagnostic):
+            found = failures if given.severity is Severity.ERROR else notices
+            if len(found) < MAX_DIAGNOSTICS:
+                found.append(given)
+            else:
+                unnamed += 1
+            continue
+        position += 1
         if position > MAX_TOOLS:
             message = f"there are more than {MAX_TOOLS:,} tools; the others are left out"
             notices.append(Diagnostic(path, 0, Severity.WARNING, "too-many-tools", message))
@@ -74,6 +86,9 @@ def snapshot_of(tools: Iterable[object], *, origin: str, path: Path) -> SourceSn
             failures.append(Diagnostic(path, 0, Severity.ERROR, "not-loaded", message))
         else:
             skills[skill.name] = skill
+    if unnamed:
+        message = f"{unnamed:,} more parts cannot be read"
+        notices.append(Diagnostic(path, 0, Severity.WARNING, "more-oddities", message))
     return SourceSnapshot(tuple(skills.values()), tuple(failures), tuple(notices))
 
 
@@ -108,7 +123,7 @@ class _FileSource:
         """The file is looked at when it is read, so there is nothing to tell."""
         return nothing_to_end
 
-    def _tools(self) -> list[Any]:
+    def _tools(self) -> Iterable[Any]:
         raise NotImplementedError
 
 
@@ -145,23 +160,29 @@ class OpenApi(_FileSource):
         held = isinstance(description, Mapping)
         super().__init__(Path("openapi" if held else str(description)), name)
 
-    def _tools(self) -> list[Any]:
+    def _tools(self) -> Iterable[Any]:
         given = self._description
         document = given if isinstance(given, Mapping) else read_document(self._path)
         if not isinstance(document, Mapping) or not isinstance(document.get("paths"), Mapping):
             raise ConfigurationError(f'{self._path}: no OpenAPI description: it has no "paths"')
-        return list(_tools_of(document))
+        return _tools_of(document, self._path)
 
 
-def _tools_of(document: Mapping[str, Any]) -> Iterator[Tool]:
+def _tools_of(document: Mapping[str, Any], file: Path) -> Iterator[Tool | Diagnostic]:
+    """The tools, and a diagnostic for each part that cannot be read. A key such as ``x-owner`` is
+    an extension and no path."""
     for path, given in document["paths"].items():
+        if str(path).startswith("x-"):
+            continue
         item = _followed(given, document)
         if not isinstance(item, Mapping):
+            message = f"{path}: {_why_not(given)}"
+            yield Diagnostic(file, 0, Severity.ERROR, "not-loaded", message)
             continue
         for method in _METHODS:
             operation = item.get(method)
             if isinstance(operation, Mapping):
-                yield _tool_of(str(path), method, item, operation, document)
+                yield from _tool_of(str(path), method, item, operation, document, file)
 
 
 def _tool_of(
@@ -170,11 +191,20 @@ def _tool_of(
     item: Mapping[str, Any],
     operation: Mapping[str, Any],
     document: Mapping[str, Any],
-) -> Tool:
+    file: Path,
+) -> Iterator[Tool | Diagnostic]:
+    """The tool that an operation is, after a warning for each part that it is without."""
+    place = f"{method.upper()} {path}"
+
+    def left_out(part: str, given: object) -> Diagnostic:
+        message = f"{place}: {part} is left out: {_why_not(given)}"
+        return Diagnostic(file, 0, Severity.WARNING, "left-out", message)
+
     properties: dict[str, Any] = {}
     for given in (*_listed(item.get("parameters")), *_listed(operation.get("parameters"))):
         parameter = _followed(given, document)
         if not isinstance(parameter, Mapping) or not isinstance(parameter.get("name"), str):
+            yield left_out("a parameter", given)
             continue
         if parameter.get("in") == "body":  # Swagger 2.0
             properties["body"] = parameter.get("schema")
@@ -184,24 +214,40 @@ def _tool_of(
         if "description" in parameter:
             schema["description"] = parameter["description"]
         properties[parameter["name"]] = schema
-    body = _followed(operation.get("requestBody"), document)
+    given = operation.get("requestBody")
+    body = _followed(given, document)
     if isinstance(body, Mapping) and isinstance(body.get("content"), Mapping):
         kinds = [kind for kind in body["content"].values() if isinstance(kind, Mapping)]
         if kinds:
             properties["body"] = kinds[0].get("schema")
+    elif given is not None:
+        yield left_out("its body", given)
     name = operation.get("operationId")
     if not isinstance(name, str) or not name.strip():
-        plain = "".join(letter if letter.isalnum() else "_" for letter in path)
-        name = f"{method}_{'_'.join(part for part in plain.split('_') if part)}"
+        name = _name_of(method, path)
     texts = [operation.get(key) for key in ("summary", "description")]
     tags = [tag for tag in _listed(operation.get("tags")) if isinstance(tag, str)]
-    return Tool(
+    yield Tool(
         name,
-        "\n".join(text for text in texts if isinstance(text, str)) or f"{method.upper()} {path}",
+        "\n".join(text for text in texts if isinstance(text, str)) or place,
         {"type": "object", "properties": properties, **_referred_to(properties, document)},
         keywords=tuple(tags),
         payload=Operation(name, method.upper(), path, operation),
     )
+
+
+def _name_of(method: str, path: str) -> str:
+    """The name of an operation without one: GET of ``/pets/{id}`` is ``get_pets_by_id``."""
+    plain = re.sub(r"[\W_]+", "_", path.replace("{", "/by/"))
+    return f"{method}_{plain.strip('_')}"
+
+
+def _why_not(given: object) -> str:
+    """Why a part of the description cannot be used."""
+    if isinstance(given, Mapping) and isinstance(reference := given.get("$ref"), str):
+        lost = "leads in a circle, out of the description, or to nothing"
+        return f"the $ref {reference[:200]!r} {lost}"
+    return "it is not what OpenAPI has there"
 
 
 def _referred_to(properties: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:

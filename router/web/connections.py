@@ -21,10 +21,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from router.web.problems import problem
 
 HEADER_SECONDS: Final = 10.0
-"""From the first byte of a request to the end of its headers; for the first request from the moment
-at which the connection was made."""
+"""How long the headers of a request may take from its first byte on; those of the first request
+from the moment at which the connection was made."""
 BODY_SECONDS: Final = 20.0
-"""From the end of a request's headers to the end of its body."""
+"""How long the body of a request may take from the end of its headers on."""
 
 
 class ImpatientProtocol(H11Protocol):

@@ -16,11 +16,13 @@ from router.errors import RouterError
 
 FIRST_PAUSE: Final = 0.5
 LONGEST_PAUSE: Final = 30.0
-"""Between two starts of a worker that dies at once; doubled each time."""
+"""The longest pause between two starts of a worker that dies at once; the pause doubles each
+time."""
 STABLE_SECONDS: Final = 60.0
 """A worker that lived so long is started again at once."""
 GRACE_SECONDS: Final = 20.0
-"""After the time for requests under way: for keeping what was learnt. Then it is killed."""
+"""How long a worker may take to keep what was learnt, after the time for requests under way. Then
+it is killed."""
 REFUSED: Final = (1, 2)
 """Exit codes that say that a command cannot be carried out; starting it again would not help."""
 

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from router.adapters.definitions import by_name
-from router.adapters.messages import called_tools, user_turns
 from router.adapters.selection import ToolSelector
 from router.errors import SourceError
 from router.events import Degraded, Event
@@ -168,26 +167,3 @@ def test_two_tools_of_one_name_are_refused() -> None:
     tools = openai_tools()
     with pytest.raises(SourceError, match="two tools have this name"):
         by_name([*tools, tools[0]])
-
-
-def test_only_what_the_user_said_counts() -> None:
-    messages: list[object] = [
-        {"role": "system", "content": "You are kind."},
-        {"role": "user", "content": "first"},
-        {"role": "assistant", "content": "yes"},
-        {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "second"}]},
-        {"role": "user", "content": [{"type": "tool_result", "content": "42"}]},
-        object(),
-    ]
-    assert user_turns(messages) == ["first", "second"]
-
-
-def test_what_the_model_has_called_is_read_in_every_form() -> None:
-    messages: list[object] = [
-        {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "a"}}]},
-        {"type": "function_call", "name": "b", "arguments": "{}"},
-        {"role": "assistant", "content": [{"type": "text"}, {"type": "tool_use", "name": "c"}]},
-        {"role": "user", "content": "use d"},
-        object(),
-    ]
-    assert called_tools(messages) == ["a", "b", "c"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from served import environment_of, started
 from typer.testing import CliRunner, Result
 
 import router
@@ -134,3 +135,18 @@ def start() -> Callable[..., subprocess.Popen[bytes]]:
         )
 
     return popen
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """The variables of a server's process."""
+    return environment_of(tmp_path)
+
+
+@pytest.fixture
+def served(
+    tmp_path: Path, environment: dict[str, str]
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A running server and its address."""
+    with started(tmp_path, environment) as running:
+        yield running

@@ -145,9 +145,3 @@ def test_a_rows_file_that_cannot_be_written_is_refused_first(
     result = run("eval", labelled(ROWS), "--skills", skills, "--rows", tmp_path / "no" / "rows")
     assert result.exit_code == 2
     assert "name a writable file" in result.stderr
-
-
-def test_the_demo_is_a_table_for_people_and_leaves_nothing_behind(run: Run, tmp_path: Path) -> None:
-    lines = run("demo").stdout.splitlines()
-    assert lines[0].split() == ["request", "decision", "skills", "stage", "confidence", "ms"]
-    assert not (tmp_path / "state").exists()

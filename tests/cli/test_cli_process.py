@@ -34,6 +34,21 @@ def test_a_command_that_stays_leaves_what_is_loaded_out_of_collections() -> None
     assert done.stdout.split() == ["True", "True", "True", str(SWITCH_SECONDS)]
 
 
+ENDING = """
+import atexit, gc
+atexit.register(lambda: print(gc.get_freeze_count() > 0))
+from router.cli.process import start_quickly
+start_quickly()
+"""
+
+
+def test_a_command_that_ends_looks_for_no_garbage() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ENDING], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["True"]
+
+
 async def test_a_router_sets_nothing_for_the_process_of_its_host(tmp_path: Path) -> None:
     before = settings_of_the_process()
     skills = some_skills(tmp_path / "skills", "git", "testing")

@@ -8,7 +8,7 @@ import pytest
 from starlette.datastructures import Headers
 
 from router.errors import ConfigurationError
-from router.http.caller import LOCAL, Caller, Callers
+from router.http.caller import LOCAL, Callers
 from router.http.keys import KeyFile, Right
 from router.http.problems import Refused
 
@@ -62,28 +62,3 @@ def test_a_file_that_is_none_of_keys_is_named(keys: KeyFile, text: str) -> None:
     keys.path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigurationError, match="not a file of API keys"):
         keys.all()
-
-
-@pytest.mark.parametrize(
-    ("scopes", "asked", "given"),
-    [
-        ((), None, None),
-        ((), "any", "any"),
-        (("shop",), None, "shop"),
-        (("shop",), "shop", "shop"),
-        (("shop",), "shop/ada", "shop/ada"),
-        (("shop", "bank"), "bank", "bank"),
-    ],
-)
-def test_a_scope_is_narrowed(scopes: tuple[str, ...], asked: str | None, given: str | None) -> None:
-    assert Caller("x", frozenset(Right), scopes).scope_for(asked) == given
-
-
-@pytest.mark.parametrize("asked", ["bank", "shopping", "shop2/ada", "", "sho", "SHOP", "/shop"])
-def test_a_scope_is_never_widened(asked: str) -> None:
-    caller = Caller("x", frozenset(Right), ("shop",))
-    assert not caller.may_see(asked)
-    assert not caller.may_see(None)
-    with pytest.raises(Refused) as caught:
-        caller.scope_for(asked)
-    assert caught.value.status == 403

@@ -76,13 +76,12 @@ def test_a_lucky_streak_does_not_make_certain() -> None:
     assert 0.7 < calibrator(0.7) < 0.97
 
 
-def test_before_the_first_fit_the_raw_confidence_is_marked_as_such() -> None:
+def test_before_the_first_fit_there_is_no_calibrator() -> None:
     calibration = Calibration()
     for _ in range(MIN_PAIRS - 1):
         calibration.observe(0.8, right=True)
-    confidence = calibration.confidence(0.8)
-    assert (confidence.value, confidence.calibrated) == (0.8, False)
-    assert confidence.evidence_count == MIN_PAIRS - 1
+    assert calibration.calibrator is None
+    assert calibration.outcomes == MIN_PAIRS - 1
 
 
 def test_outcomes_are_taken_up_as_they_come() -> None:
@@ -91,10 +90,9 @@ def test_outcomes_are_taken_up_as_they_come() -> None:
         calibration.observe(stated, right=right)
     assert calibration.due
     calibration.adopt(calibration.fitting()())
-    confidence = calibration.confidence(0.6)
-    assert confidence.calibrated
-    assert confidence.evidence_count == 400
-    assert confidence.value == pytest.approx(0.36, abs=0.1)
+    assert calibration.calibrator is not None
+    assert calibration.outcomes == 400
+    assert calibration.calibrator(0.6) == pytest.approx(0.36, abs=0.1)
 
 
 def test_dropping_forgets_everything() -> None:
@@ -105,14 +103,14 @@ def test_dropping_forgets_everything() -> None:
     calibration.drop()
     calibration.adopt(late())
     assert calibration.calibrator is None
-    assert calibration.confidence(0.8).evidence_count == 0
+    assert calibration.outcomes == 0
 
 
 def test_memory_is_bounded() -> None:
     calibration = Calibration()
     for number in range(MAX_PAIRS + 100):
         calibration.observe(0.5, right=number % 2 == 0)
-    assert calibration.confidence(0.5).evidence_count == MAX_PAIRS
+    assert calibration.outcomes == MAX_PAIRS
 
 
 def test_a_calibration_survives_json() -> None:
@@ -121,7 +119,7 @@ def test_a_calibration_survives_json() -> None:
         calibration.observe(stated, right=right)
     calibration.adopt(calibration.fitting()())
     again = Calibration.from_dict(json.loads(json.dumps(calibration.to_dict())))
-    assert again.confidence(0.3) == calibration.confidence(0.3)
+    assert again.calibrator == calibration.calibrator
     assert again.to_dict() == calibration.to_dict()
 
 

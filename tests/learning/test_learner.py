@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 from shutil import copytree, rmtree
 from typing import Any
@@ -11,10 +10,11 @@ from typing import Any
 import openai  # noqa: F401 - on a busy machine its import takes longer than an LLM may
 import pytest
 from cascade import SHIPPED, SQUASH, answer, router_over
+from labelled_topics import labelled, remember
 from servers.openai_server import OpenAIServer, completion
 
 from router import ConfigurationError, InvalidRequest, SemanticRouter, StoreError
-from router.learning.evidence import EvidenceStore, Example, Source, evidence_file
+from router.learning.evidence import EvidenceStore, Example, Source
 from router.learning.learner import Learner
 from router.request import Request
 from router.result import Decision, Outcome, Stage
@@ -225,43 +225,6 @@ async def test_evidence_that_cannot_be_opened_stops_no_request(tmp_path: Path) -
     assert result.selected_skills == ("git",)
 
 
-TEMPLATES = (
-    "{} please",
-    "could you {}",
-    "i need you to {}",
-    "{} now",
-    "can you {} for me",
-    "{} as soon as you can",
-    "would you {}",
-    "time to {}",
-)
-TOPICS = {
-    "git": ["stash my edits", "push the branch", "rebase onto main", "undo the last commit"],
-    "terminal": ["kill the process", "follow the log", "find who holds the port"],
-    "testing": ["add a unit test", "raise the coverage", "fake the clock in the tests"],
-    "": ["sing me a song", "tell me a joke", "order a pizza"],
-}
-
-
-def labelled() -> list[tuple[str, tuple[str, ...]]]:
-    """Requests of four plain answers, in a mixed order."""
-    rows = [
-        (template.format(f"{topic} {number}"), (skill,) if skill else ())
-        for number in range(4)
-        for template in TEMPLATES
-        for skill, topics in TOPICS.items()
-        for topic in topics
-    ]
-    return sorted(rows, key=lambda row: hash_of(row[0]))
-
-
-def hash_of(text: str) -> int:
-    value = 0
-    for character in text:
-        value = (value * 131 + ord(character)) % 1_000_003
-    return value
-
-
 async def taught(router: SemanticRouter, rows: list[tuple[str, tuple[str, ...]]]) -> None:
     """What the router hears when an LLM answers each of the requests."""
     installed = await router.open()
@@ -293,14 +256,6 @@ async def test_with_enough_evidence_the_llm_is_not_asked(
     assert result.calibrated
     assert result.evidence_count >= 150
     assert set(llm.evidence) >= {"risk", "error_bound", "outcomes", "bound"}
-
-
-def remember(state: Path, rows: list[tuple[str, tuple[str, ...]]]) -> None:
-    """What a router with its state in this folder finds when it is opened."""
-    store = EvidenceStore(evidence_file(state), clock=lambda: 0.0)
-    examples = [Example(text, skills, True, Source.FEEDBACK) for text, skills in rows]
-    store.add_many(examples, catalog={})
-    store.close()
 
 
 async def test_without_an_llm_the_examples_answer_what_they_cover(tmp_path: Path) -> None:
@@ -352,19 +307,6 @@ async def test_what_nothing_is_sure_of_is_offered_from_both_sides(tmp_path: Path
     assert result.trace[-1].outcome is Outcome.DECLINED
 
 
-async def test_a_label_that_changed_is_learnt_where_all_evidence_is_wanted(tmp_path: Path) -> None:
-    other = {"git": "testing", "testing": "git"}
-    swapped = [(text, tuple(other.get(name, name) for name in names)) for text, names in labelled()]
-    remember(tmp_path, labelled())
-    async with router_over(SHIPPED, tmp_path) as router:
-        await router.learned()
-    remember(tmp_path, swapped)
-    async with router_over(SHIPPED, tmp_path) as router:
-        await router.learned()
-        result = await router.route("would you stash my edits 7", use_semantic_cache=False)
-    assert result.selected_skills == ("testing",)
-
-
 async def test_what_examples_answered_does_not_calibrate_retrieval(tmp_path: Path) -> None:
     remember(tmp_path, labelled())
     async with router_over(SHIPPED, tmp_path) as router:
@@ -372,60 +314,6 @@ async def test_what_examples_answered_does_not_calibrate_retrieval(tmp_path: Pat
         result = await router.route("would you stash my edits 7", use_semantic_cache=False)
         await router.feedback(result.id, right=True)
         assert "vector" not in router.learner.status()["calibrations"]
-
-
-async def test_the_local_model_is_taken_up_at_the_next_start(tmp_path: Path) -> None:
-    remember(tmp_path, labelled())
-    async with router_over(SHIPPED, tmp_path) as router:
-        await router.learned()
-        before = await router.route("stash my edits 8", use_semantic_cache=False)
-    async with router_over(SHIPPED, tmp_path) as router:
-        model = router.learner.status()["model"]
-        again = await router.route("stash my edits 8", use_semantic_cache=False)
-        assert router.learner.status()["last_training"] is None
-    assert model["examples"] > len(labelled())
-    assert (again.selected_skills, again.confidence) == (before.selected_skills, before.confidence)
-
-
-async def test_a_model_of_other_skills_is_not_taken_up(tmp_path: Path) -> None:
-    skills = tmp_path / "skills"
-    copytree(SHIPPED, skills)
-    remember(tmp_path, labelled())
-    async with router_over(skills, tmp_path) as router:
-        await router.learned()
-    rmtree(skills / "git")
-    async with router_over(skills, tmp_path) as router:
-        assert router.learner.status()["model"] is None
-
-
-async def test_a_damaged_model_is_fitted_anew(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    remember(tmp_path, labelled())
-    async with router_over(SHIPPED, tmp_path) as router:
-        await router.learned()
-    with closing(sqlite3.connect(evidence_file(tmp_path))) as database, database:
-        database.execute("UPDATE models SET model = x'00'")
-    async with router_over(SHIPPED, tmp_path) as router:
-        await router.learned()
-        assert router.learner.status()["last_training"]["shipped"]
-    assert "a kept model is not taken up" in caplog.text
-
-
-async def test_what_was_learnt_serves_on_while_skills_change(tmp_path: Path) -> None:
-    skills = tmp_path / "skills"
-    copytree(SHIPPED, skills)
-    remember(tmp_path, labelled())
-    async with router_over(skills, tmp_path) as router:
-        await router.learned()
-        manifest = skills / "writer" / "SKILL.md"
-        text = manifest.read_text(encoding="utf-8")
-        manifest.write_text(text.replace("description: ", "description: Also pods. ", 1), "utf-8")
-        await router.reload()
-        assert router.learner.trainer.current is False
-        result = await router.route("stash my edits 8", use_semantic_cache=False)
-    assert result.selected_skills == ("git",)
-    assert result.calibrated
 
 
 async def test_a_skill_that_is_gone_is_not_offered_by_what_was_learnt_of_it(

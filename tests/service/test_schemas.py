@@ -20,7 +20,7 @@ from router.result import Decision, RoutingResult, Stage
 from router.router import SemanticRouter
 from router.service.schemas import INPUT_KEYWORDS, input_schema, output_schema
 from router.service.service import Service
-from router.service.shapes import FeedbackArguments, FindArguments, RouteArguments, routed
+from router.service.shapes import FeedbackArguments, FindArguments, RouteArguments
 from router.settings import Settings
 
 KNOWN_TO_AJV = INPUT_KEYWORDS | {
@@ -139,6 +139,6 @@ def test_an_answer_keeps_to_the_schema_of_answers(trace: bool) -> None:
         catalog_version="v",
         id="1",
     )
-    given = routed(result, trace=trace)
+    given = result.to_dict(trace=trace)
     assert ("trace" in given) is trace
     jsonschema.validate(given, output_schema(RoutingResult))

@@ -10,6 +10,7 @@ import threading
 import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -616,10 +617,10 @@ async def test_memory_stays_flat_over_many_reloads(tmp_path: Path) -> None:
 
     tracemalloc.start()
     try:
-        early = await reloads(0, 100)
-        late = await reloads(100, 400)
+        kept = [await reloads(start, 100) for start in range(0, 500, 100)]
     finally:
         tracemalloc.stop()
     assert told == 500
-    assert late - early < 20_000
+    # A leak shows in every hundred; what is made once, such as a thread of the pool, shows in one.
+    assert min(after - before for before, after in pairwise(kept)) < 5_000
     await manager.aclose()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 
+from router.flight import in_thread
 from router.result import Outcome
 from router.stages.answers import AnswerCache, LocalAnswers
 from router.stages.conformance import AnswerCacheConformance, kept_answer
@@ -52,6 +54,43 @@ async def test_another_process_finds_the_answer_what_it_rests_on_and_the_marks(
     await there.aclose()
 
 
+async def test_an_answer_is_soon_written_down_though_nobody_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "answers.sqlite3"
+    here, there = LocalAnswers(path=path), LocalAnswers(path=path)
+    written = threading.Event()
+    flush = here.fuzzy.flush
+
+    def flush_and_tell() -> None:
+        assert flush()
+        written.set()
+
+    monkeypatch.setattr(here.fuzzy, "flush", flush_and_tell)
+    await here.keep(REQUEST, "c", kept_answer("git"), similar=True)
+    assert await in_thread(lambda: written.wait(60))
+    assert (await there.find(REQUEST, "c", similar=True)).kept == kept_answer("git")
+    for cache in (here, there):
+        await cache.aclose()
+
+
+async def test_what_is_forgotten_before_it_was_written_down_never_comes_back(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "answers.sqlite3"
+    here, there = LocalAnswers(path=path), LocalAnswers(path=path)
+    await here.keep(REQUEST, "c", kept_answer("git"), similar=True)
+    await here.keep("another request", "c", kept_answer("git"), similar=True)
+    await here.forget(REQUEST, "c")  # from here on it holds, even if the process is killed
+    assert (await there.find(REQUEST, "c", similar=True)).kept is None
+    assert (await there.find("another request", "c", similar=True)).kept is not None
+    await here.aclose()
+    again = LocalAnswers(path=path)
+    assert (await again.find(REQUEST, "c", similar=True)).kept is None
+    for cache in (there, again):
+        await cache.aclose()
+
+
 async def test_what_another_process_forgets_or_corrects_is_gone_here_after_a_second(
     tmp_path: Path,
 ) -> None:
@@ -63,6 +102,7 @@ async def test_what_another_process_forgets_or_corrects_is_gone_here_after_a_sec
 
     for answer in (kept_answer("git"), kept_answer("terminal")):
         await here.keep(REQUEST, "c", answer, similar=True)
+        assert here.fuzzy.flush()
         now += 1
         found = [await found_there() for _ in range(2)]  # from the file, and then from memory
         assert found == [answer, answer]

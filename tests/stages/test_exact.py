@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from cached import Clock, answer
+from cached import answer
+from clock import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,7 +47,7 @@ def test_the_least_recently_used_entry_goes_first() -> None:
 
 @pytest.mark.parametrize(("age", "alive"), [(59.999, True), (60.0, False)])
 def test_an_entry_lives_just_less_than_its_time(age: float, alive: bool) -> None:
-    clock = Clock()
+    clock = Clock(1_000_000.0)
     cache: ExactCache[RoutingResult] = ExactCache(ttl_seconds=60, clock=clock)
     cache.set("Fix the bug", answer("debugging"))
     clock.now += age
@@ -54,7 +55,7 @@ def test_an_entry_lives_just_less_than_its_time(age: float, alive: bool) -> None
 
 
 def test_setting_again_replaces_the_answer_and_starts_its_life_anew() -> None:
-    clock = Clock()
+    clock = Clock(1_000_000.0)
     cache: ExactCache[RoutingResult] = ExactCache(ttl_seconds=60, clock=clock)
     cache.set("Fix the bug", answer("old"))
     clock.now += 59
@@ -73,7 +74,7 @@ def test_clear_drops_everything() -> None:
 
 
 def test_stats_count_what_happened() -> None:
-    clock = Clock()
+    clock = Clock(1_000_000.0)
     cache: ExactCache[RoutingResult] = ExactCache(max_entries=1, ttl_seconds=60, clock=clock)
     cache.set("first", answer("1"))
     cache.get("first")
@@ -107,7 +108,7 @@ STEPS = st.lists(
 def test_the_cache_behaves_like_a_plain_list(
     steps: list[tuple[str, str, str]], capacity: int
 ) -> None:
-    clock = Clock()
+    clock = Clock(1_000_000.0)
     cache: ExactCache[RoutingResult] = ExactCache(max_entries=capacity, ttl_seconds=40, clock=clock)
     model: list[tuple[tuple[str, str], float, str]] = []  # least recently used first
     for number, (step, text, context) in enumerate(steps):

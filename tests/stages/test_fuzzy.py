@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from cached import Clock, answer
+from cached import answer
+from clock import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rapidfuzz.distance import Levenshtein
 
 from router.stages.exact import CacheStats
 from router.stages.fuzzy import FuzzyCache
-from router.stages.gate import judge, signature_of
 from router.text import normalise
 
 
@@ -20,23 +19,6 @@ async def test_a_request_that_differs_in_fillers_only_is_recalled() -> None:
     cache = FuzzyCache()
     await cache.learn("Fix the bug", answer("debugging"))
     assert cache.find("Fix bug").result == answer("debugging")
-
-
-async def test_a_typo_in_a_long_word_is_recalled_on_either_side() -> None:
-    cache = FuzzyCache()
-    await cache.learn("write the documentation", answer("docs"))
-    await cache.learn("check the deplyoment", answer("ops"))
-    assert cache.find("write the documentaion").result == answer("docs")
-    assert cache.find("check the deployment").result == answer("ops")
-
-
-async def test_a_word_that_other_requests_use_is_not_taken_for_a_typo() -> None:
-    cache = FuzzyCache()
-    await cache.learn("draw the marten family", answer("martens"))
-    await cache.learn("feed the marteen family", answer("marteens"))
-    found = cache.find("feed the marten family")
-    assert found.result is None
-    assert found.blocked == "both spellings are in use"
 
 
 @pytest.mark.parametrize(
@@ -65,7 +47,7 @@ async def test_a_miss_names_the_nearest_request_and_what_keeps_it_back() -> None
 
 
 async def test_a_hit_names_what_it_matched_how_well_and_how_old_it_is() -> None:
-    clock = Clock()
+    clock = Clock(1_000_000.0)
     cache = FuzzyCache(clock=clock)
     await cache.learn("Fix the bug", answer("debugging"))
     clock.now += 5
@@ -117,7 +99,7 @@ async def test_the_least_recently_used_entry_goes_first() -> None:
 @pytest.mark.parametrize(("age", "alive"), [(59.999, True), (60.0, False)])
 @pytest.mark.parametrize("asked", ["fix the bug", "fix bug"])
 async def test_an_entry_lives_just_less_than_its_time(age: float, alive: bool, asked: str) -> None:
-    clock = Clock()
+    clock = Clock(1_000_000.0)
     cache = FuzzyCache(ttl_seconds=60, clock=clock)
     await cache.learn("fix the bug", answer("debugging"))
     clock.now += age
@@ -125,7 +107,7 @@ async def test_an_entry_lives_just_less_than_its_time(age: float, alive: bool, a
 
 
 async def test_a_clock_that_steps_back_neither_kills_entries_nor_makes_them_immortal() -> None:
-    clock = Clock()
+    clock = Clock(1_000_000.0)
     cache = FuzzyCache(ttl_seconds=60, clock=clock)
     await cache.learn("fix the bug", answer("debugging"))
     clock.now -= 100_000
@@ -135,7 +117,7 @@ async def test_a_clock_that_steps_back_neither_kills_entries_nor_makes_them_immo
 
 
 async def test_stats_count_what_happened() -> None:
-    clock = Clock()
+    clock = Clock(1_000_000.0)
     cache = FuzzyCache(max_entries=1, ttl_seconds=60, clock=clock)
     await cache.learn("write tests", answer("1"))
     cache.find("write the tests")
@@ -168,32 +150,6 @@ async def test_a_request_of_the_greatest_length_is_learned_and_recalled() -> Non
 # Against plain models
 
 
-PARTS = "fix the a bug bugs please deployment deplyoment deploymet test on off 12 how is my"
-REQUEST = st.lists(st.sampled_from(PARTS.split()), min_size=1, max_size=5).map(" ".join)
-
-
-@settings(max_examples=200)
-@given(st.lists(REQUEST, min_size=1, max_size=8), REQUEST, st.sampled_from([0.0, 0.75, 0.9]))
-def test_the_index_finds_what_a_comparison_with_every_entry_finds(
-    learned: list[str], asked: str, threshold: float
-) -> None:
-    cache = FuzzyCache(similarity_threshold=threshold)
-    for text in learned:
-        asyncio.run(cache.learn(text, answer(text)))
-    wanted = signature_of(normalise(asked))
-    seen = {stem for text in learned for stem in signature_of(normalise(text)).stems}
-    scores = [1.0] if normalise(asked) in map(normalise, learned) else []
-    for text in learned:
-        held = signature_of(normalise(text))
-        similarity = Levenshtein.normalized_similarity(wanted.core, held.core)
-        typos = [a for a, b in zip(wanted.stems, held.stems, strict=False) if a != b]
-        if judge(wanted, held).passes and similarity >= threshold and seen.isdisjoint(typos):
-            scores.append(similarity)
-    found = cache.find(asked)
-    assert (found.result is not None) == bool(scores)
-    assert (found.similarity if found.result else 0.0) == max(scores, default=0.0)
-
-
 # No two of these pass the gate for each other, so a plain list is the whole truth.
 TEXTS = st.sampled_from(["fix bug 1", "fix bug 2", "Fix Bug 2", "write docs", "open c++", "open c"])
 STEPS = st.lists(
@@ -214,7 +170,7 @@ def test_the_cache_behaves_like_a_plain_list_across_restarts(
     capacity: int,
     on_disk: bool,
 ) -> None:
-    clock = Clock()
+    clock = Clock(1_000_000.0)
     path = tmp_path_factory.mktemp("cache") / "fuzzy.db" if on_disk else None
 
     def opened() -> FuzzyCache:

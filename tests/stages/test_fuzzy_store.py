@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from cached import Clock, answer
+from cached import answer
+from clock import Clock
 
 from router.stages.fuzzy import FuzzyCache
 
@@ -50,6 +51,7 @@ async def main():
     for n in range(int(sys.argv[3])):
         text = f"{sys.argv[2]} ticket {n}"
         await cache.learn(text, RoutingResult.from_json(sys.argv[4]))
+        assert cache.flush()
         print(text, flush=True)
 
 asyncio.run(main())
@@ -99,11 +101,12 @@ def test_two_processes_may_learn_into_one_file(tmp_path: Path) -> None:
 async def test_what_another_process_learns_and_clears_is_seen_within_a_second(
     tmp_path: Path,
 ) -> None:
-    clock = Clock()
+    clock = Clock(1_000_000.0)
     here = FuzzyCache(path=tmp_path / "fuzzy.db", clock=clock)
     there = FuzzyCache(path=tmp_path / "fuzzy.db", clock=clock)
     await here.learn("write tests", answer("here"))
     await there.learn("review code", answer("there"))
+    assert here.flush() and there.flush()
     clock.now += 1
     assert here.find("review the code").result == answer("there")
     assert there.find("write the tests").result == answer("here")
@@ -203,7 +206,7 @@ async def test_a_row_that_is_not_utf_8_is_dropped_and_the_others_stay(tmp_path: 
 
 async def test_a_row_stamped_in_the_future_does_not_outlive_the_others(tmp_path: Path) -> None:
     path = tmp_path / "fuzzy.db"
-    clock = Clock()
+    clock = Clock(1_000_000.0)
     cache = FuzzyCache(path=path, ttl_seconds=100, clock=clock)
     for text in ("write tests", "ship release"):
         await cache.learn(text, answer(text))
@@ -252,7 +255,28 @@ async def test_a_file_locked_by_another_process_delays_nothing_but_the_writing(
     other.execute("BEGIN IMMEDIATE")
     await cache.learn("fix the bug", answer("debugging"))
     assert cache.find("fix bug").result == answer("debugging")
-    assert "memory only" in cache.diagnostics[0]
+    assert not cache.flush()
+    assert "not written down yet" in cache.diagnostics[0]
     other.execute("ROLLBACK")
     other.close()
     cache.close()
+    again = FuzzyCache(path=path)
+    assert again.find("fix bug").result == answer("debugging")
+    again.close()
+
+
+async def test_an_answer_that_is_still_to_be_written_replaces_what_another_process_wrote(
+    tmp_path: Path,
+) -> None:
+    clock = Clock(1_000_000.0)
+    here, there = (FuzzyCache(path=tmp_path / "fuzzy.db", clock=clock) for _ in range(2))
+    await there.learn("fix the bug", answer("there"))
+    await here.learn("fix the bug", answer("here"))
+    assert there.flush()
+    clock.now += 1
+    assert here.find("fix the bug").result == answer("here")
+    assert here.flush()
+    clock.now += 1
+    assert there.find("fix the bug").result == answer("here")
+    here.close()
+    there.close()

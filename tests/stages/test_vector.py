@@ -29,7 +29,7 @@ from router.stages.vector import (
     FURTHER,
     MAX_CANDIDATES,
     NAMED,
-    LocalDecision,
+    RetrievalDecision,
     decide,
     judge,
 )
@@ -44,7 +44,7 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillIndex]:
 LEAST_FIT = (1 + BALANCED) / 2
 
 
-def fits(local: LocalDecision) -> float:
+def fits(local: RetrievalDecision) -> float:
     return float(str(local.evidence["fits"]))
 
 

@@ -15,7 +15,7 @@ from router.retrieval.index import Match
 from router.settings import VectorSettings
 from router.skills.manifest import SkillManifest
 from router.stages.llm import LLMAnswer
-from router.stages.vector import LocalDecision
+from router.stages.vector import RetrievalDecision
 from router.stages.verdict import (
     MAX_BRIEF_CHARACTERS,
     is_generic,
@@ -52,7 +52,7 @@ def choice(*names: str, confidence: float = 0.9, **fields: Any) -> LLMAnswer:
 
 
 def weighed(
-    answer: LLMAnswer, why_weak: str, found: LocalDecision, settings: VectorSettings
+    answer: LLMAnswer, why_weak: str, found: RetrievalDecision, settings: VectorSettings
 ) -> tuple[RoutingResult, StageTrace]:
     """The verdict on a weak answer, and stage 4's entry."""
     assert answer.selection is not None
@@ -67,7 +67,7 @@ def taken(answer: LLMAnswer) -> RoutingResult:
 
 
 def retrieved(
-    text: str, found: LocalDecision, settings: VectorSettings = SETTINGS
+    text: str, found: RetrievalDecision, settings: VectorSettings = SETTINGS
 ) -> RoutingResult:
     """The verdict without an LLM."""
     return of_retrieval(text, found, settings)
@@ -78,9 +78,9 @@ def local(
     *selected: str,
     ranked: tuple[str, ...] = ("git", "testing", "writer", "helper"),
     confidence: float = 0.8,
-) -> LocalDecision:
+) -> RetrievalDecision:
     matches = tuple(Match(name, 0.5, 0.5, 0.5, 0.0, False, ()) for name in ranked)
-    return LocalDecision(decision, selected, confidence, "found so", {}, matches, 5.0)
+    return RetrievalDecision(decision, selected, confidence, "found so", {}, matches, 5.0)
 
 
 ROUTED_TO_GIT = local(Decision.ROUTE, "git")
@@ -162,7 +162,7 @@ def test_support_that_does_not_reach_the_threshold_leaves_a_question() -> None:
 
 
 @pytest.mark.parametrize("found", [REFUSED, UNSURE, local(Decision.ROUTE, "testing")])
-def test_an_unsure_answer_without_support_becomes_a_question(found: LocalDecision) -> None:
+def test_an_unsure_answer_without_support_becomes_a_question(found: RetrievalDecision) -> None:
     verdict, entry = weighed(choice("git", confidence=0.4), "weak", found, SETTINGS)
     assert (verdict.decision, verdict.selected_skills) == (Decision.CLARIFY, ())
     assert verdict.suggested_skills[0] == "git"
@@ -180,7 +180,7 @@ def test_a_generic_answer_with_support_is_lifted() -> None:
 
 
 @pytest.mark.parametrize("found", [REFUSED, UNSURE, ROUTED_TO_GIT])
-def test_a_generic_answer_without_support_stays_as_it_is(found: LocalDecision) -> None:
+def test_a_generic_answer_without_support_stays_as_it_is(found: RetrievalDecision) -> None:
     verdict, entry = weighed(choice("writer", confidence=0.7), "generic", found, SETTINGS)
     assert (verdict.decision, verdict.selected_skills) == (Decision.ROUTE, ("writer",))
     assert verdict.confidence == 0.7
@@ -218,7 +218,7 @@ LOCAL = st.sampled_from([ROUTED_TO_GIT, REFUSED, UNSURE, local(Decision.ROUTE, "
 
 @given(CONFIDENCES, CONFIDENCES, CONFIDENCES, CONFIDENCES, LOCAL)
 def test_a_lift_never_lowers_never_passes_the_cap_and_needs_support(
-    stated: float, boost: float, cap: float, threshold: float, found: LocalDecision
+    stated: float, boost: float, cap: float, threshold: float, found: RetrievalDecision
 ) -> None:
     settings = VectorSettings(
         confidence_boost=boost, confidence_cap=cap, confidence_threshold=threshold
@@ -244,7 +244,7 @@ def test_a_request_that_retrieval_refuses_is_never_lifted(
 
 @given(st.integers(0, 20), LOCAL, st.sampled_from([(), ("git",), ("helper", "git")]), CONFIDENCES)
 def test_suggestions_are_few_and_none_is_selected_too(
-    limit: int, found: LocalDecision, names: tuple[str, ...], stated: float
+    limit: int, found: RetrievalDecision, names: tuple[str, ...], stated: float
 ) -> None:
     settings = VectorSettings(max_suggestions=limit)
     verdict, _ = weighed(choice(*names, confidence=stated), "weak", found, settings)
@@ -277,7 +277,7 @@ def test_without_an_llm_retrieval_decides() -> None:
     ],
 )
 def test_only_a_sure_route_to_more_than_a_generic_skill_is_strong(
-    found: LocalDecision, strong: bool
+    found: RetrievalDecision, strong: bool
 ) -> None:
     assert is_strong(retrieved("commit it", found), SKILLS, SETTINGS) is strong
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from router.errors import ConfigurationError
-from router.tools.files import OpenApi, Operation, ToolsFile
+from router.skills.diagnostics import MAX_DIAGNOSTICS, Severity
+from router.tools.files import MAX_TOOLS, OpenApi, Operation, ToolsFile
 
 PETS: dict[str, Any] = {
     "openapi": "3.1.0",
@@ -45,7 +46,7 @@ PETS: dict[str, Any] = {
 
 def test_operations_are_tools_with_their_parameters() -> None:
     found = {skill.name: skill for skill in OpenApi(PETS).read().skills}
-    assert list(found) == ["getPet", "delete_pets_id", "addPet"]
+    assert list(found) == ["getPet", "delete_pets_by_id", "addPet"]
     assert found["getPet"].description == "Shows a pet."
     assert found["getPet"].routing_keywords == ("animals",)
     assert found["getPet"].body == "- id: Number of the pet"
@@ -77,8 +78,6 @@ def test_what_is_written_down_elsewhere_in_a_description_is_found() -> None:
             "/orders/{id}": {
                 "get": {"operationId": "getOrder", "parameters": [{"name": "id", "in": "path"}]}
             },
-            "/round": {"$ref": "#/paths/~1round"},
-            "/elsewhere": {"$ref": "https://example.org/paths.json"},
         },
         "components": {
             "pathItems": {
@@ -97,6 +96,58 @@ def test_what_is_written_down_elsewhere_in_a_description_is_found() -> None:
     }
     found = {skill.name: skill.body for skill in OpenApi(described).read().skills}
     assert found == {"listOrders": "- status", "listInvoices": "- id", "getOrder": "- id"}
+
+
+def test_what_cannot_be_followed_in_a_description_is_named_and_the_rest_taken() -> None:
+    described = {
+        "paths": {
+            "/round": {"$ref": "#/paths/~1round"},
+            "/elsewhere": {"$ref": "https://example.org/paths.json"},
+            "x-owner": "the pets team",
+            "/pets": {
+                "get": {
+                    "parameters": [{"$ref": "#/components/parameters/Self"}, {"name": "limit"}],
+                    "requestBody": {"$ref": "#/components/requestBodies/none"},
+                }
+            },
+        },
+        "components": {"parameters": {"Self": {"$ref": "#/components/parameters/Self"}}},
+    }
+    found = OpenApi(described).read()
+    assert {skill.name: skill.body for skill in found.skills} == {"get_pets": "- limit"}
+    why = "leads in a circle, out of the description, or to nothing"
+    assert [failure.message for failure in found.failures] == [
+        f"/round: the $ref '#/paths/~1round' {why}",
+        f"/elsewhere: the $ref 'https://example.org/paths.json' {why}",
+    ]
+    assert {failure.severity for failure in found.failures} == {Severity.ERROR}
+    assert [notice.message for notice in found.notices] == [
+        f"GET /pets: a parameter is left out: the $ref '#/components/parameters/Self' {why}",
+        f"GET /pets: its body is left out: the $ref '#/components/requestBodies/none' {why}",
+    ]
+    assert {(notice.severity, notice.code) for notice in found.notices} == {
+        (Severity.WARNING, "left-out")
+    }
+
+
+def test_parts_that_cannot_be_read_take_no_place_of_a_tool() -> None:
+    broken = [{"$ref": "#/components/parameters/none"}] * (MAX_TOOLS + 1)
+    described = {"paths": {"/pets": {"get": {"parameters": broken}}}}
+    found = OpenApi(described).read()
+    assert [skill.name for skill in found.skills] == ["get_pets"]
+    assert found.failures == ()
+    assert [notice.code for notice in found.notices] == [
+        *["left-out"] * MAX_DIAGNOSTICS,
+        "more-oddities",
+    ]
+    assert found.notices[-1].message == "9,901 more parts cannot be read"
+
+
+def test_paths_that_differ_in_a_parameter_give_names_that_differ() -> None:
+    described: dict[str, Any] = {"paths": {"/a/{id}": {"get": {}}, "/a/id": {"get": {}}}}
+    found = OpenApi(described).read()
+    assert [skill.name for skill in found.skills] == ["get_a_by_id", "get_a_id"]
+    assert found.failures == ()
 
 
 def test_yaml_is_read_too(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ BOTTOM: Final = 34
 TOP: Final = 10
 RIGHT: Final = 22
 TICKS: Final = 4
-"""Of each axis, beside the one at 0."""
+"""How many ticks each axis has, beside the one at 0."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from router.http.problems import Refused
 from router.service.comparing import Side, compare, compared, read_requests, read_settings
 
 MAX_MOVED: Final = 200
-"""Requests that the page lists."""
+"""How many requests the page lists."""
 SIDES: Final = (("A", "line-1"), ("B", "line-2"))
 
 

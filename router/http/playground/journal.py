@@ -17,7 +17,7 @@ KEPT: Final = 50
 """Events of each kind."""
 LABELS: Final = 500
 SPAN_SECONDS: Final = 60
-"""Of one point in the course of the answers."""
+"""The span of time that one point in the course of the answers stands for."""
 SPANS: Final = 240
 BY: Final = ("cache", "local", "llm")
 """Who may answer: a cache; retrieval or the examples, without an LLM; an LLM."""

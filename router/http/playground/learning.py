@@ -14,7 +14,7 @@ from router.learning.evidence import Source
 LABELS: Final = 15
 TO_JUDGE: Final = 10
 LOOKED_THROUGH: Final = 500
-"""Of the latest answers, for those that are least sure."""
+"""How many of the latest answers are searched for those that are least sure."""
 COLUMNS: Final = 60
 
 

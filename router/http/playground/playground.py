@@ -45,7 +45,7 @@ _HEADERS: Final = {
     "Cache-Control": "no-store",
     "Vary": "HX-Request",
 }
-"""Of every page: nothing runs and nothing is loaded but the files of this server."""
+"""Every page has these headers: nothing runs and nothing is loaded but the files of this server."""
 
 _log: Final = logging.getLogger(__name__)
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -80,7 +80,7 @@ class _Pages:
         self._api = api
         self._sessions = sessions
         self._journal = Journal()
-        api.service.router.events.subscribe(self._journal)
+        api.happened.subscribe(self._journal)
         self._templates = Environment(
             loader=PackageLoader("router.http.playground"),
             autoescape=True,

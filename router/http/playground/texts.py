@@ -18,7 +18,7 @@ _UNSEEN: Final = re.compile(
     "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
 LONG: Final = 1_000
-"""Characters."""
+"""A text of more characters than this is long."""
 
 
 class Verbatim(str):

@@ -10,7 +10,7 @@ from router.memory.stores.fusion import at_place
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.spaces import EVERYTHING, Filter
 
-POOL: Final = 4
+POOL: Final = 2
 """Items to look at for one that is wanted, before a layer reorders them."""
 
 

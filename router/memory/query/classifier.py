@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from router.errors import ConfigurationError
 from router.memory.model import MAX_QUERY_CHARACTERS, Classification, LayerSpec, QueryType
@@ -104,6 +104,11 @@ class QueryClassifier:
         check_text("query", query, MAX_QUERY_CHARACTERS)
         return self._local.classify(query)
 
+    def layers(self, query: str) -> tuple[LayerChoice, ...]:
+        """The layers that ``classify`` would read; quicker, because nothing is explained."""
+        check_text("query", query, MAX_QUERY_CHARACTERS)
+        return self._local.layers(query)
+
     async def aclassify(self, query: str) -> Classification:
         """Ask the models, in fall-back order; without a usable answer, do as ``classify``. Trouble
         with a model never raises: the reasons say what it was."""
@@ -152,41 +157,50 @@ class _LocalClassifier:
         self._routes = _routes(self._model.kinds, table)
         self._plugins = [(spec.name, encoder.encode(_looks(spec))) for spec in plugins]
         self._plugin_curve = Curve(PLUGIN_SLOPE, PLUGIN_INTERCEPT)
-        # A recall that turns to further layers asks again.
+        # A recall that turns to further layers asks again, and so do requests that no cache keeps.
         self.classify = lru_cache(maxsize=REMEMBERED_QUERIES)(self._classify)
+        self.layers = lru_cache(maxsize=REMEMBERED_QUERIES)(
+            lambda query: self._chosen(query).layers
+        )
 
     def _classify(self, query: str) -> Classification:
+        chosen = self._chosen(query)
+        layers = chosen.layers
+        if not layers:
+            reason = "It calls for no layer in particular."
+            return Classification((), (), (), chosen.confidence, (reason,))
+        speaking = self._model.speaking_for(int(chosen.shares.argmax()), chosen.known)
+        types = _types(chosen.evidence, layers)
+        reasons = _reasons(layers, types, [chosen.cues[cue] for cue in speaking], chosen.plugged)
+        secondary = _secondary(self._table, types, layers)
+        return Classification(types, layers, secondary, chosen.confidence, reasons)
+
+    def _chosen(self, query: str) -> _ChosenLayers:
+        """The layers to read for a query, and what they were chosen by."""
         import numpy as np
 
-        found, known, vector, shares = self._judged(query)
+        found, known, vector, shares = self._read(query)
         plugged, rest = self._plugged(vector)
-
         best, share = self._model.likeliest_layer(shares)
         confidence = rest * self._model.confidence_of(share)
+        evidence: dict[_Destination, float] = defaultdict(float)
         if plugged and max(plugged.values()) > rest * share:
             confidence = max(plugged.values())
         elif best is None:
-            return Classification((), (), (), confidence, ("It calls for no layer in particular.",))
+            return _ChosenLayers(found, known, shares, plugged, evidence, (), confidence)
 
-        speaking = self._model.speaking_for(int(shares.argmax()), known)
+        together = shares
         if second := second_question(query):
-            *_, its_shares = self._judged(second)
-            shares = np.maximum(shares, SECOND_QUESTION_SHARE * its_shares)
-        evidence: dict[_Destination, float] = defaultdict(float)
-        for likely, routed in zip(shares.tolist(), self._routes, strict=True):
+            together = np.maximum(shares, SECOND_QUESTION_SHARE * self._read(second)[-1])
+        for likely, routed in zip(together.tolist(), self._routes, strict=True):
             for destination in routed:
                 evidence[destination] += rest * likely
         for name, likely in plugged.items():
             evidence[QueryType.GENERAL, name] += likely
-
         layers = self._layers(evidence)
-        types = _types(evidence, layers)
-        reasons = _reasons(layers, types, [found[cue] for cue in speaking], plugged)
-        return Classification(
-            types, layers, _secondary(self._table, types, layers), confidence, reasons
-        )
+        return _ChosenLayers(found, known, shares, plugged, evidence, layers, confidence)
 
-    def _judged(
+    def _read(
         self, text: str
     ) -> tuple[dict[str, str], list[str], NDArray[np.float32], NDArray[np.float32]]:
         """A text's cues, those that are known, its vector, and the share of each kind."""
@@ -216,6 +230,28 @@ class _LocalClassifier:
         ranked = sorted(weighted, key=weighted.__getitem__, reverse=True)[:MAX_LAYERS]
         read = [name for name in ranked if name == ranked[0] or shares[name] >= READ_SHARE]
         return tuple(LayerChoice(name, weighted[name] / shares[ranked[0]]) for name in read)
+
+
+class _ChosenLayers(NamedTuple):
+    """The layers to read for a query, and what they were chosen by.
+
+    Attributes:
+        cues: of the query, each with its words.
+        known: the cues that the model has learned something about.
+        shares: the probability of each kind of query.
+        plugged: how likely each plugged-in layer is wanted.
+        evidence: the probability that speaks for each type and layer.
+        layers: to read; empty when nothing in memory bears on the query.
+        confidence: that the first layer is the right one, or that reading none is.
+    """
+
+    cues: dict[str, str]
+    known: list[str]
+    shares: NDArray[np.float32]
+    plugged: dict[str, float]
+    evidence: Mapping[_Destination, float]
+    layers: tuple[LayerChoice, ...]
+    confidence: float
 
 
 def _looks(spec: LayerSpec) -> list[str]:

@@ -117,7 +117,8 @@ class ClassifierModel:
         """The likeliest primary layer (None for none), and its share of the probability."""
         layers: dict[str | None, float] = {}
         for kind, share in zip(self.kinds, shares.tolist(), strict=True):
-            layers[kind.primary] = layers.get(kind.primary, 0.0) + share
+            primary = kind.primary
+            layers[primary] = layers.get(primary, 0.0) + share
         best = max(layers, key=layers.__getitem__)
         return best, layers[best]
 

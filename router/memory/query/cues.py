@@ -20,7 +20,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from router.text import STOPWORDS, stem, tokens, word_set
+from router.text import STOPWORDS, stem, stems_of, tokens, word_set
 
 MAX_WORDS: Final = 400
 """The words of a query that are looked at; 2,000 characters rarely hold more."""
@@ -75,7 +75,7 @@ def cues(text: str) -> dict[str, str]:
     """The cues of a text, each with the words of it, in lower case, that the cue stands for."""
     words = tokens(text)[:MAX_WORDS]
     asks = text.rstrip().endswith("?")
-    stemmed = [stem(word) for word in words]
+    stemmed = stems_of(words)
     found: dict[str, str] = {}
     for word, key in zip(words, stemmed, strict=True):
         found[key] = word

@@ -43,8 +43,8 @@ META_STEMS: Final = _stems(
 """Words that ask about the memory itself."""
 _TALK_STEMS: Final = _stems("just stop stopped chat conversation session so far recap summarize")
 _ASKING: Final = EVENT_STEMS | TASK_STEMS | META_STEMS | _TALK_STEMS
-
-
+_USE_STEMS: Final = _stems("use used run ran have had rely relied depend depended")
+"""Words that ask for what was in use."""
 MAX_KEYWORDS: Final = 5
 
 
@@ -55,6 +55,14 @@ def is_keyword(text: str) -> bool:
     """
     words = tokens(text)
     return 0 < len(words) <= MAX_KEYWORDS and "?" not in text and STOPWORDS.isdisjoint(words)
+
+
+def asks_what_was_in_use(query: LayerQuery) -> bool:
+    """Whether a query asks for whatever was in use at a time that is over: "What did we use in
+    March?"."""
+    asked = {stem(term) for term in query.terms}
+    is_over = query.period is not None and query.period.end <= query.now
+    return is_over and not asked.isdisjoint(_USE_STEMS) and asked <= _USE_STEMS | _ASKING
 
 
 def names_no_subject(query: LayerQuery) -> bool:

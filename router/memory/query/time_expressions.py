@@ -445,11 +445,36 @@ def _after(match: re.Match[str], asked: _Asked) -> Period | None:
 
 def _until(match: re.Match[str], asked: _Asked) -> Period | None:
     """Before a date, or up to its end."""
+    if _is_by_somebody(match):
+        return None
     point = _date(match["point"], asked)
     if point is None:
         return None
     end = point.start if match["before"] else point.end
     return Period(datetime(1, 1, 2, tzinfo=asked.now.tzinfo), end)
+
+
+_BY_NAME: Final = re.compile(r"by (?:April|May|June|August)")
+_WHO: Final = re.compile(r"\bwho(?:m|se)?\b", re.IGNORECASE)
+_PASSIVE: Final = re.compile(r"\b(?:am|is|are|was|were|been)\b", re.IGNORECASE)
+_PARTICIPLE: Final = re.compile(
+    r"\w+ed|beaten|bitten|bought|brought|built|caught|chosen|"
+    r"driven|fed|forgiven|found|given|heard|held|hidden|hit|hurt|kept|known|led|left|lent|made|met|"
+    r"paid|seen|sent|shown|sold|spoken|taken|taught|told|understood|won|written",
+    re.IGNORECASE,
+)
+
+
+def _is_by_somebody(match: re.Match[str]) -> bool:
+    """Whether "by June" names a person, as in "Who was mentored by June?", but not in "Who is free
+    by June?"."""
+    if not _BY_NAME.fullmatch(match[0]):
+        return False
+    clause = re.split("[.?!;]", match.string[: match.start()])[-1]
+    who = _WHO.search(clause)
+    if who is None or not _PARTICIPLE.fullmatch(clause.split()[-1]):
+        return False
+    return _PASSIVE.search(clause, who.end()) is not None
 
 
 _UP_TO: Final = _Form(rf"(?:until|till|by)\s+(?:the\s+)?(?:{_ANY_DATE})", _until).compiled()

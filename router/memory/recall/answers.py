@@ -41,7 +41,8 @@ class LayerState(PlainJson):
 
 @dataclass(frozen=True, slots=True)
 class RouteStats(PlainJson):
-    """What a route cost. ``layers_queried`` is 0 on a cache hit."""
+    """What a route cost. ``layers_queried`` counts the layers that were really asked: not those
+    that were skipped, and none on a cache hit."""
 
     total_milliseconds: float
     layers_queried: int

@@ -1,8 +1,12 @@
-"""Asking many layers at once: each has its deadline, and none can hold or spoil the answer.
+"""Asking many layers: some at a time, each has its deadline, and none can hold or spoil the answer.
 
-``Gatherer.gather`` starts every layer, waits once, and reports on each what it found and how it
-went. What makes that safe with layers that are anyone's code:
+``Gatherer.gather`` reports on each layer what it found and how it went. ``LAYERS_AT_A_TIME`` are
+asked at a time, and a layer's deadline runs from when it is asked: layers in threads share one
+interpreter, so eleven at once would each take as long as all of them. What makes that safe with
+layers that are anyone's code:
 
+* A layer gets at most its equal part of the time that is left, so that layers which hang leave
+  time for those that come after them.
 * A layer on the event loop is a task. When it is late it is cancelled and given a moment to end.
   One that ignores that goes on, but is not forgotten: it is kept in ``running`` until it ends.
 * A layer that blocks is asked in daemon threads of our own, because a hung thread cannot be killed:
@@ -24,12 +28,13 @@ import asyncio
 import inspect
 import itertools
 import logging
+import math
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
@@ -54,6 +59,7 @@ from router.result import LayerChoice
 
 _log = logging.getLogger(__name__)
 
+LAYERS_AT_A_TIME: Final = 6
 CALLS_AT_A_TIME: Final = 2
 """Threads that one blocking layer may hold, and late calls after which any layer is busy."""
 _GRACE_SECONDS: Final = 0.002
@@ -67,12 +73,12 @@ _Answer: TypeAlias = tuple[MemoryItem, ...] | str
 
 
 class Gatherer:
-    """Asks layers in parallel; see the module's text. Belongs to one event loop.
+    """Asks layers, some at a time; see the module's text. Belongs to one event loop.
 
     Args:
         layers: each is asked on the event loop if its ``search`` is a coroutine function, else in
             a thread.
-        layer_seconds: deadline of each layer.
+        layer_seconds: deadline of each layer, from when it is asked.
         breaker_failures: failures (or late answers) in a row after which a layer is left alone ...
         breaker_reset_seconds: ... for this long; then one trial call decides.
         clock: monotonic seconds.
@@ -126,37 +132,23 @@ class Gatherer:
     ) -> tuple[LayerReport, ...]:
         """What the chosen layers hold on the query: one report a layer, in the order given.
 
-        Takes as long as the slowest layer, at most until the deadline. A caller that is cancelled
-        takes all calls with it.
+        A caller that is cancelled takes all calls with it.
 
         Args:
             choices: distinct names of layers, with the weights to report.
             k: items a layer at most, at least 1.
-            until: an earlier deadline, by the clock.
+            until: when all of it has to be done, by the clock.
         """
         if self._closed:
             raise RuntimeError("the layers are closed")
-        started = self._clock()
-        deadline = started + self._layer_seconds
-        if until is not None:
-            deadline = min(deadline, until)
-        begun: list[_Call | LayerReport] = []
-        with ExitStack() as guards:
-            try:
-                begun.extend(
-                    self._begin(choice, query, scope, k, started, deadline, guards)
-                    for choice in choices
-                )
-                if running := _running(begun):
-                    await asyncio.wait(running, timeout=max(0.0, deadline - self._clock()))
-                return tuple(
-                    call.report(self._clock) if isinstance(call, _Call) else call for call in begun
-                )
-            finally:
-                if late := _running(begun):
-                    for future in late:
-                        future.cancel()
-                    await asyncio.wait(late, timeout=_GRACE_SECONDS)
+        turns = asyncio.Semaphore(LAYERS_AT_A_TIME)
+        ask = partial(self._ask, turns, query, scope, k, math.inf if until is None else until)
+        rounds = math.ceil(len(choices) / LAYERS_AT_A_TIME)
+        return tuple(
+            await asyncio.gather(
+                *(ask(rounds - n // LAYERS_AT_A_TIME, choice) for n, choice in enumerate(choices))
+            )
+        )
 
     def states(self) -> tuple[LayerState, ...]:
         """How each layer is doing."""
@@ -185,71 +177,62 @@ class Gatherer:
         if hanging:
             _log.warning("closed while memory layers hang: %s", ", ".join(hanging))
 
-    def _begin(
+    async def _ask(
         self,
-        choice: LayerChoice,
+        turns: asyncio.Semaphore,
         query: LayerQuery,
         scope: Scope,
         k: int,
-        started: float,
-        deadline: float,
-        guards: ExitStack,
-    ) -> _Call | LayerReport:
-        """The call to a layer, or the report that it is not asked."""
+        until: float,
+        rounds_left: int,
+        choice: LayerChoice,
+    ) -> LayerReport:
+        """One layer's report, once it is its turn. If all layers hang, so many rounds of them are
+        left, its own included, in the time until ``until``."""
         source = self._sources[choice.name]
-        skipped = partial(LayerReport, choice.name, choice.weight, LayerStatus.SKIPPED, 0.0)
-        if source.late(started) >= CALLS_AT_A_TIME:
-            return skipped("busy: earlier calls of it still hang")
-        guard = source.breaker.try_call()
-        if guard is None:
-            return skipped("left alone after failures in a row")
-        guards.enter_context(guard)
-        future = source.start(query, scope, k, deadline)
-        call = _Call(choice, source, guard, future, started)
-        future.add_done_callback(lambda _: call.end(self._clock))
-        return call
+        report = partial(LayerReport, choice.name, choice.weight)
+        async with turns:
+            started = self._clock()
+            deadline = started + min(self._layer_seconds, (until - started) / rounds_left)
+            if source.late(started) >= CALLS_AT_A_TIME:
+                reason = "busy: earlier calls of it still hang"
+                return report(LayerStatus.SKIPPED, 0.0, reason)
+            if deadline <= started:
+                return report(LayerStatus.SKIPPED, 0.0, "no time was left to ask it")
+            guard = source.breaker.try_call()
+            if guard is None:
+                return report(LayerStatus.SKIPPED, 0.0, "left alone after failures in a row")
+            with guard:
+                future = source.start(query, scope, k, deadline)
+                try:
+                    await asyncio.wait({future}, timeout=deadline - started)
+                    milliseconds = (self._clock() - started) * 1000
+                    return report(*_outcome(future, source, guard, milliseconds))
+                finally:
+                    if not future.done():
+                        future.cancel()
+                        await asyncio.wait({future}, timeout=_GRACE_SECONDS)
 
 
-@dataclass(slots=True, eq=False)
-class _Call:
-    """One layer asked for one query."""
-
-    choice: LayerChoice
-    source: _Source
-    guard: GuardedCall
-    future: asyncio.Future[_Answer]
-    started: float
-    ended: float | None = None
-
-    def end(self, clock: Callable[[], float]) -> None:
-        self.ended = clock()
-
-    def report(self, clock: Callable[[], float]) -> LayerReport:
-        """How it went, now that no more time is left; the breaker is told."""
-        ended = clock() if self.ended is None else self.ended
-        milliseconds = (ended - self.started) * 1000
-        report = partial(
-            LayerReport, self.choice.name, self.choice.weight, milliseconds=milliseconds
-        )
-        if not self.future.done():
-            reason = f"no answer within {milliseconds:.0f} ms"
-            if self.future in self.source.running:
-                self.guard.failed()
-            else:  # many queries at once; that says nothing about the layer
-                reason += ", spent in line for a thread"
-            return report(LayerStatus.TIMEOUT, reason=reason)
-        answer = "the call was cancelled" if self.future.cancelled() else self.future.result()
-        if isinstance(answer, str):
-            self.guard.failed()
-            return report(LayerStatus.ERROR, reason=answer)
-        self.guard.succeeded()
-        if not answer:
-            return report(LayerStatus.EMPTY, reason="nothing found")
-        return report(LayerStatus.OK, reason=f"{len(answer)} found", items=answer)
-
-
-def _running(begun: Iterable[_Call | LayerReport]) -> list[asyncio.Future[_Answer]]:
-    return [call.future for call in begun if isinstance(call, _Call) and not call.future.done()]
+def _outcome(
+    future: asyncio.Future[_Answer], source: _Source, guard: GuardedCall, milliseconds: float
+) -> tuple[LayerStatus, float, str, tuple[MemoryItem, ...]]:
+    """How a call went, now that its time is over; the breaker is told."""
+    if not future.done():
+        reason = f"no answer within {milliseconds:.0f} ms"
+        if future in source.running:
+            guard.failed()
+        else:  # many queries at once; that says nothing about the layer
+            reason += ", spent in line for a thread"
+        return LayerStatus.TIMEOUT, milliseconds, reason, ()
+    answer = "the call was cancelled" if future.cancelled() else future.result()
+    if isinstance(answer, str):
+        guard.failed()
+        return LayerStatus.ERROR, milliseconds, answer, ()
+    guard.succeeded()
+    if not answer:
+        return LayerStatus.EMPTY, milliseconds, "nothing found", ()
+    return LayerStatus.OK, milliseconds, f"{len(answer)} found", answer
 
 
 class _Source(ABC):

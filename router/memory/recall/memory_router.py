@@ -1,7 +1,7 @@
 """The memory router: which layers to read for a query, and what they hold on it.
 
 ``route`` reads top to bottom: rewrite the query once for all layers, look into the cache, classify,
-choose layers, ask them in parallel.
+choose layers, ask them some at a time.
 
 The cache holds complete answers only (every layer looked), for five minutes. Its key is everything
 that changes an answer: the normalised query with the names and the period read from it, today's
@@ -76,7 +76,7 @@ class MemoryRouter:
             a thread.
         clock: seconds since the epoch.
         monotonic: seconds that never run backwards.
-        layer_deadline_seconds: what one layer may take.
+        layer_deadline_seconds: what one layer may take, from when it is asked.
         deadline_seconds: what all layers together may take, once the query is classified.
 
     Raises:

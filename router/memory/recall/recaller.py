@@ -36,7 +36,7 @@ turns to further layers only while the answer is not good enough. Decisions:
 * Of two memories about one matter the one that holds at the time asked about comes first
   (``updates.py``); one that is marked as superseded is shown only to who asks for the past. What
   the memory about MySQL has replaced bears on "What did we use before MySQL?" with probability
-  ``LISTED``.
+  ``LISTED``; so does on "What did we use in March?" all that held then and has been replaced.
 * What the layer ``graph`` reached over relations from an item that bears on the query bears on it
   too: ``RELATION`` times as probably for each relation on the way. Only if the query asks for
   relations, that is, where ``graph`` was among the first layers to be read.
@@ -67,7 +67,7 @@ from router.errors import InvalidRequest
 from router.flight import in_thread
 from router.memory.copies import without_copies
 from router.memory.model import LayerQuery, LayerReport, MemoryItem, Scope, ScoreKind
-from router.memory.query.listing import names_no_subject
+from router.memory.query.listing import asks_what_was_in_use, names_no_subject
 from router.memory.query.past import followed_by
 from router.memory.query.rewrite import rewrite
 from router.memory.recall.answers import (
@@ -395,19 +395,27 @@ class _Pool:
             for item in shown
             if successor and successor <= words_of(item.content).bag.keys()
         }
+        asks_for_all_in_use = asks_what_was_in_use(self.query)
         self.updates = updates_among(
             shown,
             lambda item: (
-                judged[item.content].relevance >= RELEVANCE_FLOOR or item.content in following
+                judged[item.content].relevance >= RELEVANCE_FLOOR
+                or item.content in following
+                or asks_for_all_in_use
             ),
         )
         for update in self.updates:
-            held = held_then(update, self.query)
-            other = update.older if held is update.newer else update.newer
+            held_at_that_time = held_then(update, self.query)
+            other = update.older if held_at_that_time is update.newer else update.newer
             # What replaced an answer is one, though it may share fewer words with the question.
-            least = max(judged[other.content].relevance, LISTED * (other.content in following))
-            if least > judged[held.content].relevance:
-                judged[held.content] = _Judged(held, least)
+            is_answer = other.content in following or (
+                asks_for_all_in_use
+                and held_at_that_time is update.older
+                and self._existed_by_then(held_at_that_time)
+            )
+            least = max(judged[other.content].relevance, LISTED * is_answer)
+            if least > judged[held_at_that_time.content].relevance:
+                judged[held_at_that_time.content] = _Judged(held_at_that_time, least)
         ordered = list(judged.values())
         similarities = rank(
             self.query.subject,
@@ -425,12 +433,13 @@ class _Pool:
             if one.relevance >= lowest
         }
         for update in self.updates:
-            held = held_then(update, self.query)
-            other = update.older if held is update.newer else update.newer
-            if held.content in scores and other.content in scores:
-                high = max(scores[held.content], scores[other.content])
-                low = min(scores[held.content], scores[other.content])
-                scores[held.content], scores[other.content] = high, min(low, high * 0.999)
+            held_at_that_time = held_then(update, self.query)
+            other = update.older if held_at_that_time is update.newer else update.newer
+            if held_at_that_time.content in scores and other.content in scores:
+                high = max(scores[held_at_that_time.content], scores[other.content])
+                low = min(scores[held_at_that_time.content], scores[other.content])
+                scores[held_at_that_time.content] = high
+                scores[other.content] = min(low, high * 0.999)
         for one in ordered:
             if one.item.content in scores and self._only_counts(one.item):
                 scores[one.item.content] = 0.0
@@ -481,6 +490,11 @@ class _Pool:
 
     def _is_shown(self, item: MemoryItem) -> bool:
         return SUPERSEDED_BY not in item.attributes or asks_for_history(self.query)
+
+    def _existed_by_then(self, item: MemoryItem) -> bool:
+        """Whether an item was there in the time that the query speaks of, or before it."""
+        period = self.query.period
+        return period is not None and item.created < period.end
 
     def _only_counts(self, item: MemoryItem) -> bool:
         return item.type == COUNT_TYPE and self.names_subject

@@ -22,24 +22,17 @@ answer that a question word asks for, the worst covered word, and how rare or ho
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Protocol, Self
-
-from cachetools import LRUCache
+from typing import Final, Protocol, Self
 
 from router.memory.texts.chunking import CHUNK_CHARACTERS, sections
 from router.memory.texts.related_words import related_to
+from router.memory.texts.text_vectors import TextVectors
 from router.memory.texts.words import TextWords, content_words, words_of
 from router.numeric import logistic
-from router.retrieval.encoders import Encoder
 from router.text import STOPWORDS, stem, tokens
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 BIAS: Final = -5.8
 COVERAGE: Final = 5.3
@@ -49,8 +42,6 @@ COSINE: Final = 6.2
 
 MAX_PARTS: Final = 50
 """Parts of a long text that are judged; 50 hold 80,000 characters."""
-MAX_TEXT_VECTORS: Final = 4_096
-"""Vectors of texts that are kept, 1 KB each with the bundled encoder."""
 
 _REFERRING: Final = re.compile(r"^.*`mem:[^`]+`.*$", re.MULTILINE)
 _WORD: Final = re.compile(r"[^\W_][\w'.-]*")
@@ -65,12 +56,10 @@ class RelevanceModel(Protocol):
 
 
 class Relevance:
-    """Judges texts; see the module's text. As safe in threads as its encoder."""
+    """Judges texts; see the module's text. As safe in threads as the vectors' encoder."""
 
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-        self._kept: LRUCache[str, NDArray[np.float32]] = LRUCache(MAX_TEXT_VECTORS)
-        self._lock = threading.Lock()
+    def __init__(self, vectors: TextVectors) -> None:
+        self._vectors = vectors
 
     def of(self, query: str, contents: Sequence[str]) -> list[float]:
         """For each content the probability, in [0, 1], that it bears on the query. Of a long one
@@ -89,7 +78,7 @@ class Relevance:
     def _of(self, query: str, contents: Sequence[str]) -> list[float]:
         if not contents:
             return []
-        vectors = self._vectors([query, *contents])
+        vectors = self._vectors.of([query, *contents])
         cosines = vectors[1:] @ vectors[0]
         words = _QueryWords.of(query)
         return [
@@ -97,25 +86,13 @@ class Relevance:
             for content, cosine in zip(contents, cosines, strict=True)
         ]
 
-    def _vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of texts, one a row; those that were asked for lately are kept."""
-        import numpy as np
-
-        with self._lock:
-            known = {text: self._kept[text] for text in texts if text in self._kept}
-        new = list(dict.fromkeys(text for text in texts if text not in known))
-        if new:
-            known |= dict(zip(new, self._encoder.encode(new), strict=True))
-            with self._lock:
-                self._kept.update((text, known[text]) for text in new)
-        return np.stack([known[text] for text in texts])
-
 
 def parts_of(content: str) -> list[str]:
     """A content in the parts that are judged by themselves: the whole of a short one, the sections
     of a long one under their headings, ``MAX_PARTS`` at most. Lines that refer to another memory
     file, such as "Before a release read `mem:release`", are left out: the other file answers."""
-    content = _REFERRING.sub("", content).strip() or content
+    if "`mem:" in content:
+        content = _REFERRING.sub("", content).strip() or content
     if len(content) <= CHUNK_CHARACTERS:
         return [content]
     found = islice(sections(content), MAX_PARTS)

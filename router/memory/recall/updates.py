@@ -92,19 +92,18 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
     if newer.created <= older.created or older.layer not in LASTING_LAYERS:
         return False
     new, old = words_of(newer.content), words_of(older.content)
-    said, before = set(new.terms), set(old.terms)
-    if not said or not before or max(len(said), len(before)) > MAX_WORDS:
+    if not new.terms or not old.terms or max(len(new.terms), len(old.terms)) > MAX_WORDS:
         return False
+    tells_change = not _CHANGES.isdisjoint(new.bag)
+    if not tells_change and new.terms[0] != old.terms[0]:
+        return False  # so most pairs are told apart before their words are compared
+    said, before = set(new.terms), set(old.terms)
     shared = said & before
-    if not _CHANGES.isdisjoint(new.bag):
+    if tells_change:
         close = {word for word, others in related_to(before).items() if others & said}
         return len(shared | close) >= SHARED_BY_CHANGE * min(len(said), len(before))
     every = said | before
-    return (
-        new.terms[0] == old.terms[0]
-        and len(shared) >= SHARED_BY_FRAME * len(every)
-        and len(shared) < min(len(said), len(before))
-    )
+    return SHARED_BY_FRAME * len(every) <= len(shared) < min(len(said), len(before))
 
 
 def asks_for_history(query: LayerQuery) -> bool:

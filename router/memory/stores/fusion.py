@@ -40,4 +40,5 @@ def at_place(place: int) -> float:
 
 def best_first(scores: Mapping[int, float]) -> dict[int, float]:
     """The same, ordered; of equals the newer row comes first."""
-    return dict(sorted(scores.items(), key=lambda entry: (entry[1], entry[0]), reverse=True))
+    ordered = sorted(zip(scores.values(), scores.keys(), strict=True), reverse=True)
+    return {row: score for score, row in ordered}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -13,9 +13,12 @@ from cachetools import LRUCache, cached
 from numpy.typing import NDArray
 
 from router.errors import EncoderError
-from router.memory.stores.database import Connection, Database, next_generation
+from router.memory.model import MemoryItem
+from router.memory.stores.database import Connection, Database, next_generation, placeholders
 from router.memory.stores.fusion import best_first
 from router.memory.stores.spaces import Filter, Space
+from router.memory.texts.chunking import CHUNK_CHARACTERS
+from router.memory.texts.text_vectors import TextVectors
 from router.retrieval.encoders import Encoder
 
 _log: Final = logging.getLogger(__name__)
@@ -31,6 +34,7 @@ class ItemVectors(ABC):
     def __init__(self, db: Database, encoder: Encoder) -> None:
         self._db = db
         self._encoder = encoder
+        self.texts = TextVectors(encoder)
         self._incomplete = False
         # Several layers ask with the same text at once: one encodes it, the others wait.
         self.encode_query = cached(LRUCache(REMEMBERED_QUERIES), condition=threading.Condition())(
@@ -124,12 +128,34 @@ class ItemVectors(ABC):
         found = best_first(self._nearest(db, spaces, vector, limit, where))
         return dict(list(found.items())[:limit])
 
+    def keep_texts(self, db: Connection, items: Mapping[int, MemoryItem]) -> None:
+        """Keep the vectors of what was found, by row, for whoever judges these texts. Long texts
+        are left out: they are judged by their parts."""
+        texts = {
+            row: item.content
+            for row, item in items.items()
+            if len(item.content) <= CHUNK_CHARACTERS and item.content not in self.texts
+        }
+        if not texts:
+            return
+        stored = db.execute(
+            f"SELECT row, vector FROM vectors WHERE row IN ({placeholders(len(texts))}) "  # noqa: S608
+            "AND (SELECT encoder FROM memory_store) = ?",
+            (*texts, self._encoder.identity),
+        )
+        # A list, so that the database is not read while the texts are locked.
+        self.texts.keep([(texts[row], self._read(vector)) for row, vector in stored])
+
     def discard(self, spaces: Sequence[int]) -> None:  # noqa: B027
         """Forget what is kept of some spaces beside the database."""
 
     @abstractmethod
     def _stored(self, vector: NDArray[np.float32]) -> Any:
         """A vector as a value of a statement."""
+
+    @abstractmethod
+    def _read(self, stored: Any) -> NDArray[np.float32]:
+        """The inverse of ``_stored``."""
 
     @abstractmethod
     def _nearest(
@@ -143,7 +169,8 @@ class ItemVectors(ABC):
         """The best rows of each space at least, with their cosine similarity."""
 
     def _encode_query(self, text: str) -> NDArray[np.float32]:
-        return np.asarray(self._encoder.encode([text])[0], dtype=np.float32)
+        # Kept with the texts, where who judges what was found looks for it too.
+        return np.asarray(self.texts.of([text])[0], dtype=np.float32)
 
     def _is_foreign(self, db: Connection) -> bool:
         """Whether another process has since made the vectors anew with another encoder."""

@@ -12,13 +12,14 @@ nothing of other spaces. Terms are stems, made here for both the index and the q
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from router.memory.stores.database import Connection, Rows, WordMatch, placeholders
+import numpy as np
+
+from router.memory.stores.database import Connection, placeholders
 from router.memory.stores.fusion import best_first
-from router.memory.stores.spaces import Filter, Space, ids_of, narrow_rows
+from router.memory.stores.spaces import Filter, Space, ids_of, newest_rows
 from router.memory.texts.bm25 import MEMORIES, idf, mean_length
 from router.memory.texts.words import content_terms
 from router.text import stems
@@ -29,6 +30,8 @@ CANDIDATES: Final = 60
 """Rows that are scored at least, when so many match."""
 NARROW: Final = 500
 """A filter that leaves so few rows is answered by reading them all."""
+CHECKED_ROWS: Final = 240
+"""Rows that are checked against a wide filter at a time."""
 MAX_QUERY_TERMS: Final = 32
 """The rarest ones; a long request has more words than it has points."""
 MAX_TERM_CHARACTERS: Final = 64
@@ -65,8 +68,8 @@ def find_by_words(
         return {}
     total = sum(space.items for space in spaces)
     weights = {term: idf(frequency[term], total) for term in terms}
-    rows = narrow_rows(db, spaces, where, NARROW) if where else None
-    if rows is None:
+    rows = newest_rows(db, spaces, where, NARROW + 1).tolist() if where else []
+    if not where or len(rows) > NARROW:
         rows = _candidates(db, spaces, frequency, weights, max(limit, CANDIDATES), where)
     scores = _scores(db, spaces, rows, weights)
     return dict(list(best_first(scores).items())[:limit])
@@ -103,27 +106,40 @@ def _candidates(
             common = [term]
             break
         rare.append(term)
-    worth: defaultdict[int, float] = defaultdict(float)
+    holders = [np.array([], dtype=np.int64)]
+    worth = [np.array([], dtype=np.float64)]
     for term in rare:
         match = db.match(ids_of(spaces), [term])
-        held = _passing(db, match, where) if where else db.execute(match.rows, match.values)
-        for (row,) in held:
-            worth[row] += weights[term]
-    rows = list(best_first(worth))[:limit]
+        holders.append(db.numbers(match.rows, match.values))
+        worth.append(np.full(len(holders[-1]), weights[term]))
+    different, places = np.unique(np.concatenate(holders), return_inverse=True)
+    total = np.bincount(places, np.concatenate(worth), len(different))
+    rows: list[int] = different[np.lexsort((different, total))[::-1]].tolist()
+    rows = _first_passing(db, rows, limit, where) if where else rows[:limit]
     if common and len(rows) < limit:
+        condition, values = where.sql()
         match = db.match(ids_of(spaces), common)
-        newest = _passing(db, match, where, f"ORDER BY {match.newest} LIMIT {limit}")
-        rows += [row for (row,) in newest]
+        newest = (
+            f"SELECT items.row FROM {match.items} AND {condition} "  # noqa: S608
+            f"ORDER BY {match.newest} LIMIT {limit}"
+        )
+        rows += db.numbers(newest, (*match.values, *values)).tolist()
     return rows
 
 
-def _passing(db: Connection, match: WordMatch, where: Filter, order: str = "") -> Rows:
-    """The rows of a match that pass a filter."""
+def _first_passing(db: Connection, rows: Sequence[int], limit: int, where: Filter) -> list[int]:
+    """The first ``limit`` rows that pass a filter. Further rows are read only while some are
+    missing, because reading all takes several times as long."""
     condition, values = where.sql()
-    return db.execute(
-        f"SELECT items.row FROM {match.items} AND {condition} {order}",  # noqa: S608
-        (*match.values, *values),
-    )
+    passing: list[int] = []
+    for start in range(0, len(rows), CHECKED_ROWS):
+        some = rows[start : start + CHECKED_ROWS]
+        among = f"SELECT row FROM items WHERE row IN ({placeholders(len(some))}) AND {condition}"  # noqa: S608
+        found = set(db.numbers(among, (*some, *values)).tolist())
+        passing += [row for row in some if row in found]
+        if len(passing) >= limit:
+            break
+    return passing[:limit]
 
 
 def _scores(

@@ -15,7 +15,7 @@ import logging
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -54,6 +54,7 @@ from router.memory.stores.spaces import (
 )
 from router.memory.stores.sqlite_database import SqliteDatabase
 from router.memory.stores.sqlite_vectors import SqliteVectors
+from router.memory.texts.text_vectors import TextVectors
 from router.request import check_text
 
 if TYPE_CHECKING:
@@ -143,6 +144,11 @@ class MemoryStore:
         """
         with self._db.reading() as db:
             return int(db.execute("SELECT generation FROM memory_store").fetchone()[0])
+
+    @property
+    def text_vectors(self) -> TextVectors:
+        """The vectors of the texts that were found lately, and of others."""
+        return self._vectors.texts
 
     def save(self, items: Sequence[MemoryItem]) -> None:
         """Store items, all or none; on the disk when this returns.
@@ -295,7 +301,7 @@ class MemoryStore:
         with self._db.reading() as db:
             spaces = visible_spaces(db, scope, [layer])
             found = find_by_words(db, spaces, text, limit=max(k, POOL), where=where)
-            return load(db, spaces, found, ScoreKind.BM25, k)
+            return self._load(db, spaces, found, ScoreKind.BM25, k)
 
     def semantic(
         self, layer: str, text: str, *, scope: Scope, k: int, where: Filter = EVERYTHING
@@ -305,7 +311,7 @@ class MemoryStore:
         with self._db.reading() as db:
             spaces = visible_spaces(db, scope, [layer])
             found = self._vectors.nearest(db, spaces, text, limit=max(k, POOL), where=where)
-            return load(db, spaces, found, ScoreKind.COSINE, k)
+            return self._load(db, spaces, found, ScoreKind.COSINE, k)
 
     def search(
         self,
@@ -327,7 +333,7 @@ class MemoryStore:
         with self._db.reading() as db:
             spaces = visible_spaces(db, scope, [layer])
             found = self._fused(db, spaces, text, words or text, k, where)
-            return load(db, spaces, found, ScoreKind.FUSED, k)
+            return self._load(db, spaces, found, ScoreKind.FUSED, k)
 
     def newest(
         self, layer: str, *, scope: Scope, k: int, where: Filter = EVERYTHING
@@ -335,8 +341,8 @@ class MemoryStore:
         """The latest items, latest first, scored by their place."""
         with self._db.reading() as db:
             spaces = visible_spaces(db, scope, [layer])
-            rows = newest_rows(db, spaces, where, k + POOL)
-            return load(db, spaces, _placed(rows), ScoreKind.FUSED, k)
+            rows = newest_rows(db, spaces, where, k + POOL).tolist()
+            return self._load(db, spaces, _placed(rows), ScoreKind.FUSED, k)
 
     def soonest(
         self, layer: str, *, scope: Scope, k: int, where: Filter = EVERYTHING
@@ -359,7 +365,7 @@ class MemoryStore:
                         )
                     ]
             rows = [row for _, _, row in sorted(found)]
-            return load(db, spaces, _placed(rows), ScoreKind.FUSED, k)
+            return self._load(db, spaces, _placed(rows), ScoreKind.FUSED, k)
 
     def related(
         self,
@@ -384,7 +390,7 @@ class MemoryStore:
             named = entities_in(db, spaces, " ".join([*names, text]))
             for row, hops in walk(db, spaces, named, depth).items():
                 found[row] = found.get(row, 0.0) + 1.0 / (1 + hops)
-            return load(db, spaces, best_first(found), ScoreKind.FUSED, k)
+            return self._load(db, spaces, best_first(found), ScoreKind.FUSED, k)
 
     def coverage(
         self, words: str, *, scope: Scope, where: Filter = EVERYTHING
@@ -399,6 +405,18 @@ class MemoryStore:
             found = [cover(db, spaces, terms, where) for spaces in by_layer.values()]
         known = [coverage for coverage in found if coverage is not None]
         return tuple(sorted(known, key=lambda coverage: (-coverage.items, coverage.layer)))
+
+    def _load(
+        self,
+        db: Connection,
+        spaces: Sequence[Space],
+        scores: Mapping[int, float],
+        kind: ScoreKind,
+        k: int,
+    ) -> list[MemoryItem]:
+        found = load(db, spaces, scores, kind, k)
+        self._vectors.keep_texts(db, found)
+        return list(found.values())
 
     def _fused(
         self,

@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Final
 
+import numpy as np
 import psycopg
+from numpy.typing import NDArray
 from pgvector.psycopg import register_vector
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool
@@ -117,6 +119,9 @@ class PostgresConnection:
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         with self._db.cursor() as cursor:
             cursor.executemany(_translated(sql), rows)
+
+    def numbers(self, sql: str, values: Sequence[Any] = ()) -> NDArray[np.int64]:
+        return np.array([row for (row,) in self.execute(sql, values)], dtype=np.int64)
 
     def match(
         self, spaces: Sequence[int], terms: Sequence[str], *, every: bool = False

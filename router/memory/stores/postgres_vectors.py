@@ -24,6 +24,9 @@ class PostgresVectors(ItemVectors):
     def _stored(self, vector: NDArray[np.float32]) -> Vector:
         return Vector(vector)
 
+    def _read(self, stored: Vector) -> NDArray[np.float32]:
+        return stored.to_numpy()
+
     def _nearest(
         self,
         db: Connection,

@@ -252,8 +252,8 @@ def load(
     scores: Mapping[int, float],
     kind: ScoreKind,
     k: int,
-) -> list[MemoryItem]:
-    """The items of the best ``k`` rows.
+) -> dict[int, MemoryItem]:
+    """The items of the best ``k`` rows, by row.
 
     Where two have the same id, one in a scope within the other's, the more particular one stands
     for both. ``spaces`` are the most particular first, ``scores`` the best first.
@@ -276,10 +276,10 @@ def load(
         :k
     ]
     found = _records(db, chosen)
-    return [
-        _item(found[row], by_id[found[row][1]], score=scores[row], score_kind=kind)
+    return {
+        row: _item(found[row], by_id[found[row][1]], score=scores[row], score_kind=kind)
         for row in chosen
-    ]
+    }
 
 
 def _records(db: Connection, rows: Sequence[int]) -> dict[int, tuple[Any, ...]]:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from router.memory.model import Period, Scope
 from router.memory.stores.database import Connection, placeholders
 
@@ -94,22 +97,20 @@ def ids_of(spaces: Iterable[Space]) -> list[int]:
     return [space.id for space in spaces]
 
 
-def narrow_rows(
+def newest_rows(
     db: Connection, spaces: Sequence[Space], where: Filter, limit: int
-) -> list[int] | None:
-    """All rows that pass a filter; None when they are more than ``limit``."""
-    rows = newest_rows(db, spaces, where, limit + 1)
-    return None if len(rows) > limit else rows
-
-
-def newest_rows(db: Connection, spaces: Sequence[Space], where: Filter, limit: int) -> list[int]:
+) -> NDArray[np.int64]:
     """The newest rows that pass a filter, newest first."""
+    if not spaces:
+        return np.array([], dtype=np.int64)
     condition, values = where.sql()
-    found: list[tuple[float, int]] = []
-    for space in spaces:  # one at a time, so that the index gives them in order
-        found += db.execute(
-            f"SELECT created, row FROM items WHERE space = ? AND {condition} "  # noqa: S608
-            "ORDER BY created DESC, row DESC LIMIT ?",
-            (space.id, *values, limit),
-        )
-    return [row for _, row in sorted(found, reverse=True)[:limit]]
+    # One part a space, so that the index gives the rows of each in order.
+    part = (
+        f"SELECT * FROM (SELECT created, row FROM items WHERE space = ? AND {condition} "  # noqa: S608
+        "ORDER BY created DESC, row DESC LIMIT ?) AS part"
+    )
+    newest = " UNION ALL ".join([part] * len(spaces))
+    return db.numbers(
+        f"SELECT row FROM ({newest}) AS parts ORDER BY created DESC, row DESC LIMIT ?",  # noqa: S608
+        [*(value for space in spaces for value in (space.id, *values, limit)), limit],
+    )

@@ -86,6 +86,9 @@ class SqliteVectors(ItemVectors):
     def _stored(self, vector: NDArray[np.float32]) -> bytes:
         return vector.tobytes()
 
+    def _read(self, stored: bytes) -> NDArray[np.float32]:
+        return np.frombuffer(stored, dtype=np.float32)
+
     def _nearest(
         self,
         db: Connection,
@@ -115,7 +118,7 @@ class SqliteVectors(ItemVectors):
             known = self._matrices.get(space.id)
         if known is not None and known.written >= space.written:
             return known
-        matrix = _current(db, space, known or _read(()))
+        matrix = _current(db, space, known or _matrix_of(()))
         with self._lock:
             if matrix.size <= MATRIX_BYTES:
                 self._matrices[space.id] = matrix
@@ -130,7 +133,7 @@ def _current(db: Connection, space: Space, known: _Matrix) -> _Matrix:
             "SELECT row, vector FROM vectors WHERE space = ? AND row > ? ORDER BY row",
             (space.id, last),
         )
-        return known.with_rows(_read(added), space.written)
+        return known.with_rows(_matrix_of(added), space.written)
     listed = db.execute("SELECT row FROM vectors WHERE space = ?", (space.id,)).fetchall()
     present = np.array(listed, dtype=np.int64).reshape(-1)
     kept = np.isin(known.rows, present)
@@ -141,11 +144,11 @@ def _current(db: Connection, space: Space, known: _Matrix) -> _Matrix:
             f"SELECT row, vector FROM vectors WHERE row IN ({placeholders(len(rows))})",  # noqa: S608
             rows,
         )
-        matrix = matrix.with_rows(_read(found), space.written)
+        matrix = matrix.with_rows(_matrix_of(found), space.written)
     return _Matrix(matrix.rows, matrix.vectors, space.written)
 
 
-def _read(found: Rows | tuple[()]) -> _Matrix:
+def _matrix_of(found: Rows | tuple[()]) -> _Matrix:
     pairs = list(found)
     vectors = np.frombuffer(b"".join(vector for _, vector in pairs), dtype=np.float32)
     return _Matrix(

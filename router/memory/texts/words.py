@@ -9,20 +9,21 @@ from functools import lru_cache
 from typing import Final
 
 from router.memory.texts.chunking import CHUNK_CHARACTERS
-from router.text import STOPWORDS, stem, stems, tokens, word_set
+from router.text import STOPWORDS, stem, tokens, word_set
 
 _KEPT: Final = 4_096
 """Short texts whose words are kept; about 3 KB each."""
-_ASKING: Final = word_set("remind remember recall forgot forget forgotten tell know knows")
-"""Words of asking, such as "remind me of", which are no part of what is asked for."""
+_ASKING: Final = word_set(
+    "remind remember recall forgot forget forgotten tell know knows before after"
+)
+"""Words of asking, such as "remind me of", and of order in time: no part of what is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextWords:
-    """The words of one text: its content words in order, their different stems, how often each stem
+    """The words of one text: the different stems of its content words in order, how often each stem
     of all its words occurs, and how many words it has."""
 
-    content: tuple[str, ...]
     terms: tuple[str, ...]
     bag: Mapping[str, int]
     length: int
@@ -36,7 +37,10 @@ def words_of(text: str) -> TextWords:
 def content_words(text: str) -> list[str]:
     """The words of a text in order without function words and words of asking; without function
     words alone, or all of them, if there are no others."""
-    words = tokens(text)
+    return _telling(tokens(text))
+
+
+def _telling(words: list[str]) -> list[str]:
     telling = [word for word in words if word not in STOPWORDS]
     return [word for word in telling if word not in _ASKING] or telling or words
 
@@ -47,11 +51,11 @@ def content_terms(text: str) -> list[str]:
 
 
 def _split(text: str) -> TextWords:
-    words = stems(text)
-    content = content_words(text)
-    return TextWords(
-        tuple(content), tuple(dict.fromkeys(map(stem, content))), Counter(words), len(words)
-    )
+    words = tokens(text)
+    stemmed = [stem(word) for word in words]
+    stem_of = dict(zip(words, stemmed, strict=True))
+    terms = dict.fromkeys(stem_of[word] for word in _telling(words))
+    return TextWords(tuple(terms), Counter(stemmed), len(words))
 
 
 _kept: Final = lru_cache(maxsize=_KEPT)(_split)

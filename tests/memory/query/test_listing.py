@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from memory.remembered import ask
 
-from router.memory.query.listing import is_keyword, names_no_subject
+from router.memory.query.listing import asks_what_was_in_use, is_keyword, names_no_subject
 
 
 @pytest.mark.parametrize("text", ["redis timeout", "ERR_4711", "port 5433", "Mittens", "Zürich"])
@@ -23,3 +23,10 @@ def test_questions_and_sentences_are_no_keywords(text: str) -> None:
 def test_a_query_for_whatever_there_was_names_no_subject() -> None:
     assert names_no_subject(ask("What did we do last week?"))
     assert not names_no_subject(ask("What did we do about Redis last week?"))
+
+
+def test_a_query_for_whatever_was_in_use_then_is_known() -> None:
+    assert asks_what_was_in_use(ask("What did we use in January?"))
+    assert not asks_what_was_in_use(ask("Which database did we use in January?"))
+    assert not asks_what_was_in_use(ask("What do we use?"))
+    assert not asks_what_was_in_use(ask("What did we do in January?"))

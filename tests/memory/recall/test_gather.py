@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -39,7 +40,7 @@ from router.memory.model import (
     ScoreKind,
 )
 from router.memory.recall.answers import require_complete
-from router.memory.recall.gather import CALLS_AT_A_TIME, Gatherer
+from router.memory.recall.gather import CALLS_AT_A_TIME, LAYERS_AT_A_TIME, Gatherer
 from router.result import LayerChoice
 
 SOON = 0.02
@@ -114,6 +115,24 @@ async def test_six_layers_on_the_loop_are_under_way_at_the_same_time() -> None:
     assert [report.status for report in reports.values()] == [LayerStatus.OK] * 6
 
 
+async def test_further_layers_are_asked_when_earlier_ones_have_ended() -> None:
+    under_way: set[str] = set()
+    crowds: list[int] = []
+
+    class Crowding(LoopLayer):
+        async def search(self, *args: Any, **options: Any) -> Sequence[MemoryItem]:
+            under_way.add(self.spec.name)
+            await asyncio.sleep(0)
+            crowds.append(len(under_way))
+            under_way.remove(self.spec.name)
+            return await super().search(*args, **options)
+
+    async with gathering(*(Crowding(f"layer{i}", "found") for i in range(11))) as gatherer:
+        reports = await gather(gatherer)
+    assert [report.status for report in reports.values()] == [LayerStatus.OK] * 11
+    assert max(crowds) == LAYERS_AT_A_TIME
+
+
 async def test_six_blocking_layers_are_under_way_at_the_same_time() -> None:
     together = threading.Barrier(6)
 
@@ -162,8 +181,31 @@ async def test_the_overall_deadline_ends_a_layer_before_its_own() -> None:
     slow, clock = WaitingLayer("slow"), Clock()
     async with gathering(slow, clock=clock) as gatherer:
         choices = [LayerChoice("slow", 1.0)]
+        until = clock.now + SOON
+        (report,) = await gatherer.gather(query(), choices, scope=NOBODY, k=5, until=until)
+    assert (report.status, slow.cancelled) == (LayerStatus.TIMEOUT, 1)
+
+
+async def test_a_layer_that_no_time_is_left_for_is_skipped() -> None:
+    layer, clock = LoopLayer("semantic", "here"), Clock()
+    async with gathering(layer, clock=clock) as gatherer:
+        choices = [LayerChoice("semantic", 1.0)]
         (report,) = await gatherer.gather(query(), choices, scope=NOBODY, k=5, until=clock.now)
-    assert report.status is LayerStatus.TIMEOUT
+    assert (report.status, report.reason) == (LayerStatus.SKIPPED, "no time was left to ask it")
+    assert layer.calls == 0
+
+
+async def test_layers_that_hang_leave_time_to_ask_the_others() -> None:
+    hanging = [WaitingLayer(f"hanging{i}") for i in range(LAYERS_AT_A_TIME)]
+    healthy = [LoopLayer(f"healthy{i}", "here") for i in range(LAYERS_AT_A_TIME - 1)]
+    async with gathering(*hanging, *healthy) as gatherer:
+        choices = [LayerChoice(name, 1.0) for name in gatherer.specs]
+        until = time.monotonic() + 1
+        reports = await gatherer.gather(query(), choices, scope=NOBODY, k=5, until=until)
+    assert [report.status for report in reports] == [
+        *[LayerStatus.TIMEOUT] * len(hanging),
+        *[LayerStatus.OK] * len(healthy),
+    ]
 
 
 async def test_a_layer_that_ignores_cancellation_neither_holds_the_answer_nor_is_forgotten() -> (

@@ -36,6 +36,7 @@ from router.memory.recall.recaller import (
     rerank_score,
 )
 from router.memory.recall.relevance import Relevance
+from router.memory.texts.text_vectors import TextVectors
 from router.retrieval.encoders import WordLlamaEncoder
 
 AUTH = "continue working on auth"
@@ -172,7 +173,7 @@ async def test_a_threshold_of_zero_is_met_by_an_empty_answer() -> None:
 
 @pytest.fixture(scope="module")
 def relevance() -> Relevance:
-    return Relevance(WordLlamaEncoder())
+    return Relevance(TextVectors(WordLlamaEncoder()))
 
 
 async def test_the_default_threshold_can_fire_and_can_not_fire(relevance: Relevance) -> None:
@@ -256,6 +257,21 @@ async def test_what_was_replaced_is_found_by_the_name_of_what_replaced_it() -> N
         before = await recall.answer("What did we use before MySQL?")
         now = await recall.answer("What must I do before MySQL starts?")
     assert contents(before)[0] == "0.01 database is Postgres"
+    assert now.items == ()
+
+
+async def test_a_question_for_what_was_in_use_then_is_answered_by_what_has_been_replaced() -> None:
+    project = LoopLayer("project")
+    project.items = [
+        remembered("project", "0.011 our database is Postgres", days_old=400),
+        remembered("project", "0.01 we moved the database from Postgres to MySQL", days_old=8),
+        remembered("project", "0.012 the mascot is a heron", days_old=400),
+    ]
+    async with recalling(LoopLayer("session"), project) as recall:
+        then = await recall.answer("What did we use last year?")
+        now = await recall.answer("What do we use?")
+    assert contents(then)[0] == "0.011 our database is Postgres"
+    assert then.confidence > 0.5
     assert now.items == ()
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from router.memory.recall.recaller import RELEVANCE_FLOOR
 from router.memory.recall.relevance import Relevance, names_in, parts_of
+from router.memory.texts.text_vectors import TextVectors
 from router.retrieval.encoders import WordLlamaEncoder
 
 PAIRS = [
@@ -45,7 +46,7 @@ PAIRS = [
 
 @pytest.fixture(scope="module")
 def relevance() -> Relevance:
-    return Relevance(WordLlamaEncoder())
+    return Relevance(TextVectors(WordLlamaEncoder()))
 
 
 class Blind:
@@ -104,7 +105,9 @@ def test_nothing_to_judge_asks_no_encoder(relevance: Relevance) -> None:
 
 
 def test_words_decide_where_the_encoder_knows_none() -> None:
-    held, not_held = Relevance(Blind()).of("wird bereitgestellt", ["Es wird bereitgestellt.", "x"])
+    held, not_held = Relevance(TextVectors(Blind())).of(
+        "wird bereitgestellt", ["Es wird bereitgestellt.", "x"]
+    )
     assert held > RELEVANCE_FLOOR > not_held
 
 

@@ -6,8 +6,7 @@ import threading
 from collections.abc import AsyncIterator
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from clock import Clock
 from servers.forgetful_server import ForgetfulServer
 
 from router.errors import EncoderError, MemoryServiceError
@@ -18,22 +17,14 @@ from router.memory.services.forgetful.client import (
     connect_service,
     new_memories,
 )
-from router.memory.services.forgetful.wire import Origin, ServiceLate, ServiceResting
+from router.memory.services.forgetful.wire import ServiceLate, ServiceResting
 from router.memory.texts.contents import content_key
 from router.retrieval.encoders import WordLlamaEncoder
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(0.0)
 
 
 @pytest.fixture
@@ -113,22 +104,6 @@ async def test_parts_of_a_file_come_back_as_one(
     assert content_key(item.content) == content_key(content)
     assert item.provenance == tuple(f"forgetful:{number}" for number in server.memories)
     assert item.attributes["file"] == "big"
-
-
-@given(content=st.text(st.sampled_from("ab .\n。é"), min_size=1, max_size=9_000), repeat=st.just(3))
-@settings(max_examples=50)
-def test_no_part_breaks_the_services_limits_and_nothing_is_lost(content: str, repeat: int) -> None:
-    content = content * repeat + "x"
-    parts = new_memories("n" * 200, store="a", digest="b", content=content, tags=["t"] * 20)
-    origins = [Origin.from_url(part.source_url) for part in parts]
-    assert [origin and origin.part for origin in origins] == list(range(1, len(parts) + 1))
-    for part in parts:
-        assert 1 <= len(part.content) <= 2_000
-        assert 1 <= len(part.title) <= 200
-        assert len(part.context) <= 500
-        assert len(part.tags) <= 10
-        assert len(part.keywords) <= 10
-    assert "".join("".join(part.content for part in parts).split()) == "".join(content.split())
 
 
 async def test_an_answer_is_not_asked_for_while_the_service_rests(

@@ -11,20 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from clock import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from router.errors import StoreError
 from router.memory.services import outbox as module
 from router.memory.services.outbox import Delivered, Intent, QueuedFile, ServiceOutbox
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

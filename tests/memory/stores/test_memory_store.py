@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from router.errors import EncoderError, InvalidRequest, StoreError, UnknownMemory
 from router.memory.model import MAX_QUERY_CHARACTERS, MemoryItem, Period, Scope, ScoreKind
-from router.memory.stores.fusion import fuse
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.spaces import Filter
 from router.retrieval.encoders import Encoder, WordLlamaEncoder
@@ -199,6 +198,16 @@ def test_a_period_that_many_items_lie_in_filters_as_well(store: MemoryStore) -> 
     assert {one[:2] for one in found} == {"in"}
 
 
+def test_a_word_is_found_in_a_wide_period_though_it_is_more_common_after_it(
+    store: MemoryStore,
+) -> None:
+    store.save([item(f"in{n}", "deploy done", age=10) for n in range(600)])
+    store.save([item(f"out{n}", "deploy done", age=1) for n in range(700)])
+    wide = Filter(period=Period(NOW - timedelta(days=20), NOW - timedelta(days=5)))
+    found = ids(store.lexical("semantic", "deploy", scope=EVERYBODY, k=5, where=wide))
+    assert [one[:2] for one in found] == ["in"] * 5
+
+
 def test_the_newest_come_first(store: MemoryStore) -> None:
     store.save([item("b", "two", age=2), item("a", "one", age=1, scope=ADA), item("c", "3", age=3)])
     assert ids(store.newest("semantic", scope=ADA, k=2)) == ["a", "b"]
@@ -364,18 +373,3 @@ def test_several_layers_that_ask_the_same_encode_it_once(
     assert [len(one) for one in found] == [1, 1, 1]
     assert failing.encoded == ["what?"]
     store.close()
-
-
-@given(
-    st.dictionaries(st.integers(1, 30), st.floats(0, 20), max_size=20),
-    st.dictionaries(st.integers(1, 30), st.floats(-1, 1), max_size=20),
-)
-def test_fusion_keeps_every_row_and_what_both_put_first(
-    lexical: dict[int, float], semantic: dict[int, float]
-) -> None:
-    fused = fuse(lexical, semantic)
-    assert fused.keys() == lexical.keys() | semantic.keys()
-    assert list(fused.values()) == sorted(fused.values(), reverse=True)
-    assert all(0 <= score <= 1 / 61 + 1e-12 for score in fused.values())
-    top = 31
-    assert next(iter(fuse({**lexical, top: 21.0}, {**semantic, top: 2.0}))) == top

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+from clock import Clock
 from servers.forgetful_server import ForgetfulServer
 
 from router.memory.files.store import FileStore
@@ -16,14 +17,6 @@ from router.memory.services.delivery import FileDelivery, SyncReport
 from router.memory.services.forgetful.client import FRESH_SECONDS, Forgetful, connect_service
 from router.memory.services.outbox import HOLD_SECONDS, ServiceOutbox
 from router.memory.services.unified import ServiceFate, UnifiedMemory
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

@@ -1,0 +1,46 @@
+"""Commands that ask a running server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+from cascade import SQUASH
+from typer.testing import CliRunner
+
+from router.cli.app import app
+
+
+def test_the_command_asks_a_server_and_tells_what_it_would_itself(
+    served: tuple[subprocess.Popen[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, url = served
+    direct = httpx.post(f"{url}/v1/route", json={"request": SQUASH, "trace": True}, timeout=60)
+    done = CliRunner().invoke(app, ["route", SQUASH, "--server", url, "--json"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told.keys() == direct.json().keys()
+    assert (told["selected_skills"], told["from_cache"]) == (["git"], True)
+    assert "git" in CliRunner().invoke(app, ["route", SQUASH, "--server", url]).stdout
+    explained = CliRunner().invoke(app, ["route", SQUASH, "--server", url, "--explain"]).stdout
+    assert "git (selected)" in explained and "ahead of" in explained
+    lines = f'{SQUASH}\n{{"request": "and now?", "id": 7, "history": ["{SQUASH}"]}}\n{{\n'
+    (tmp_path / "lines").write_text(lines, encoding="utf-8")
+    batch = CliRunner().invoke(app, ["route", "--batch", f"{tmp_path}/lines", "--server", url])
+    first, second, third = map(json.loads, batch.stdout.splitlines())
+    assert (batch.exit_code, first["result"]["selected_skills"]) == (1, ["git"])
+    assert (second["id"], second["result"]["from_cache"]) == (7, False)
+    assert "starts with { but is not JSON" in third["error"]
+    monkeypatch.setenv("WRONG", "crk_wrong")
+    for arguments, code, said in (
+        (["--server", url, "--key-env", "WRONG"], 1, "this key is not known"),
+        (["--server", "http://127.0.0.1:1"], 1, "is router serve running there?"),
+        (["--server", "ftp://x"], 2, "expected http://HOST:PORT"),
+        (["--server", url, "--no-llm"], 2, "--server goes without"),
+    ):
+        failed = CliRunner().invoke(app, ["route", SQUASH, *arguments])
+        assert failed.exit_code == code, failed.output
+        assert said in " ".join(failed.stderr.replace("│", " ").split())

@@ -1,0 +1,82 @@
+"""Who calls: keys, rights and tenants."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from cascade import SQUASH
+from described import described
+
+from router.http.api import Api
+from router.http.endpoints import ENDPOINTS
+from router.http.keys import KeyFile, Right
+
+Connect = Any
+
+
+@pytest.mark.parametrize(
+    ("key", "status"), [(None, 401), ("wrong", 401), ("from-the-environment", 200)]
+)
+async def test_a_key_is_required_where_it_is_said(
+    guarded: Api, connect: Connect, key: str | None, status: int
+) -> None:
+    answer = await connect(guarded, key).post("/v1/route", json={"request": SQUASH})
+    assert answer.status_code == status
+    assert ("www-authenticate" in answer.headers) is (status == 401)
+    metrics = await connect(guarded, key).get("/metrics")
+    assert metrics.status_code == status
+    assert metrics.headers["content-type"].startswith(described("get", "/metrics", status)[0])
+
+
+async def test_health_needs_no_key(guarded: Api, connect: Connect) -> None:
+    client = connect(guarded)
+    assert (await client.get("/healthz")).json() == {"status": "ok"}
+    ready = await client.get("/readyz")
+    assert (ready.status_code, ready.json()["ready"]) == (200, True)
+    guarded.stop()
+    assert (await client.get("/readyz")).status_code == 503
+    assert (await client.get("/healthz")).status_code == 200
+
+
+async def test_every_endpoint_asks_for_its_right(
+    guarded: Api, connect: Connect, keys: KeyFile
+) -> None:
+    for endpoint in ENDPOINTS:
+        others = [right for right in Right if right is not endpoint.right]
+        client = connect(guarded, keys.make("x", rights=others))
+        path = re.sub(r"\{\w+\}", "x", endpoint.path)
+        answer = await client.request(endpoint.method, path)
+        assert answer.status_code == 403, path
+        assert endpoint.right.value in answer.json()["detail"]
+
+
+async def test_what_one_tenant_asks_no_other_sees(
+    guarded: Api, connect: Connect, keys: KeyFile
+) -> None:
+    rights = [Right.ROUTE, Right.FEEDBACK]
+    shop = connect(guarded, keys.make("shop", rights=rights, scopes=["shop"]))
+    bank = connect(guarded, keys.make("bank", rights=rights, scopes=["bank"]))
+    first = (await shop.post("/v1/route", json={"request": SQUASH})).json()
+    own = (await bank.post("/v1/route", json={"request": SQUASH})).json()
+    assert (first["from_cache"], own["from_cache"]) == (False, False)
+    assert (await shop.post("/v1/route", json={"request": SQUASH})).json()["from_cache"]
+    for asked in ("shop", "bankers", "*"):
+        refused = await bank.post("/v1/route", json={"request": SQUASH, "scope": asked})
+        assert refused.status_code == 403
+        batch = {"requests": [{"request": SQUASH, "scope": asked}]}
+        line = (await bank.post("/v1/route/batch", json=batch)).json()
+        assert "result" not in line
+    decision = f"/v1/decisions/{first['id']}"
+    assert (await shop.get(decision)).status_code == 200
+    assert (await bank.get(decision)).status_code == 404
+    correction = {"skills": ["testing"]}
+    assert (await bank.post(f"{decision}/feedback", json=correction)).status_code == 422
+    widened = await bank.post(f"{decision}/feedback", json={**correction, "scope": "shop"})
+    assert widened.status_code == 403
+    assert (await shop.post(f"{decision}/feedback", json=correction)).status_code == 200
+    corrected = (await shop.post("/v1/route", json={"request": SQUASH})).json()
+    assert corrected["selected_skills"] == ["testing"]
+    unmoved = (await bank.post("/v1/route", json={"request": SQUASH})).json()
+    assert unmoved["selected_skills"] == ["git"]

@@ -1,0 +1,77 @@
+"""The HTTP application around the endpoints: problems, host names, bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import jsonschema
+import pytest
+from described import described
+
+from router.http.api import Api
+from router.http.app import http_app
+from router.mcp.http import mcp_app
+from router.mcp.server import SkillServer
+from router.router import SemanticRouter
+
+Connect = Any
+
+
+async def test_a_bug_is_told_without_its_details(
+    api: Api, connect: Connect, router: SemanticRouter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise ValueError("password=1234")
+
+    monkeypatch.setattr(router, "discover", fail)
+    answer = await connect(api).get("/v1/skills", params={"query": "x"})
+    assert answer.status_code == 500
+    assert "1234" not in answer.text
+
+
+async def test_other_names_are_refused(api: Api, connect: Connect) -> None:
+    answer = await connect(api).get("/healthz", headers={"Host": "localhost:evil.com"})
+    assert answer.status_code == 421
+    _, schema = described("post", "/v1/route", 421)
+    jsonschema.validate(answer.json(), schema)
+    assert answer.headers["content-type"] == "application/problem+json"
+    origin = await connect(api).get("/healthz", headers={"Origin": "http://evil.com"})
+    assert (origin.status_code, origin.json()["status"]) == (403, 403)
+    assert "access-control-allow-origin" not in origin.headers
+
+
+@pytest.mark.parametrize(("path", "status"), [("/nothing", 404), ("/v1/route", 405)])
+async def test_a_path_that_is_not_there_is_a_problem_with_mcp_beside_it_too(
+    api: Api, router: SemanticRouter, path: str, status: int
+) -> None:
+    app = http_app(api, names=["localhost"], mcp=mcp_app(SkillServer(router)))
+    transport = httpx.ASGITransport(app=app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        answer = await client.get(path)
+    assert (answer.status_code, answer.headers["content-type"]) == (
+        status,
+        "application/problem+json",
+    )
+
+
+async def test_a_client_that_goes_in_the_middle_of_its_body_is_no_fault(
+    api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/route",
+        "query_string": b"",
+        "headers": [(b"host", b"localhost")],
+    }
+    messages = [{"type": "http.request", "body": b"{", "more_body": True}]
+
+    async def receive() -> Any:
+        return messages.pop() if messages else {"type": "http.disconnect"}
+
+    async def send(_message: Any) -> None:
+        pass
+
+    await http_app(api, names=["localhost"], mcp=None)(scope, receive, send)
+    assert caplog.records == []

@@ -1,0 +1,46 @@
+"""The OpenAPI description says what the server does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cascade import SQUASH
+from described import check
+from openapi_spec_validator import validate
+
+from router.http.api import Api
+from router.http.endpoints import ENDPOINTS
+from router.http.openapi import openapi
+
+Connect = Any
+
+
+def test_the_description_is_openapi() -> None:
+    validate(openapi())
+    assert len({(e.method, e.path) for e in ENDPOINTS}) == len(ENDPOINTS)
+
+
+async def test_every_endpoint_answers_as_described(api: Api, connect: Connect) -> None:
+    client = connect(api)
+    assert (await client.get("/openapi.json")).json() == openapi()
+    routed = check(await client.post("/v1/route", json={"request": SQUASH}), "post", "/v1/route")
+    assert routed["selected_skills"] == ["git"]
+    traced = check(
+        await client.post("/v1/route", json={"request": SQUASH, "trace": True}), "post", "/v1/route"
+    )
+    assert len(traced["trace"]) == 4
+    ranked = check(await client.post("/v1/rank", json={"request": SQUASH}), "post", "/v1/rank")
+    assert ranked["skills"][0]["name"] == "git"
+    found = await client.get("/v1/skills", params={"query": "commit", "limit": 1})
+    assert check(found, "get", "/v1/skills")["skills"][0]["name"] == "git"
+    among = {"query": "commit", "available_skills": ["testing", "git"], "always_include": "testing"}
+    both = check(await client.get("/v1/skills", params=among), "get", "/v1/skills")
+    assert {skill["name"] for skill in both["skills"]} == {"git", "testing"}
+    check(await client.get("/v1/skills/git"), "get", "/v1/skills/{name}")
+    decision = check(await client.get(f"/v1/decisions/{routed['id']}"), "get", "/v1/decisions/{id}")
+    assert (decision["request"], len(decision["result"]["trace"])) == (SQUASH, 4)
+    noted = await client.post(f"/v1/decisions/{routed['id']}/feedback", json={"right": True})
+    check(noted, "post", "/v1/decisions/{id}/feedback")
+    check(await client.get("/v1/status"), "get", "/v1/status")
+    learning = check(await client.get("/v1/learning"), "get", "/v1/learning")
+    assert learning["examples"]["feedback"] == 1

@@ -1,0 +1,82 @@
+"""The trainer: which local model serves, and when a new one is fitted."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from shutil import copytree, rmtree
+
+import openai  # noqa: F401 - on a busy machine its import takes longer than an LLM may
+import pytest
+from cascade import SHIPPED, router_over
+from labelled_topics import labelled, remember
+
+from router.learning.evidence import evidence_file
+
+
+async def test_a_label_that_changed_is_learnt_where_all_evidence_is_wanted(tmp_path: Path) -> None:
+    other = {"git": "testing", "testing": "git"}
+    swapped = [(text, tuple(other.get(name, name) for name in names)) for text, names in labelled()]
+    remember(tmp_path, labelled())
+    async with router_over(SHIPPED, tmp_path) as router:
+        await router.learned()
+    remember(tmp_path, swapped)
+    async with router_over(SHIPPED, tmp_path) as router:
+        await router.learned()
+        result = await router.route("would you stash my edits 7", use_semantic_cache=False)
+    assert result.selected_skills == ("testing",)
+
+
+async def test_the_local_model_is_taken_up_at_the_next_start(tmp_path: Path) -> None:
+    remember(tmp_path, labelled())
+    async with router_over(SHIPPED, tmp_path) as router:
+        await router.learned()
+        before = await router.route("stash my edits 8", use_semantic_cache=False)
+    async with router_over(SHIPPED, tmp_path) as router:
+        model = router.learner.status()["model"]
+        again = await router.route("stash my edits 8", use_semantic_cache=False)
+        assert router.learner.status()["last_training"] is None
+    assert model["examples"] > len(labelled())
+    assert (again.selected_skills, again.confidence) == (before.selected_skills, before.confidence)
+
+
+async def test_a_model_of_other_skills_is_not_taken_up(tmp_path: Path) -> None:
+    skills = tmp_path / "skills"
+    copytree(SHIPPED, skills)
+    remember(tmp_path, labelled())
+    async with router_over(skills, tmp_path) as router:
+        await router.learned()
+    rmtree(skills / "git")
+    async with router_over(skills, tmp_path) as router:
+        assert router.learner.status()["model"] is None
+
+
+async def test_a_damaged_model_is_fitted_anew(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    remember(tmp_path, labelled())
+    async with router_over(SHIPPED, tmp_path) as router:
+        await router.learned()
+    with closing(sqlite3.connect(evidence_file(tmp_path))) as database, database:
+        database.execute("UPDATE models SET model = x'00'")
+    async with router_over(SHIPPED, tmp_path) as router:
+        await router.learned()
+        assert router.learner.status()["last_training"]["shipped"]
+    assert "a kept model is not taken up" in caplog.text
+
+
+async def test_what_was_learnt_serves_on_while_skills_change(tmp_path: Path) -> None:
+    skills = tmp_path / "skills"
+    copytree(SHIPPED, skills)
+    remember(tmp_path, labelled())
+    async with router_over(skills, tmp_path) as router:
+        await router.learned()
+        manifest = skills / "writer" / "SKILL.md"
+        text = manifest.read_text(encoding="utf-8")
+        manifest.write_text(text.replace("description: ", "description: Also pods. ", 1), "utf-8")
+        await router.reload()
+        assert router.learner.trainer.current is False
+        result = await router.route("stash my edits 8", use_semantic_cache=False)
+    assert result.selected_skills == ("git",)
+    assert result.calibrated

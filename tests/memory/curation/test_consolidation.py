@@ -1,0 +1,59 @@
+"""Consolidation: what repeats, contradicts or has gone stale is proposed to be merged or marked."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from scripted_model import ADA, Scripted, save, stored
+
+from router.errors import UnknownMemory
+from router.memory.curation.proposals import ChangeKind
+from router.memory.memory import Memory
+
+
+async def test_an_accepted_update_marks_the_old_one_and_keeps_it(memory: Memory) -> None:
+    await save(memory, "old", "Our database is Postgres 14.", "2026-01-01")
+    await save(memory, "new", "Our database is MySQL 8 now.", "2026-05-01")
+    [proposal] = await memory.consolidate(scope=ADA)
+    await memory.accept(proposal.id[:6], scope=ADA)
+    assert await stored(memory) == {"old": "new", "new": ""}
+    assert await memory.proposals(scope=ADA) == ()
+    with pytest.raises(UnknownMemory):
+        await memory.accept(proposal.id, scope=ADA)
+
+
+async def test_contradictions_copies_and_stale_tasks_are_proposed(memory: Memory) -> None:
+    await save(memory, "may", "Deploys on Fridays are allowed.", "2026-01-01")
+    await save(memory, "not", "Deploys on Fridays are not allowed.", "2026-02-01")
+    await save(memory, "a", "The staging server runs in Frankfurt.", "2026-01-01")
+    await save(memory, "b", "Our staging server runs in Frankfurt!", "2026-02-01")
+    await save(memory, "dpa", "Sign the contract with the carrier.", "2026-08-01", "prospective")
+    found = {proposal.kind: proposal for proposal in await memory.consolidate(scope=ADA)}
+    assert found.keys() == {ChangeKind.CONTRADICTION, ChangeKind.MERGE, ChangeKind.STALE}
+    for proposal in found.values():
+        await memory.accept(proposal.id, scope=ADA)
+    left = await stored(memory)
+    assert left["may"] == "not"
+    assert left["not"] == ""
+    assert left["a"] == left["b"] != ""  # one of their own takes the place of both
+    task = await memory.get("dpa", layer="prospective", scope=ADA)
+    assert task.attributes["status"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("draft", "kept"),
+    [
+        ("Our staging server runs in Frankfurt.", True),
+        ("Our staging server runs in Paris.", False),
+        ("Our staging server runs in Frankfurt on 7 machines.", False),
+    ],
+)
+async def test_a_draft_that_adds_anything_is_not_used(
+    asking: Memory, model: Scripted, draft: str, *, kept: bool
+) -> None:
+    await save(asking, "a", "The staging server runs in Frankfurt.", "2026-01-01")
+    await save(asking, "b", "Our staging server runs in Frankfurt!", "2026-02-01")
+    model.answers = [json.dumps({"content": draft})]
+    [proposal] = await asking.consolidate(scope=ADA)
+    assert (proposal.content == draft) is kept

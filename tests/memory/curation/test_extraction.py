@@ -1,0 +1,111 @@
+"""What an LLM extracts from a conversation is proposed with quotes, and never saved."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from kept_memory import settings_in
+from scripted_model import ADA, NOW, PEANUTS, TALK, Scripted, memories, stored
+
+from router.errors import ConfigurationError, LLMAnswerError
+from router.memory.curation.extraction import turns_of
+from router.memory.memory import Memory
+from router.request import Turn
+from router.retrieval.encoders import WordLlamaEncoder
+
+
+async def test_extraction_proposes_with_quotes_and_saves_nothing(
+    asking: Memory, model: Scripted
+) -> None:
+    cache = (3, "the cache shall be Redis 7", "project", "The cache is Redis 7.")
+    model.answers = [memories(PEANUTS, cache)]
+    found = await asking.extract(TALK, scope=ADA, source="standup")
+    assert [(one.layer, one.evidence) for one in found.proposals] == [
+        ("user", ("I am allergic to peanuts",)),
+        ("project", ("the cache shall be Redis 7",)),
+    ]
+    assert await stored(asking) == {}
+    for one in found.proposals:
+        await asking.accept(one.id, scope=ADA)
+    [told] = (await asking.recall("What can't I eat?", ADA)).items
+    assert told.item.content == "The user is allergic to peanuts."
+    assert told.item.provenance == ("conversation:standup turn 1",)
+    assert told.item.scope.to_dict() == {"user": "ada"}
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        (
+            (1, "I am allergic to walnuts", "user", "Allergic to walnuts."),
+            "not in the conversation",
+        ),
+        (
+            (2, "I am allergic to peanuts", "user", "Allergic to peanuts."),
+            "not in the conversation",
+        ),
+        ((3, "the cache shall be Redis 7", "project", "The cache is Redis 8."), "a number"),
+        ((1, "By the way, I am", "user", "The user likes jazz music."), "does not support"),
+        ((1, "I am allergic to peanuts", "governance", "Allergic to peanuts."), "no layer"),
+        ((1, "I am", "user", "The user is."), "quote is not in"),
+    ],
+)
+async def test_what_the_conversation_does_not_say_is_refused(
+    asking: Memory, model: Scripted, row: tuple[int, str, str, str], why: str
+) -> None:
+    model.answers = [memories(row)]
+    found = await asking.extract(TALK, scope=ADA)
+    assert found.proposals == ()
+    assert why in found.refused[0]
+
+
+async def test_what_is_known_already_is_not_proposed_again(asking: Memory, model: Scripted) -> None:
+    await asking.save("The user is allergic to peanuts!", layer="user", scope={"user": "ada"})
+    model.answers = [memories(PEANUTS), memories(PEANUTS)]
+    found = await asking.extract(TALK, scope=ADA)
+    assert (found.proposals, found.refused) == (
+        (),
+        ("known already: The user is allergic to peanuts.",),
+    )
+
+
+async def test_what_has_expired_is_not_known_any_more(
+    tmp_path: Path, encoder: WordLlamaEncoder, model: Scripted
+) -> None:
+    now = [NOW]
+    model.answers = [memories(PEANUTS)]
+    async with Memory(
+        settings_in(tmp_path), encoder=encoder, models=[model], clock=lambda: now[0].timestamp()
+    ) as memory:
+        until = {"expires_at": (NOW + timedelta(days=1)).isoformat()}
+        text = "The user is allergic to peanuts!"
+        await memory.save(text, layer="user", scope={"user": "ada"}, attributes=until)
+        now[0] += timedelta(days=2)
+        assert (await memory.extract(TALK, scope=ADA)).refused == ()
+
+
+def test_a_line_of_json_ends_at_a_line_feed_only() -> None:
+    said = "a\u2028b\u2029c"
+    row = json.dumps({"role": "assistant", "content": said}, ensure_ascii=False)
+    assert turns_of(f"{row}\r\n\r\n{row}\n") == [Turn("assistant", said)] * 2
+
+
+def test_brackets_without_end_are_plain_text() -> None:
+    assert turns_of("[" * 200_000) == [Turn("user", "[" * 200_000)]
+
+
+@pytest.mark.parametrize("answer", ["sorry", "[1]", '{"memories": 3}'])
+async def test_an_answer_that_is_none_is_an_error(
+    asking: Memory, model: Scripted, answer: str
+) -> None:
+    model.answers = [answer]
+    with pytest.raises(LLMAnswerError):
+        await asking.extract(TALK, scope=ADA)
+
+
+async def test_extraction_is_off_without_a_model(memory: Memory) -> None:
+    with pytest.raises(ConfigurationError, match="no LLM"):
+        await memory.extract(TALK, scope=ADA)

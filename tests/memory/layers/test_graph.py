@@ -1,0 +1,116 @@
+"""The layer graph: relations are walked from what a query names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from memory.remembered import ask, ids, item
+
+from router.memory.layers import built_in_layers, specs
+from router.memory.layers.graph import GraphLayer
+from router.memory.model import BlockingLayer, Scope
+from router.memory.stores.memory_store import MemoryStore
+
+EVERYBODY = Scope()
+
+
+ADA = Scope(user="ada", project="engine")
+
+
+@pytest.fixture
+def layers(store: MemoryStore) -> Mapping[str, BlockingLayer]:
+    return {layer.spec.name: layer for layer in built_in_layers(store)}
+
+
+# Graph: Web App -> Auth Service -> Redis -> Disk, and Kafka by itself.
+GRAPH = [
+    ("app", "The web app is what customers see", "Web App", ("calls -> Auth Service",)),
+    ("auth", "The auth service signs tokens", "Auth Service", ("stores sessions in -> Redis",)),
+    ("redis", "Redis keeps data in memory", "Redis", ("writes snapshots to -> Disk",)),
+    ("disk", "The disk is an SSD", "Disk", ()),
+    ("kafka", "Kafka carries events", "Kafka", ()),
+]
+
+
+@pytest.fixture
+def graph(store: MemoryStore) -> MemoryStore:
+    store.save(
+        [
+            item(
+                name,
+                text,
+                layer="graph",
+                attributes={"entity": entity, "relations": relations},
+            )
+            for name, text, entity, relations in GRAPH
+        ]
+    )
+    return store
+
+
+@pytest.mark.parametrize(
+    ("depth", "wanted"),
+    [
+        (0, ["app"]),
+        (1, ["app", "auth"]),
+        (2, ["app", "auth", "redis"]),
+        (3, ["app", "auth", "redis", "disk"]),
+    ],
+)
+def test_the_graph_is_walked_to_the_given_depth_nearer_first(
+    graph: MemoryStore, depth: int, wanted: list[str]
+) -> None:
+    layer = GraphLayer(graph, specs.GRAPH, depth=depth)
+    found = layer.search(ask("What hangs together with the web-app?"), scope=EVERYBODY, k=5)
+    reached = [one for one in found if one.score is not None and one.score > 0.1]
+    assert ids(reached) == wanted
+
+
+def test_relations_are_followed_in_both_directions(
+    graph: MemoryStore, layers: Mapping[str, BlockingLayer]
+) -> None:
+    found = layers["graph"].search(ask("What depends on Redis?"), scope=EVERYBODY, k=3)
+    assert ids(found)[0] == "redis"
+    assert set(ids(found)[1:]) == {"auth", "disk"}
+
+
+def test_an_entity_may_be_named_by_whoever_rewrote_the_query(
+    graph: MemoryStore, layers: Mapping[str, BlockingLayer]
+) -> None:
+    found = layers["graph"].search(ask("what about it?", "Kafka"), scope=EVERYBODY, k=1)
+    assert ids(found) == ["kafka"]
+
+
+def test_an_edge_that_is_gone_is_not_followed(
+    graph: MemoryStore, layers: Mapping[str, BlockingLayer]
+) -> None:
+    graph.delete("graph", ["auth"], EVERYBODY)
+    found = layers["graph"].search(ask("web app"), scope=EVERYBODY, k=5)
+    reached = [one for one in found if one.score is not None and one.score > 0.1]
+    assert ids(reached) == ["app"]
+
+
+def test_the_walk_does_not_pass_through_what_others_know(
+    store: MemoryStore, layers: Mapping[str, BlockingLayer]
+) -> None:
+    def about(name: str, target: str, scope: Scope) -> None:
+        attributes = {"entity": name, "relations": (f"uses -> {target}",)}
+        store.save([item(name, name, layer="graph", scope=scope, attributes=attributes)])
+
+    about("alpha", "beta", EVERYBODY)
+    about("beta", "gamma", Scope(user="bob"))
+    about("gamma", "delta", EVERYBODY)
+    found = layers["graph"].search(ask("alpha"), scope=ADA, k=5)
+    reached = [one for one in found if one.score is not None and one.score > 0.1]
+    assert ids(reached) == ["alpha"]
+
+
+def test_a_relation_may_name_its_own_source(
+    store: MemoryStore, layers: Mapping[str, BlockingLayer]
+) -> None:
+    attributes = {"relations": ("Anna -> leads -> Payments",)}
+    store.save([item("org", "from the chart", layer="graph", attributes=attributes)])
+    store.save([item("other", "Anna likes tea", layer="graph")])
+    found = layers["graph"].search(ask("Who leads Payments?"), scope=EVERYBODY, k=1)
+    assert ids(found) == ["org"]

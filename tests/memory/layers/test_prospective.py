@@ -1,0 +1,62 @@
+"""The layer prospective: tasks by status and due date."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from memory.remembered import ask, ids, item
+
+from router.memory.layers import built_in_layers
+from router.memory.model import BlockingLayer, Scope
+from router.memory.stores.memory_store import MemoryStore
+
+EVERYBODY = Scope()
+
+
+@pytest.fixture
+def layers(store: MemoryStore) -> Mapping[str, BlockingLayer]:
+    return {layer.spec.name: layer for layer in built_in_layers(store)}
+
+
+@pytest.fixture
+def tasks(store: MemoryStore) -> MemoryStore:
+    def task(name: str, text: str, **attributes: str) -> None:
+        store.save([item(name, text, layer="prospective", attributes=attributes)])
+
+    task("someday", "Learn to juggle")
+    task("friday", "Send the invoice to Tom", due="2024-05-17")
+    task("late", "Renew the certificate", due="2024-05-10T12:00:00+02:00", status="open")
+    task("june", "Prepare the invoice template", due="2024-06-20")
+    task("paid", "Pay the invoice of May", due="2024-05-01", status="done")
+    task("party", "Book the room for the party", due="2024-05-20", status="cancelled")
+    return store
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("What are my pending tasks?", ["late", "friday", "june", "someday"]),
+        ("Anything overdue?", ["late"]),
+        ("What is due this week?", ["friday"]),
+        ("Which tasks are done?", ["paid"]),
+        ("What still needs to be done?", ["late", "friday", "june", "someday"]),
+        ("What must be done this week?", ["friday"]),
+        ("What should be finished this week?", ["friday"]),
+        ("What isn't done yet?", ["late", "friday", "june", "someday"]),
+        ("What has not been done?", ["late", "friday", "june", "someday"]),
+        ("What was cancelled?", ["party"]),
+        ("What is due in 2019?", []),
+    ],
+)
+def test_tasks_are_told_by_status_and_due_date_soonest_first(
+    tasks: MemoryStore, layers: Mapping[str, BlockingLayer], text: str, wanted: list[str]
+) -> None:
+    assert ids(layers["prospective"].search(ask(text), scope=EVERYBODY, k=5)) == wanted
+
+
+def test_tasks_about_something_are_those_about_it_soonest_first(
+    tasks: MemoryStore, layers: Mapping[str, BlockingLayer]
+) -> None:
+    found = layers["prospective"].search(ask("pending invoice tasks"), scope=EVERYBODY, k=2)
+    assert ids(found) == ["friday", "june"]

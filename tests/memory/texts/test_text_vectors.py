@@ -1,0 +1,60 @@
+"""The vectors of texts, of which none is made twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from memory.remembered import item
+from numpy.typing import NDArray
+
+from router.memory.model import Scope
+from router.memory.stores.memory_store import MemoryStore
+from router.memory.texts.text_vectors import TextVectors
+from router.retrieval.encoders import WordLlamaEncoder
+
+
+class Counting(WordLlamaEncoder):
+    """Notes what it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.asked += texts
+        return super().encode(texts)
+
+
+def test_each_text_is_encoded_once_and_the_order_is_that_of_the_texts() -> None:
+    encoder = Counting()
+    vectors = TextVectors(encoder)
+    there = vectors.of(["one", "two", "one"])
+    back = vectors.of(["two", "one"])
+    assert encoder.asked == ["one", "two"]
+    assert np.array_equal(there[[1, 2]], back)
+
+
+def test_what_a_store_has_found_is_not_encoded_again_to_be_judged(tmp_path: Path) -> None:
+    encoder = Counting()
+    first = MemoryStore.open(tmp_path, encoder=encoder)
+    first.save([item("a", "the timeout is 250 ms")])
+    first.close()
+    store = MemoryStore.open(tmp_path, encoder=encoder)
+    (found,) = store.search("semantic", "which timeout?", scope=Scope(), k=5)
+    encoder.asked.clear()
+    vector = store.text_vectors.of([found.content])
+    store.close()
+    assert encoder.asked == []
+    assert np.allclose(vector, WordLlamaEncoder().encode([found.content]), atol=1e-6)
+
+
+def test_the_vector_of_a_long_text_is_not_kept_because_its_parts_are_judged(
+    tmp_path: Path,
+) -> None:
+    store = MemoryStore.open(tmp_path, encoder=WordLlamaEncoder())
+    store.save([item("a", "the timeout is 250 ms. " * 100)])
+    (found,) = store.search("semantic", "which timeout?", scope=Scope(), k=5)
+    assert found.content not in store.text_vectors
+    store.close()

@@ -1,0 +1,67 @@
+"""Several workers behind one address."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from cascade import SQUASH
+from served import environment_of, started
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    return environment_of(tmp_path)
+
+
+def test_workers_answer_as_one_server(tmp_path: Path, environment: dict[str, str]) -> None:
+    """Each request comes on a connection of its own, so that any worker may get it."""
+    with started(tmp_path, environment, "--workers", "2") as (process, url):
+
+        def ask(method: str, path: str, **sent: Any) -> httpx.Response:
+            return httpx.request(method, url + path, timeout=60, **sent)
+
+        with httpx.stream("GET", f"{url}/v1/events", timeout=60) as events:
+            ids = {
+                ask("POST", "/v1/route", json={"request": SQUASH}).json()["id"] for _ in range(20)
+            }
+            left = set(ids)
+            for line in events.iter_lines():
+                left -= {one for one in ids if one in line}
+                if not left:
+                    break
+        for one in ids:
+            assert ask("GET", f"/v1/decisions/{one}").status_code == 200
+            page = ask("GET", f"/decisions/{one}")
+            assert (page.status_code, SQUASH in page.text) == (200, True)
+            said = {"data": {"said": "right"}, "headers": {"Origin": url}}
+            assert ask("POST", f"/decisions/{one}/feedback", **said).status_code == 200
+        assert ask("GET", "/v1/decisions/nothing").status_code == 404
+        metrics = ask("GET", "/metrics").text
+        counted = re.findall(r"^router_requests_total\{.*\} (\S+)$", metrics, re.MULTILINE)
+        assert sum(map(float, counted)) == len(ids)
+        for one in sorted(ids)[:4]:
+            sent = {"skills": ["testing"]}
+            assert ask("POST", f"/v1/decisions/{one}/feedback", json=sent).status_code == 200
+        again = ask("POST", "/v1/route", json={"request": SQUASH}).json()
+        assert again["selected_skills"] == ["testing"]
+        process.send_signal(signal.SIGTERM)
+        output, errors = process.communicate(timeout=60)
+        assert (process.returncode, output, errors) == (0, "", "")
+
+
+def test_a_worker_that_dies_is_started_again(tmp_path: Path, environment: dict[str, str]) -> None:
+    with started(tmp_path, environment, "--workers", "2") as (process, url):
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        first, second = children.read_text().split()
+        os.kill(int(first), signal.SIGKILL)
+        answer = httpx.post(f"{url}/v1/route", json={"request": SQUASH}, timeout=60)
+        assert answer.json()["selected_skills"] == ["git"]
+        while len(now := children.read_text().split()) < 2 or first in now:
+            httpx.get(f"{url}/healthz", timeout=60)
+        assert second in now
