@@ -140,3 +140,12 @@ def test_the_public_names_are_those_that_can_be_imported() -> None:
 @pytest.mark.parametrize("name", router.__all__)
 def test_every_public_name_is_there(name: str) -> None:
     assert hasattr(router, name)
+
+
+def test_the_public_names_need_no_extra() -> None:
+    extras = ["jinja2", "mcp", "mcp_types", "prometheus_client", "psycopg", "redis", "starlette"]
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({extras!r}))\n"
+        "import router; [getattr(router, name) for name in router.__all__]"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ)

@@ -7,7 +7,6 @@ server is known by. Names are compared whole and without case; any port is fine.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.datastructures import Headers
 
 from router.errors import ConfigurationError
+from router.web.loopback import is_loopback
 from router.web.problems import problem
 
 if TYPE_CHECKING:
@@ -24,14 +24,6 @@ _LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
 _ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - refused unless asked for and guarded
 _HOST: Final = re.compile(r"(\[[0-9a-fA-F:.]{2,45}\]|[^\s:/@\[\]]{1,255})(?::\d{1,5})?")
 _ORIGIN: Final = re.compile(r"https?://(.{1,300})", re.IGNORECASE)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a host."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def served_names(

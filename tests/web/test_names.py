@@ -8,7 +8,7 @@ from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
 from router.errors import ConfigurationError
-from router.web.names import NamesChecked, bearer_token, is_loopback, served_names
+from router.web.names import NamesChecked, bearer_token, served_names
 
 
 @pytest.mark.parametrize(
@@ -40,23 +40,6 @@ def test_the_names_follow_from_the_address(
 def test_an_open_address_without_its_guards_is_refused(host: str, guarded: bool, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         served_names(host, allowed=(), guarded=guarded, guard="name a key")
-
-
-@pytest.mark.parametrize(
-    ("host", "loopback"),
-    [
-        ("127.0.0.1", True),
-        ("127.8.9.1", True),
-        ("::1", True),
-        ("localhost", True),
-        ("0.0.0.0", False),  # noqa: S104 - is the case
-        ("10.0.0.1", False),
-        ("localhost.example", False),
-        ("", False),
-    ],
-)
-def test_which_hosts_are_loopback(host: str, loopback: bool) -> None:
-    assert is_loopback(host) is loopback
 
 
 @pytest.mark.parametrize(

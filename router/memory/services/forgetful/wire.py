@@ -21,7 +21,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from router.errors import ConfigurationError, MemoryServiceError
 from router.plain_json import first_fault
-from router.web.names import is_loopback
+from router.web.loopback import is_loopback
 
 MAX_CONTENT: Final = 2_000
 MAX_TITLE: Final = 200
