@@ -82,7 +82,11 @@ def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
         return Response(described, media_type="application/json")
 
     handlers = [(endpoint, guarded(_handler(api, endpoint))) for endpoint in ENDPOINTS]
-    routes = [Route(one.path, handler, methods=[one.method]) for one, handler in handlers]
+    by_path: dict[str, dict[str, Handler]] = {}
+    for endpoint, handler in handlers:
+        by_path.setdefault(endpoint.path, {})[endpoint.method] = handler
+    # One route a path, so that a method that is not allowed is told all that are.
+    routes = [Route(path, _by_method(some), methods=list(some)) for path, some in by_path.items()]
     routes += [
         Route("/healthz", health),
         Route("/readyz", ready),
@@ -173,17 +177,31 @@ def _handler(api: Api, endpoint: Endpoint) -> Handler:
             raise TypeError(f"{endpoint.path}: an endpoint runs or streams")
         headers = {}
         if endpoint.etag:
-            headers["ETag"] = tag = f'"{(await api.service.router.open()).catalog.version}"'
-            known = request.headers.get("if-none-match", "").replace("W/", "")
-            if tag in map(str.strip, known.split(",")) or known.strip() == "*":
-                return Response(status_code=304, headers=headers)
+            headers["ETag"] = f'"{(await api.service.router.open()).catalog.version}"'
         async with api.places.take(caller.id):
             with _inside(request) if api.traced else nullcontext():
                 found = await endpoint.run(api, caller, asked)
+        if endpoint.etag and _is_known(request, headers["ETag"]):
+            return Response(status_code=304, headers=headers)
         body = to_json(found) if isinstance(found, dict) else answers.dump_json(found)
         return Response(body, headers=headers, media_type="application/json")
 
     return handle
+
+
+def _by_method(handlers: Mapping[str, Handler]) -> Handler:
+    """The handlers of one path; HEAD is answered as GET is."""
+
+    async def handle(request: Request) -> Response:
+        return await handlers[request.method if request.method in handlers else "GET"](request)
+
+    return handle
+
+
+def _is_known(request: Request, tag: str) -> bool:
+    """Whether the client has what it asks for in this version."""
+    known = request.headers.get("if-none-match", "").replace("W/", "")
+    return tag in map(str.strip, known.split(",")) or known.strip() == "*"
 
 
 async def _told_by_another(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cachetools import LRUCache
 
-from router.errors import ConfigurationError, StoreError, UnknownSkill
+from router.errors import ConfigurationError, SourceError, StoreError, UnknownSkill
 from router.flight import SingleFlight
 from router.ranking import RankedSkills, rank
 from router.request import AnyTurn, Request, Turn
@@ -350,7 +350,10 @@ class ToolSets:
             InvalidRequest: the request cannot be ranked.
         """
         asked = Request.parse(request, available=available, history=history, scope=scope)
-        text = json.dumps(tools, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        try:
+            text = json.dumps(tools, ensure_ascii=False, allow_nan=False).encode()
+        except ValueError as error:  # no answer could carry it either
+            raise SourceError("the request", "tools", f"they are not JSON: {error}") from None
         digest = hashlib.sha256(text).hexdigest()
         index = self._kept.get(digest)
         if index is None:

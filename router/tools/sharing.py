@@ -55,7 +55,7 @@ def as_json(definition: object, *, source: str, name: str) -> str:
         SourceError: it is not JSON, or has more than ``MAX_DEFINITION_BYTES``.
     """
     try:
-        text = json.dumps(definition, ensure_ascii=False)
+        text = json.dumps(definition, ensure_ascii=False, allow_nan=False)
         size = len(text.encode())
     except (TypeError, ValueError, RecursionError) as error:
         raise SourceError(source, name[:100], f"the definition is not JSON: {error}") from None

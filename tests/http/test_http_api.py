@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from typing import Any
 
 import jsonschema
@@ -21,6 +22,11 @@ from router.memory.memory import Memory
 from router.router import SemanticRouter
 
 Connect = Any
+TOOL = {"name": "refund", "description": "Pays the money of an order back."}
+
+
+def ranking(tool: dict[str, Any]) -> str:
+    return json.dumps({"request": "x", "tools": [tool]})
 
 
 async def test_a_cache_says_whether_it_would_answer_and_forgets(api: Api, connect: Connect) -> None:
@@ -98,9 +104,12 @@ async def test_a_batch_is_answered_line_by_line_in_its_order(api: Api, connect: 
         ("POST", "/v1/route", {"content": b"x", "headers": {"content-type": "text/a"}}, 415, None),
         ("POST", "/v1/route/batch", {"json": {"requests": []}}, 422, "requests"),
         ("POST", "/v1/route/batch", {"json": {"requests": [{}] * 1001}}, 422, "requests"),
+        ("POST", "/v1/rank", {"content": ranking({**TOOL, "x": "\ud800"})}, 422, None),
+        ("POST", "/v1/rank", {"content": ranking({**TOOL, "x": math.inf})}, 422, None),
         ("GET", "/v1/skills", {}, 422, "query"),
         ("GET", "/v1/skills", {"params": {"query": "x", "limit": "many"}}, 422, "limit"),
         ("GET", "/v1/skills/nothing", {}, 404, None),
+        ("GET", "/v1/skills/nothing", {"headers": {"If-None-Match": "*"}}, 404, None),
         ("GET", "/v1/decisions/nothing", {}, 404, None),
         ("POST", "/v1/decisions/nothing/feedback", {"json": {"right": True}}, 422, None),
         ("POST", "/v1/decisions/a/feedback", {"json": {"right": True, "id": "b"}}, 400, None),
@@ -127,6 +136,14 @@ async def test_what_is_wrong_is_a_problem_that_says_where(
     assert told["detail"]
     if where is not None:
         assert told["faults"][0]["where"].startswith(where)
+
+
+async def test_a_method_that_is_not_allowed_is_told_those_that_are(
+    api: Api, connect: Connect
+) -> None:
+    answer = await connect(api).post("/v1/catalogs/shop/tools/refund")
+    assert answer.status_code == 405
+    assert set(answer.headers["allow"].split(", ")) == {"DELETE", "PUT"}
 
 
 async def test_an_unchanged_catalog_is_not_sent_again(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from typing import Any
 
 from cascade import SQUASH
@@ -56,8 +58,9 @@ async def test_a_tool_that_cannot_be_used_is_named(api: Api, connect: Connect) -
         ("shop/tools/other", REFUND),
         ("Shop/tools/refund", REFUND),
         ("shop/tools/refund", {"description": "no name"}),
+        ("shop/tools/refund", {**REFUND, "cost": math.inf}),
     ):
-        answer = await client.put(f"/v1/catalogs/{place}", json=definition)
+        answer = await client.put(f"/v1/catalogs/{place}", content=json.dumps(definition))
         assert answer.status_code == 422
         assert answer.json()["title"] == "a tool cannot be used"
 
