@@ -15,16 +15,15 @@ import hashlib
 import json
 import logging
 import sqlite3
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from router.database import Schema, opened
+from router.database import Schema, SharedConnection, opened
 from router.errors import InvalidRequest, StoreError
 from router.request import MAX_REQUEST_CHARACTERS, check_text
 from router.settings import Settings
@@ -224,20 +223,19 @@ class EvidenceStore:
         Raises:
             StoreError: it cannot be opened, or a later version wrote it; the message names it.
         """
-        self._path = path
         self._clock = clock
         self._max_examples = max_examples
         self._max_answers = max_answers
-        self._lock = threading.RLock()
         # An LLM call was paid for every row: it must survive the power as well.
-        self._database = opened(
+        self._file = SharedConnection(
             path, _SCHEMA, durable=True, set_aside=lambda what: _log.error("%s", what)
         )
+        self.close = self._file.close
 
     @property
     def folder(self) -> Path:
         """The folder of the file."""
-        return self._path.parent
+        return self._file.path.parent
 
     def take_over(self, earlier: Path) -> None:
         """Take along what another file of this kind holds, and rename that file. Where both speak
@@ -258,22 +256,12 @@ class EvidenceStore:
         except (StoreError, sqlite3.Error) as error:
             _log.error("evidence of an earlier version is not taken along: %s", error)
             return
-        with self._writing() as database:
+        with self._file.transaction() as database:
             database.executemany(_MERGE, examples)
             database.executemany("INSERT OR IGNORE INTO answers (id, answer) VALUES (?, ?)", kept)
             database.executemany("INSERT OR IGNORE INTO states VALUES (?, ?)", states)
         with suppress(OSError):  # another process has renamed it; taking over twice does no harm
             earlier.rename(f"{earlier}.moved")
-
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: all that the block writes is kept, or nothing."""
-        try:
-            with self._lock, self._database:
-                self._database.execute("BEGIN IMMEDIATE")
-                yield self._database
-        except sqlite3.Error as error:
-            raise StoreError(self._path, f"cannot be written: {error}") from error
 
     def add(
         self,
@@ -304,7 +292,7 @@ class EvidenceStore:
             How many changed what was known.
         """
         rows = [self._row(example, catalog) for example in examples]
-        with self._writing() as database:
+        with self._file.transaction() as database:
             changed = sum(database.execute(_ADD, row).rowcount for row in rows)
             database.execute(
                 "DELETE FROM examples WHERE (key, wrong) IN (SELECT key, wrong FROM examples"
@@ -391,7 +379,7 @@ class EvidenceStore:
             StoreError: the file cannot be written.
         """
         rows = [row for label in labels if (row := _checked(label)) is not None]
-        with self._writing() as database:
+        with self._file.transaction() as database:
             return sum(database.execute(_MERGE, row).rowcount for row in rows)
 
     def counts(self) -> dict[Source, int]:
@@ -406,7 +394,7 @@ class EvidenceStore:
             StoreError: the file cannot be written.
         """
         rows = [(answer_id, json.dumps(asdict(answer))) for answer_id, answer in answers.items()]
-        with self._writing() as database:
+        with self._file.transaction() as database:
             database.executemany("INSERT OR REPLACE INTO answers (id, answer) VALUES (?, ?)", rows)
             database.execute(
                 "DELETE FROM answers WHERE number <= (SELECT max(number) FROM answers) - ?",
@@ -433,7 +421,7 @@ class EvidenceStore:
             StoreError: the file cannot be written.
         """
         rows = [(name, json.dumps(value, allow_nan=False)) for name, value in states.items()]
-        with self._writing() as database:
+        with self._file.transaction() as database:
             database.executemany("INSERT OR REPLACE INTO states VALUES (?, ?)", rows)
 
     def model(self, key: str) -> bytes | None:
@@ -448,7 +436,7 @@ class EvidenceStore:
         Raises:
             StoreError: the file cannot be written.
         """
-        with self._writing() as database:
+        with self._file.transaction() as database:
             database.execute(
                 "INSERT OR REPLACE INTO models (key, model) VALUES (?, ?)", (key, model)
             )
@@ -460,23 +448,15 @@ class EvidenceStore:
 
     def reset(self) -> int:
         """Forget all labels and what was fitted on them; the number of labels."""
-        with self._writing() as database:
+        with self._file.transaction() as database:
             number = database.execute("DELETE FROM examples").rowcount
             database.execute("DELETE FROM states")
             database.execute("DELETE FROM models")
             return number
 
-    def close(self) -> None:
-        """Close the file. Closing twice is fine."""
-        with self._lock:
-            self._database.close()
-
     def _read(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        with self._lock:
-            try:
-                return self._database.execute(query, values).fetchall()
-            except sqlite3.Error as error:
-                raise StoreError(self._path, f"cannot be read: {error}") from error
+        with self._file.turn() as database:
+            return database.execute(query, values).fetchall()
 
 
 def _checked(label: Sequence[Any]) -> tuple[Any, ...] | None:
