@@ -47,8 +47,8 @@ likelihood ratio, against odds that are 3 and 30 times as high. When one passes 
 alarm level, everything from before its rise is dropped, and the LLM is asked until there is
 enough evidence again. A drift that touches confident answers alone can be seen only by audits.
 
-One event loop owns an ``ErrorBound``; only ``TrainingSet.fit`` is meant for a thread. Randomness is
-a hash of seed and request number, so a replay decides the same.
+One event loop owns an ``ErrorBound``; only what ``fitting`` gives is meant for a thread. Randomness
+is a hash of seed and request number, so a replay decides the same.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from statistics import NormalDist
@@ -66,11 +66,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.learning.calibration import GROWTH, RiskModel, Vector
+from router.numeric import finite
 
 MIN_EVIDENCE: Final = 150
 """Outcomes before the first local answer."""
 MAX_OUTCOMES: Final = 8_000
 """The newest are kept."""
+
+Z: Final = NormalDist().inv_cdf((1 + 0.95) / 2)
+"""Two-sided quantile of the confidence with which the bound holds."""
 
 WINDOW: Final = 10_000
 """Requests over which the account runs; an error older than that is forgotten, and so is an
@@ -138,23 +142,11 @@ class BoundDecision:
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingSet:
-    """The outcomes at one moment: signals of shape (n, d), ``wrong`` of shape (n,)."""
+class FittedRisk:
+    """A risk model, and what it was fitted on: the outcomes of one epoch, ``wrong`` or not."""
 
     epoch: int
-    signals: Vector
     wrong: NDArray[np.bool_]
-
-    def fit(self) -> FittedRisk:
-        """Some 50 ms for thousands of outcomes: run it in a thread."""
-        return FittedRisk(self, RiskModel.fit(self.signals, self.wrong))
-
-
-@dataclass(frozen=True, slots=True)
-class FittedRisk:
-    """A risk model with the outcomes that it was fitted on."""
-
-    training: TrainingSet
     model: RiskModel
 
 
@@ -165,10 +157,9 @@ class BoundStatus:
     Attributes:
         requests: requests in the window.
         local: how many of them were answered locally.
-        expected_errors: S, what they cost.
         error_limit: U / requests.
         threshold: largest risk that is answered locally now.
-        evidence_count: outcomes in memory.
+        outcomes: how many are in memory.
         audits: outcomes of audited answers among them.
         audited_error: share of wrong local answers, estimated from the audits by inverse
             propensity (Horvitz and Thompson, 1952; normalised as by Hájek); None without.
@@ -177,10 +168,9 @@ class BoundStatus:
 
     requests: int
     local: int
-    expected_errors: float
     error_limit: float
     threshold: float
-    evidence_count: int
+    outcomes: int
     audits: int
     audited_error: float | None
     drifts: int
@@ -225,20 +215,17 @@ class ErrorBound:
     Args:
         max_error: largest share of wrong answers over all traffic, relative to what the LLM would
             have said, in [0, 1). 0: never local.
-        confidence: of the bound, in (0.5, 1).
         seed: of the audits.
 
     Raises:
-        ValueError: a value outside its range.
+        ValueError: ``max_error`` is outside its range.
     """
 
-    def __init__(self, max_error: float, *, confidence: float = 0.95, seed: int = 0) -> None:
-        if not 0 <= max_error < 1 or not 0.5 < confidence < 1:
-            raise ValueError(f"max_error {max_error}, confidence {confidence}")
+    def __init__(self, max_error: float, *, seed: int = 0) -> None:
+        if not 0 <= max_error < 1:
+            raise ValueError(f"max_error {max_error}")
         self.max_error = max_error
-        self.confidence = confidence
         self.seed = seed
-        self._z = NormalDist().inv_cdf((1 + confidence) / 2)
         self._request = 0
         self._outcomes: deque[_Outcome] = deque(maxlen=MAX_OUTCOMES)
         self._account: deque[_Spent] = deque()
@@ -352,7 +339,7 @@ class ErrorBound:
         """U of the module's docstring, for amounts of shape (bands, ...)."""
         total = np.maximum(spent.sum(axis=0), 0.0)
         unknown = (spent.T**2 / (self._wrong + PRIOR_ERRORS)).T.sum(axis=0)
-        return np.asarray(total + self._z * np.sqrt(total + unknown))
+        return np.asarray(total + Z * np.sqrt(total + unknown))
 
     def _allowance(self, ahead: int) -> float:
         return self.max_error * min(self._request + ahead, WINDOW)
@@ -389,24 +376,28 @@ class ErrorBound:
         """
         if decision.signals is None or decision.answer is None:
             return
-        if len(self._outcomes) == MAX_OUTCOMES:  # the oldest makes room
-            self._doubted_at = max(0, self._doubted_at - 1)
-        self._outcomes.append(
+        self._learn(
             _Outcome(
                 decision.request,
                 decision.answer,
                 decision.signals,
                 not right,
                 decision.propensity,
-            )
+            ),
+            decision.risk,
         )
+
+    def _learn(self, outcome: _Outcome, risk: float | None) -> None:
+        if len(self._outcomes) == MAX_OUTCOMES:  # the oldest makes room
+            self._doubted_at = max(0, self._doubted_at - 1)
+        self._outcomes.append(outcome)
         self._unfitted += 1
-        if (missing := self._unproven.pop(decision.answer, 0)) > 1:
-            self._unproven[decision.answer] = missing - 1
-        if decision.risk is None:
+        if (missing := self._unproven.pop(outcome.answer, 0)) > 1:
+            self._unproven[outcome.answer] = missing - 1
+        if risk is None:
             return
         for drift in self._drift:
-            drift.add(decision.risk, wrong=not right)
+            drift.add(risk, wrong=outcome.wrong)
         alarmed = [drift.length for drift in self._drift if drift.value > DRIFT_ALARMS[drift.odds]]
         if alarmed:
             self._drifted(min(*alarmed, len(self._outcomes)))
@@ -427,26 +418,22 @@ class ErrorBound:
         """
         try:
             answer, signals, right, risk, propensity = outcome
-            told = BoundDecision(
-                local=False,
-                audit=False,
-                risk=None if risk is None else min(max(float(risk), 1e-6), 1 - 1e-6),
-                bound=0.0,
-                evidence_count=0,
-                reason="",
-                propensity=float(propensity),
-                request=self._request,
-                answer=str(answer),
-                signals=_vector(signals),
-            )
+            values = [finite(value) for value in signals]
         except TypeError as error:
             raise ValueError(f"not an outcome: {error}") from error
-        known = self._outcomes[-1].signals.shape if self._outcomes else None
-        if not 0 < told.propensity <= 1 or (
-            known is not None and told.signals is not None and told.signals.shape != known
+        known = len(self._outcomes[-1].signals) if self._outcomes else len(values)
+        share, told_risk = finite(propensity) or 0.0, finite(risk)
+        if (
+            None in values
+            or len(values) != known
+            or not 0 < share <= 1
+            or (told_risk is None and risk is not None)
         ):
             raise ValueError("not an outcome of these signals")
-        self.observe(told, right=bool(right))
+        self._learn(
+            _Outcome(self._request, str(answer), _vector(signals), not right, share),
+            None if told_risk is None else min(max(told_risk, 1e-6), 1 - 1e-6),
+        )
 
     def _drifted(self, outcomes: int) -> None:
         """The newest ``outcomes`` show another traffic than the rest."""
@@ -466,29 +453,28 @@ class ErrorBound:
         grown = self._unfitted >= max(10, (GROWTH - 1) * self._fitted_on)
         return known >= MIN_EVIDENCE and grown and self.max_error > 0
 
-    def training_set(self) -> TrainingSet:
-        """The outcomes now; to be fitted in a thread and handed back to ``adopt``."""
+    def fitting(self) -> Callable[[], FittedRisk]:
+        """The next fit, as work for a thread; ``adopt`` takes what it gives. It takes some 50 ms
+        for thousands of outcomes."""
         self._unfitted = 0
-        return TrainingSet(
-            self._epoch,
-            np.stack([outcome.signals for outcome in self._outcomes]),
-            np.fromiter((outcome.wrong for outcome in self._outcomes), bool),
-        )
+        epoch = self._epoch
+        signals = np.stack([outcome.signals for outcome in self._outcomes])
+        wrong = np.fromiter((outcome.wrong for outcome in self._outcomes), bool)
+        return lambda: FittedRisk(epoch, wrong, RiskModel.fit(signals, wrong))
 
     def adopt(self, fitted: FittedRisk) -> bool:
         """Decides with the new model from now on, and values the account by it.
 
-        False, and nothing happens, when evidence was dropped since its training set was taken.
+        False, and nothing happens, when evidence was dropped since ``fitting``.
         """
-        training = fitted.training
-        if training.epoch != self._epoch:
+        if fitted.epoch != self._epoch:
             return False
         self._model = fitted.model
-        self._fitted_on = len(training.wrong)
+        self._fitted_on = len(fitted.wrong)
         risks = fitted.model.held_out[self._doubted_at :]
         edges = self.max_error * np.asarray((0.0, *BANDS))
         self._expected = np.histogram(risks, edges, weights=risks)[0]
-        self._wrong = np.histogram(risks[training.wrong[self._doubted_at :]], edges)[0] * 1.0
+        self._wrong = np.histogram(risks[fitted.wrong[self._doubted_at :]], edges)[0] * 1.0
         self._value_recent(fitted.model)
         self._account = deque(_valued(self._account, fitted.model))
         self._total()
@@ -504,8 +490,8 @@ class ErrorBound:
         self._spent = self._costs(np.asarray([some.risk for some in self._account])).sum(axis=1)
 
     def refit(self) -> None:
-        """``training_set``, ``fit`` and ``adopt`` in one, for callers that may block."""
-        self.adopt(self.training_set().fit())
+        """``fitting`` and ``adopt`` in one, for callers that may block."""
+        self.adopt(self.fitting()())
 
     def catalog_changed(self, answers: Collection[str]) -> None:
         """Skills were added, changed or removed.
@@ -533,10 +519,9 @@ class ErrorBound:
         return BoundStatus(
             requests=min(self._request, WINDOW),
             local=len(self._account),
-            expected_errors=max(0.0, float(self._spent.sum())),
             error_limit=self._error_limit(),
             threshold=self._threshold,
-            evidence_count=len(self._outcomes),
+            outcomes=len(self._outcomes),
             audits=len(audits),
             audited_error=wrong / weight if audits else None,
             drifts=self._drifts,

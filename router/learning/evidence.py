@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from router.database import Schema, SharedConnection, opened
 from router.errors import InvalidRequest, StoreError
+from router.numeric import finite
 from router.request import MAX_REQUEST_CHARACTERS, check_text
 from router.settings import Settings
 from router.skills.manifest import SkillManifest
@@ -467,9 +468,10 @@ def _checked(label: Sequence[Any]) -> tuple[Any, ...] | None:
         named = {str(name): str(digest) for name, digest in json.loads(digests).items()}
         if len(named) > MAX_SKILLS or not isinstance(wrong, str):
             return None
-        said = Source(source)
-        row = (normalise(text), wrong, text, json.dumps(named))
-        return (*row, said.value, said.rank, float(learnt))
+        said, when = Source(source), finite(learnt)
+        if when is None:
+            return None
+        return (normalise(text), wrong, text, json.dumps(named), said.value, said.rank, when)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
 

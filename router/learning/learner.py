@@ -11,7 +11,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 import numpy as np
@@ -510,7 +510,6 @@ class Learner:
     def status(self) -> dict[str, Any]:
         """What is known, as plain JSON types."""
         report = self.trainer.report
-        bound = self.bound.status()
         return {
             "examples": {source.value: n for source, n in self._store.counts().items()},
             "model": None
@@ -527,17 +526,7 @@ class Learner:
                 "accuracy": report.accuracy,
                 "incumbent": report.incumbent,
             },
-            "bound": {
-                "max_error": self.bound.max_error,
-                "requests": bound.requests,
-                "local": bound.local,
-                "error_limit": bound.error_limit,
-                "threshold": bound.threshold,
-                "outcomes": bound.evidence_count,
-                "audits": bound.audits,
-                "audited_error": bound.audited_error,
-                "drifts": bound.drifts,
-            },
+            "bound": {"max_error": self.bound.max_error, **asdict(self.bound.status())},
             "calibrations": {
                 stage: _shown(calibration) for stage, calibration in self._calibrations.items()
             },
@@ -563,8 +552,7 @@ class Learner:
             self._place.release()
 
     async def _refit(self) -> None:
-        training = self.bound.training_set()
-        self.bound.adopt(await in_thread(training.fit))
+        self.bound.adopt(await in_thread(self.bound.fitting()))
 
     async def _save(self) -> None:
         states: dict[str, Any] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -131,14 +132,24 @@ def test_outcomes_are_pooled_and_accounts_are_not() -> None:
         one.observe(decision, right=True)
         assert outcome is not None
         other.pool(outcome)
-    assert other.status().evidence_count == 400
+    assert other.status().outcomes == 400
     assert other.status().requests == 0
     other.refit()
     assert other.decide(np.zeros(3), answer="git").evidence_count == 400
 
 
 @pytest.mark.parametrize(
-    "outcome", [None, [], ["git", [1.0], True, 0.1, 0.0], ["git", ["x"], True, 0.1, 1.0]]
+    "outcome",
+    [
+        None,
+        [],
+        ["git", [1.0], True, 0.1, 0.0],
+        ["git", ["x"], True, 0.1, 1.0],
+        ["git", [math.nan], True, 0.1, 1.0],
+        ["git", [1.0], True, math.nan, 1.0],
+        ["git", [10**400], True, 0.1, 1.0],
+        ["git", [1.0], True, 10**400, 1.0],
+    ],
 )
 def test_an_outcome_that_is_none_is_refused(outcome: list[object] | None) -> None:
     with pytest.raises(ValueError, match=r"."):
