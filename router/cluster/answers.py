@@ -187,13 +187,13 @@ class SharedAnswers:
         value = json.dumps([kept.result.to_dict(), basis.to_json()])
         if len(value) > MAX_ANSWER_BYTES:
             return
+        letter = {"entry": entry, "text": text, "context": context, "similar": similar}
+        letter |= {"value": value, "catalog": basis.catalog}
         by_person = basis.decided_by is DecidedBy.PERSON
         was_up = self._link.is_up
         if was_up and not self._pending[entry] and holding.get() != NOT_SHARED:
             with suppress(Alone):
-                said = await self._write(
-                    entry, value, basis.catalog, text, context, similar, token=holding.get()
-                )
+                said = await self._write(letter, token=holding.get())
                 self._near.drop(text, context)
                 if said == b"kept":
                     await self._learn(text, context, similar=similar)
@@ -204,32 +204,22 @@ class SharedAnswers:
             return  # it may have reached Redis, where others may drop it
         await self._alone.keep(text, context, kept, similar=similar)
         if by_person:
-            letter = {"text": text, "context": context, "similar": similar}
-            letter |= {"value": value, "catalog": basis.catalog}
-            await self._post(entry, letter)
+            await self._post(letter)
 
-    async def _write(
-        self,
-        entry: str,
-        value: str,
-        catalog: str,
-        text: str,
-        context: str,
-        similar: bool,
-        *,
-        token: str = "",
-    ) -> bytes:
+    async def _write(self, letter: dict[str, Any], *, token: str = "") -> bytes:
         """What the fence says: ``kept``, or why not.
 
         Raises:
             Alone: Redis cannot be used.
         """
-        keys = self._keys
+        keys, entry = self._keys, letter["entry"]
         fence = (keys.answer(entry), keys.dropped(entry), keys.lease(entry), keys.catalog)
-        kind = "learn" if similar else "replace"
-        values = (catalog, token, value, self._life, LATE_SECONDS * 10**6, self._length, kind)
         said: bytes = await self._link.script(
-            scripts.KEEP, (*fence, keys.token, keys.answers), *values, text, context
+            scripts.KEEP,
+            (*fence, keys.token, keys.answers),
+            *(letter["catalog"], token, letter["value"], self._life, LATE_SECONDS * 10**6),
+            *(self._length, "learn" if letter["similar"] else "replace"),
+            *(letter["text"], letter["context"]),
         )
         return said
 
@@ -244,6 +234,7 @@ class SharedAnswers:
             StoreError: Redis cannot be used, and neither can the file of what is to be sent.
         """
         entry = entry_of(text, context)
+        letter = {"entry": entry, "text": text, "context": context}
         self._pending[entry] += 1
         try:
             self._near.drop(text, context)
@@ -252,41 +243,36 @@ class SharedAnswers:
             await self._alone.forget(text, context)
             while self._link.is_up:
                 with suppress(Alone):
-                    await self._drop(entry, text, context)
+                    await self._drop(letter)
                     break
             else:
-                await self._post(entry, {"text": text, "context": context})
+                await self._post(letter)
                 return
         finally:
             self._settled(entry)
         await asyncio.sleep(SETTLE_SECONDS)
 
-    async def _drop(self, entry: str, text: str, context: str) -> None:
-        keys = self._keys
+    async def _drop(self, letter: dict[str, Any]) -> None:
+        """Raises ``Alone``."""
+        keys, entry = self._keys, letter["entry"]
         await self._link.script(
             scripts.DROP,
             (keys.answer(entry), keys.dropped(entry), keys.token, keys.answers),
-            *(LATE_SECONDS * 1000, self._length, text, context),
+            *(LATE_SECONDS * 1000, self._length, letter["text"], letter["context"]),
         )
 
     # What is to be sent
 
-    async def _post(self, entry: str, letter: dict[str, Any]) -> None:
+    async def _post(self, letter: dict[str, Any]) -> None:
         """Write a letter down, and send it as soon as Redis can be used."""
-        await self._delivery.put([json.dumps({"entry": entry, **letter})])
-        self._pending[entry] += 1
+        await self._delivery.put([json.dumps(letter)])
+        self._pending[letter["entry"]] += 1
 
     async def _send(self, letters: Sequence[str]) -> None:
         """Raises ``Alone``."""
         for letter in map(json.loads, letters):
-            entry, text, context = letter["entry"], letter["text"], letter["context"]
-            if "value" in letter:
-                await self._write(
-                    entry, letter["value"], letter["catalog"], text, context, letter["similar"]
-                )
-            else:
-                await self._drop(entry, text, context)
-            self._settled(entry)
+            await (self._write(letter) if "value" in letter else self._drop(letter))
+            self._settled(letter["entry"])
 
     def _settled(self, entry: str) -> None:
         """One thing less is to be sent about an entry."""

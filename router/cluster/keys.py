@@ -8,7 +8,7 @@ appear only as a digest.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Final
 
 from router.text import normalise
@@ -22,108 +22,67 @@ STREAM_RECORDS: Final = 10_000
 """Records that the stream of enrichments holds, and that of tools."""
 
 
-@dataclass(frozen=True, slots=True)
 class Keys:
-    """The names under one namespace."""
+    """The names under one namespace. Where there are many of a kind, the attribute is a function of
+    what tells them apart."""
 
-    namespace: str
+    def __init__(self, namespace: str, version: str = FORMAT) -> None:
+        """``version`` is the format of what is kept."""
 
-    def _named(self, *parts: str) -> str:
-        return ":".join((self.namespace, FORMAT, *parts))
+        def one(kind: str) -> str:
+            return f"{namespace}:{version}:{kind}"
 
-    def answer(self, entry: str) -> str:
-        """An answer; ``entry`` is what ``entry_of`` gives, here and below."""
-        return self._named("answer", entry)
+        def each(kind: str) -> Callable[[str], str]:
+            return lambda which: one(f"{kind}:{which}")
 
-    def dropped(self, entry: str) -> str:
-        """When the answer was dropped."""
-        return self._named("dropped", entry)
-
-    def lease(self, entry: str) -> str:
-        """Who decides the request now."""
-        return self._named("lease", entry)
-
-    def outcome(self, entry: str) -> str:
-        """What was decided and is kept by no cache, for those who waited for it."""
-        return self._named("outcome", entry)
-
-    def marks(self, catalog_version: str) -> str:
-        """The marks of a catalog."""
-        return self._named("marks", catalog_version)
-
-    @property
-    def token(self) -> str:
+        self.token = one("token")
         """The last fencing token."""
-        return self._named("token")
 
-    @property
-    def answers(self) -> str:
+        self.answers = one("answers")
         """The stream of answers that were learnt and dropped."""
-        return self._named("answers")
+        self.answer = each("answer")
+        """An answer, by what ``entry_of`` gives, as in the next three."""
+        self.dropped = each("dropped")
+        """When the answer was dropped."""
+        self.lease = each("lease")
+        """Who decides the request now."""
+        self.outcome = each("outcome")
+        """What was decided and is kept by no cache, for those who waited for it."""
+        self.marks = each("marks")
+        """The marks of a catalog, by its version."""
 
-    @property
-    def evidence(self) -> str:
+        self.evidence = one("evidence")
         """The stream of labels and outcomes."""
-        return self._named("evidence")
-
-    @property
-    def resync(self) -> str:
+        self.resync = one("resync")
         """Set when somebody has missed labels, and needs all of them again."""
-        return self._named("resync")
+        self.fitting = each("fitting")
+        """Who fits a model, by the digest of the skills and the encoder."""
+        self.newest = each("newest")
+        """By the same, the digest of the newest model, and the token of who published it."""
+        self.model = each("model")
+        """A fitted model, by its digest."""
 
-    def fitting(self, model: str) -> str:
-        """Who fits a model; ``model`` is a digest of the skills and the encoder, here and below."""
-        return self._named("fitting", model)
-
-    def newest(self, model: str) -> str:
-        """The digest of the newest model, and the token of who published it."""
-        return self._named("newest", model)
-
-    def model(self, digest: str) -> str:
-        """A fitted model."""
-        return self._named("model", digest)
-
-    @property
-    def members(self) -> str:
+        self.members = one("members")
         """The processes, with the time until which each counts as alive."""
-        return self._named("members")
-
-    @property
-    def versions(self) -> str:
+        self.versions = one("versions")
         """The catalog of each process."""
-        return self._named("versions")
-
-    @property
-    def catalog(self) -> str:
+        self.catalog = one("catalog")
         """The catalog that most processes have, and its number in the sequence."""
-        return self._named("catalog")
 
-    def enrichment(self, digest: str) -> str:
-        """The enrichment of the skill whose text has this digest."""
-        return self._named("enrichment", digest)
-
-    @property
-    def enrichments(self) -> str:
+        self.enrichments = one("enrichments")
         """The stream of digests that have an enrichment now."""
-        return self._named("enrichments")
+        self.enrichment = each("enrichment")
+        """The enrichment of a skill, by the digest of its text."""
 
-    def tools(self, source: str) -> str:
-        """What was put into and dropped from a source, by the tool's name."""
-        return self._named("tools", source)
-
-    def tool(self, digest: str) -> str:
-        """The definition of a tool."""
-        return self._named("tool", digest)
-
-    @property
-    def tool_changes(self) -> str:
+        self.tool_changes = one("tool-changes")
         """The stream of tools that were put and dropped."""
-        return self._named("tool-changes")
+        self.tools = each("tools")
+        """What was put into and dropped from a source, by the source's name."""
+        self.tool = each("tool")
+        """The definition of a tool, by its digest."""
 
-    @property
-    def notices(self) -> str:
+        self.notices = one("notices")
         """The channel of notices for MCP clients."""
-        return self._named("notices")
 
 
 def entry_of(text: str, context: str) -> str:

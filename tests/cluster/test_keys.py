@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import ssl
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,19 +36,11 @@ async def known(router: SemanticRouter) -> set[str]:
     return {label[2] for label in await router.learner.labels()}
 
 
-@dataclass(frozen=True, slots=True)
-class LaterKeys(Keys):
-    """The names of a version that keeps things in another format."""
-
-    def _named(self, *parts: str) -> str:
-        return ":".join((self.namespace, "later", *parts))
-
-
 async def test_versions_with_other_formats_leave_each_other_alone(
     redis_server: RedisServer, settings_of: SettingsOf
 ) -> None:
     settings = [settings_of(redis_server.url) for _ in range(2)]
-    later = LaterKeys(settings[1].cluster.namespace)
+    later = Keys(settings[1].cluster.namespace, "later")
     async with (
         opened_answers(settings[0]) as one,
         opened_answers(settings[1], "v2", keys=later) as other,
