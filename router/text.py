@@ -15,7 +15,7 @@ import re
 import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, lru_cache, wraps
+from functools import lru_cache, wraps
 from typing import Final, TypeVar
 
 import Stemmer
@@ -34,6 +34,12 @@ _MARKS_WITHOUT_CLASS: Final = frozenset("\u0f73\u0f75\u0f81\uff9e\uff9f")
 """Characters that become combining marks in a normal form, beside those with a combining class."""
 
 _TOO_MANY: Final = bytes([True]) * (MAX_MARKS + 1)
+_LONG_RUN: Final = re.compile(
+    "[\u0300-\u1dff\u20d0-\u20ff\u2cef-\u2dff\u302a-\u309a\ua66f-\uabed\ufb1e\ufe20-\uff9f"
+    rf"\U000101fd-\U0001efff]{{{MAX_MARKS + 1},}}"
+)
+"""Finds every run of more than ``MAX_MARKS`` marks, and of letters of the same blocks, which are
+rare. To ask Unicode which characters are the marks would take 10 ms at the first text."""
 
 
 def bounded_marks(text: str) -> str:
@@ -41,15 +47,7 @@ def bounded_marks(text: str) -> str:
 
     Unicode's normal forms sort the marks of a character, which takes quadratic time.
     """
-    return text if text.isascii() else _long_run().sub(_cut_marks, text)
-
-
-@cache
-def _long_run() -> re.Pattern[str]:
-    """Finds every run of more than ``MAX_MARKS`` marks, and runs of rare letters beyond U+FFFF:
-    a pattern that named the marks among those would be ten times as slow."""
-    marks = filter(_is_mark, map(chr, range(0x300, 0x10000)))
-    return re.compile(f"[{''.join(marks)}\U000101fd-\U0001efff]{{{MAX_MARKS + 1},}}")
+    return text if text.isascii() else _LONG_RUN.sub(_cut_marks, text)
 
 
 def _is_mark(character: str) -> bool:

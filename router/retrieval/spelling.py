@@ -1,17 +1,19 @@
 """Spelling: an unknown word of a request, read as the word of the catalog that it misspells.
 
-Deletion neighbourhoods (the idea of SymSpell): two words within one edit share a string that is
-either of them with at most one letter removed, so a look-up replaces a scan of the vocabulary.
+One edit behind the first letter leaves the first two letters of a word as they are, or the last
+two. So the catalog's words are filed under both, and an unknown word is compared with the few that
+share either of them.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from copy import copy
 from itertools import chain
-from typing import Final
+from typing import Final, TypeAlias
 
+from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from router.retrieval.documents import Edit
@@ -22,23 +24,21 @@ KNOWN_LENGTHS: Final = range(4, 21)
 SMALL_CATALOG: Final = 20
 """Up to this many skills, a word of one skill alone may be meant: most words are such words."""
 
-
-Neighbours = dict[str, tuple[str, ...]]
-"""The words that share each string, of words with one first letter."""
+_Place: TypeAlias = tuple[int, str]
+"""Under what a word is filed: a length, and letters of its beginning and end."""
 
 
 class SpellingIndex:
-    """The catalog's words by deletion neighbourhood.
+    """The catalog's words, as misspelt ones are looked for.
 
-    The neighbourhoods of the words with one first letter are made when a word with that letter is
-    first looked up. Nothing else ever changes.
+    The words are filed when the first unknown word is looked up. Nothing else ever changes.
     """
 
     def __init__(self) -> None:
         """The index of no words."""
         self._least = 1
         self._frequency: Counter[str] = Counter()
-        self._neighbours: dict[str, Neighbours] = {}
+        self._filed: dict[_Place, tuple[str, ...]] | None = None
 
     def edited(self, edit: Edit) -> SpellingIndex:
         """The index after a step; words of skills that stay are not looked at."""
@@ -53,20 +53,11 @@ class SpellingIndex:
             if not after._frequency[word]:
                 del after._frequency[word]
         if after._least != self._least:
-            after._neighbours = {}
-            return after
-        after._neighbours = self._neighbours.copy()
-        copied: set[str] = set()
-        for word in frozenset(gone).union(*(document.words for document in edit.added)):
-            first = word[0]
-            if first not in after._neighbours or not _can_be_meant(word):
-                continue
-            known = after._frequency[word] >= self._least
-            if known != (self._frequency[word] >= self._least):
-                if first not in copied:
-                    after._neighbours[first] = after._neighbours[first].copy()
-                    copied.add(first)
-                _file(after._neighbours[first], word, known=known)
+            after._filed = None
+        elif self._filed is not None:
+            touched = frozenset(gone).union(*(document.words for document in edit.added))
+            changed = [word for word in touched if after._knows(word) != self._knows(word)]
+            after._filed = _filed(after, changed, self._filed)
         return after
 
     def correct(self, word: str) -> str | None:
@@ -74,42 +65,45 @@ class SpellingIndex:
         known, short, very long, not made of letters, or like no other."""
         if len(word) not in UNKNOWN_LENGTHS or word in self._frequency or not word.isalpha():
             return None
-        neighbours = self._beginning_with(word[0])
-        candidates = {
+        if self._filed is None:
+            self._filed = _filed(self, filter(self._knows, self._frequency), {})
+        near = [
             known
-            for key in _deletions(word)
-            for known in neighbours.get(key, ())
-            if OSA.distance(known, word, score_cutoff=1) <= 1
-        }
-        # The name settles a tie, so that the answer does not depend on the order of a set.
+            for length in (len(word) - 1, len(word), len(word) + 1)
+            for place in _places(word, length)
+            for known in self._filed.get(place, ())
+        ]
+        found = process.extract(word, near, scorer=OSA.distance, score_cutoff=1, limit=None)
+        candidates = [known for known, _, _ in found]
+        # The name settles a tie, so that the answer does not depend on an order.
         return max(candidates, key=lambda known: (self._frequency[known], known), default=None)
 
-    def _beginning_with(self, letter: str) -> Neighbours:
-        found = self._neighbours.get(letter)
-        if found is None:
-            found = {}
-            for word, frequency in self._frequency.items():
-                if word[0] == letter and frequency >= self._least and _can_be_meant(word):
-                    _file(found, word, known=True)
-            self._neighbours[letter] = found
-        return found
+    def _knows(self, word: str) -> bool:
+        """Whether the word is frequent enough to be meant by a misspelt one."""
+        return self._frequency.get(word, 0) >= self._least
 
 
-def _file(neighbours: Neighbours, word: str, *, known: bool) -> None:
-    for key in set(_deletions(word)):
-        others = tuple(other for other in neighbours.get(key, ()) if other != word)
-        if known or others:
-            neighbours[key] = (*others, word) if known else others
-        else:
-            del neighbours[key]
+def _filed(
+    index: SpellingIndex, words: Iterable[str], before: Mapping[_Place, tuple[str, ...]]
+) -> dict[_Place, tuple[str, ...]]:
+    """The words that may be meant, by place: those before, with those of ``words`` that the index
+    knows, and without the others of them."""
+    known: defaultdict[_Place, list[str]] = defaultdict(list)
+    gone: defaultdict[_Place, list[str]] = defaultdict(list)
+    for word in words:
+        if len(word) in KNOWN_LENGTHS and word.isalpha():
+            of = known if index._knows(word) else gone
+            for place in _places(word, len(word)):
+                of[place].append(word)
+    filed = dict(before)
+    for place in known.keys() | gone.keys():
+        stay = [word for word in before.get(place, ()) if word not in gone[place]]
+        filed[place] = (*stay, *known[place])
+        if not filed[place]:
+            del filed[place]
+    return filed
 
 
-def _can_be_meant(word: str) -> bool:
-    return len(word) in KNOWN_LENGTHS and word.isalpha()
-
-
-def _deletions(word: str) -> Iterator[str]:
-    """The word, and the word without each letter but the first, which typists rarely miss."""
-    yield word
-    for position in range(1, len(word)):
-        yield word[:position] + word[position + 1 :]
+def _places(word: str, length: int) -> tuple[_Place, _Place]:
+    """Where a word of some length is filed that begins, or ends, as this one does."""
+    return (length, word[:2]), (length, word[0] + word[-2:])
