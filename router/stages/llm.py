@@ -218,13 +218,15 @@ class LLMStage:
                 )
                 selection = parse_answer(completion.text, offered, provider=model.provider)
             except LLMUnavailable as error:
-                log.note(model, _message(error))
+                why = _message(error)
                 if retries == self._settings.max_retries:
+                    log.note(model, why)
                     return None
                 pause = self._pause(retries, error.retry_after)
                 if pause >= deadline - self._clock():
-                    log.note(model, f"no time left to wait {pause:.3g} s and try again")
+                    log.note(model, f"{why}; no time left to wait {pause:,.1f} s and try again")
                     return None
+                log.note(model, why)
                 retries += 1
                 await self._sleep(pause)
             except LLMRejected as error:
