@@ -11,6 +11,7 @@ import typer
 from router.cli import output
 from router.cli.commands import prints
 from router.cli.options import EXIT_CODES, read_settings
+from router.errors import StoreError
 
 if TYPE_CHECKING:
     from router.settings import Settings
@@ -50,7 +51,8 @@ def clear_cache(
         if not yes:
             where = output.plain(settings.state_dir)
             typer.confirm(f"Forget {_routes(entries)} in {where}?", abort=True, err=True)
-        cache.clear()
+        if not cache.clear():
+            raise _unusable(settings, "the routes are still there (the log says why)")
     typer.echo(f"forgot {_routes(entries)}", err=True)
 
 
@@ -60,14 +62,22 @@ def _routes(number: int) -> str:
 
 @contextmanager
 def _fuzzy_cache(settings: Settings) -> Iterator[FuzzyCache]:
-    """The cache of a router with these settings."""
+    """The cache of a router with these settings.
+
+    Raises:
+        StoreError: its file cannot be used.
+    """
     from router.stages.answers import LocalAnswers
 
     cache = LocalAnswers.configured(settings).fuzzy
     cache.open()
     try:
-        for trouble in cache.diagnostics:
-            output.warn(trouble)
+        if cache.diagnostics and not cache.flush():
+            raise _unusable(settings, "cannot be used (the log says why)")
         yield cache
     finally:
         cache.close()
+
+
+def _unusable(settings: Settings, reason: str) -> StoreError:
+    return StoreError(settings.state_dir / "fuzzy.sqlite3", reason)

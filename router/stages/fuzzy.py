@@ -247,13 +247,14 @@ class FuzzyCache:
                     found.append((entry.text, entry.context, kept, max(0.0, now - entry.learned)))
             return found
 
-    def clear(self) -> None:
-        """Drop all entries, in the file too; the counts go on."""
+    def clear(self) -> bool:
+        """Drop all entries, in the file too; the counts go on. Whether the file, if there is to be
+        one, holds none now: one that cannot be written keeps them for the next process."""
         with self._lock:
             self._open()  # first, because it reads what is in the file
             self._entries.clear()
             self._index = Index()
-            self._store.clear()
+            return self._store.clear()
 
     def close(self) -> None:
         """Write down what is left, and close the file. The cache goes on in memory only."""

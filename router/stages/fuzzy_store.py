@@ -156,11 +156,13 @@ class Store:
         if self._db is not None:
             self._removed.append(row_id)
 
-    def clear(self) -> None:
+    def clear(self) -> bool:
+        """Delete every row; whether the file, if there is to be one, holds none now."""
         self._used.clear()
         self._removed.clear()
         self._run("DELETE FROM entries")
         self._run("DELETE FROM catalogs")
+        return self._path is None or self._run("SELECT count(*) FROM entries") == [(0,)]
 
     def flush(self) -> bool:
         """Write what was noted; whether the file, if there is to be one, holds nothing else now."""

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import Result
 
 Run = Callable[..., Result]
@@ -29,3 +33,27 @@ def test_the_cache_is_kept_unless_the_question_is_answered_with_yes(run: Run, ro
     assert cache_stats(run)["entries"] == 1
     assert run("cache", "clear", stdin="y\n").exit_code == 0
     assert cache_stats(run)["entries"] == 0
+
+
+@pytest.mark.parametrize("arguments", [("stats",), ("clear", "--yes")])
+def test_a_cache_that_cannot_be_opened_is_an_error(
+    run: Run, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    (tmp_path / "state").write_text("a file where a folder should be")
+    done = run("cache", *arguments)
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    assert "fuzzy.sqlite3: cannot be used" in done.stderr
+    assert "forgot" not in done.stderr
+
+
+def test_routes_that_could_not_be_forgotten_are_an_error(
+    run: Run, route: Run, tmp_path: Path
+) -> None:
+    assert route("commit my changes and push them").exit_code == 0
+    with closing(sqlite3.connect(tmp_path / "state" / "fuzzy.sqlite3")) as other:
+        other.execute("BEGIN IMMEDIATE")
+        done = run("cache", "clear", "--yes")
+    assert done.exit_code == 1
+    assert "fuzzy.sqlite3: the routes are still there" in done.stderr
+    assert cache_stats(run)["entries"] == 1
