@@ -23,6 +23,7 @@ from router.memory.layers.project import ProjectLayer
 from router.memory.model import AnyLayer, LayerQuery, LayerStatus, MemoryItem, Scope
 from router.memory.query.classifier import QueryClassifier
 from router.memory.query.routing_table import RoutingTable
+from router.memory.recall.gather import LAYERS_AT_A_TIME, THREADS_AT_A_TIME
 from router.memory.recall.memory_router import COUNTING_LAYER, MemoryRouter
 from router.memory.recall.recaller import COUNT_TYPE, Recaller, missing_layers
 from router.memory.recall.relevance import Relevance
@@ -135,6 +136,8 @@ def assemble_parts(
             clock=clock,
             layer_deadline_seconds=given.layer_deadline_seconds,
             deadline_seconds=given.deadline_seconds,
+            # Those over a server wait for it; the others compute.
+            threads_at_a_time=THREADS_AT_A_TIME if given.url is None else LAYERS_AT_A_TIME,
             cache_seconds=given.cache_ttl_seconds,
         )
         relevance = Relevance(store.text_vectors)

@@ -42,7 +42,7 @@ from router.memory.recall.answers import (
     RouteStats,
     require_complete,
 )
-from router.memory.recall.gather import Gatherer
+from router.memory.recall.gather import THREADS_AT_A_TIME, Gatherer
 from router.memory.recall.weights import LayerWeights
 from router.result import LayerChoice
 from router.text import normalise
@@ -78,6 +78,7 @@ class MemoryRouter:
         monotonic: seconds that never run backwards.
         layer_deadline_seconds: what one layer may take, from when it is asked.
         deadline_seconds: what all layers together may take, once the query is classified.
+        threads_at_a_time: layers in threads that are asked at a time; see ``Gatherer``.
 
     Raises:
         ConfigurationError: two layers share a name.
@@ -94,9 +95,15 @@ class MemoryRouter:
         monotonic: Callable[[], float] = time.monotonic,
         layer_deadline_seconds: float = 0.05,
         deadline_seconds: float = 0.25,
+        threads_at_a_time: int = THREADS_AT_A_TIME,
         cache_seconds: float = CACHE_SECONDS,
     ) -> None:
-        self._gatherer = Gatherer(layers, layer_seconds=layer_deadline_seconds, clock=monotonic)
+        self._gatherer = Gatherer(
+            layers,
+            layer_seconds=layer_deadline_seconds,
+            threads_at_a_time=threads_at_a_time,
+            clock=monotonic,
+        )
         self._specs = self._gatherer.specs
         self._classifier = classifier
         self._owns_weights = weights is None

@@ -103,7 +103,8 @@ class SqliteVectors(ItemVectors):
             matrix = self._matrix(db, space)
             if not len(matrix.rows):
                 continue
-            rows, similarity = matrix.rows, matrix.vectors @ vector
+            # One thread: those of BLAS wait for each other when other work wants the cores.
+            rows, similarity = matrix.rows, np.vecdot(matrix.vectors, vector)
             if where:
                 chosen = np.isin(rows, newest_rows(db, [space], where, FILTERED_ROWS))
                 rows, similarity = rows[chosen], similarity[chosen]

@@ -40,7 +40,12 @@ from router.memory.model import (
     ScoreKind,
 )
 from router.memory.recall.answers import require_complete
-from router.memory.recall.gather import CALLS_AT_A_TIME, LAYERS_AT_A_TIME, Gatherer
+from router.memory.recall.gather import (
+    CALLS_AT_A_TIME,
+    LAYERS_AT_A_TIME,
+    THREADS_AT_A_TIME,
+    Gatherer,
+)
 from router.result import LayerChoice
 
 SOON = 0.02
@@ -133,7 +138,7 @@ async def test_further_layers_are_asked_when_earlier_ones_have_ended() -> None:
     assert max(crowds) == LAYERS_AT_A_TIME
 
 
-async def test_six_blocking_layers_are_under_way_at_the_same_time() -> None:
+async def test_as_many_blocking_layers_as_is_said_are_under_way_at_the_same_time() -> None:
     together = threading.Barrier(6)
 
     def meeting(name: str) -> ThreadLayer:
@@ -143,9 +148,21 @@ async def test_six_blocking_layers_are_under_way_at_the_same_time() -> None:
 
         return ThreadLayer(name, work)
 
-    async with gathering(*(meeting(f"layer{i}") for i in range(6))) as gatherer:
+    layers = [meeting(f"layer{i}") for i in range(6)]
+    async with gathering(*layers, threads_at_a_time=6) as gatherer:
         reports = await gather(gatherer)
     assert [report.status for report in reports.values()] == [LayerStatus.OK] * 6
+
+
+async def test_blocking_layers_that_hang_hold_up_neither_loop_layers_nor_later_ones() -> None:
+    hanging = [HungLayer(f"hung{i}") for i in range(THREADS_AT_A_TIME)]
+    later = ThreadLayer("later", lambda: [remembered("later", "here")])
+    async with gathering(*hanging, LoopLayer("loop", "here"), later, layer_seconds=0.3) as gatherer:
+        reports = await gather(gatherer)
+        for hung in hanging:
+            hung.go.set()
+    assert reports["loop"].milliseconds < reports["hung0"].milliseconds
+    assert contents(reports["loop"]) == contents(reports["later"]) == ["here"]
 
 
 async def test_hung_raising_and_slow_layers_cost_nothing_that_the_healthy_ones_found() -> None:
