@@ -311,8 +311,7 @@ def _isotonic(raw: Vector, right: Vector) -> _Curve:
 def _risk_fit(
     x: Vector, wrong: Vector, *, start: tuple[float, Vector] | None = None
 ) -> tuple[float, Vector]:
-    """The most probable floor and weights, by Fisher scoring with halved steps where a whole one
-    would not improve."""
+    """The most probable floor and weights, by Fisher scoring."""
     # One imagined pair of each outcome in the middle: n right answers in a row leave a risk of
     # about 1 / n (Laplace's rule of succession), not none.
     x = np.concatenate([x, np.zeros((2, x.shape[1]))])
@@ -322,17 +321,15 @@ def _risk_fit(
     precision[0] = 1e-3  # the base rate is not drawn anywhere
     errors, rights = _FLOOR_PRIOR
 
-    def loss(logit: float, weights: Vector) -> float:
-        floor = _sigmoid(logit)
+    # The logit of the floor, then the weights.
+    def loss(parts: Vector) -> float:
+        floor, weights = _sigmoid(parts[0]), parts[1:]
         risk = _bounded(floor + (1 - floor) * _sigmoid(design @ weights))
         prior = errors * np.log(floor) + rights * np.log1p(-floor)
         return float(_log_loss(risk, y) - prior + 0.5 * (precision * weights**2).sum())
 
-    floor, weights = start or (errors / (errors + rights), np.zeros(len(precision)))
-    logit = float(_logit(np.asarray(floor)))
-    current = loss(logit, weights)
-    for _ in range(_NEWTON_STEPS):
-        floor = float(_sigmoid(np.asarray(logit)))
+    def step(parts: Vector) -> Vector:
+        floor, weights = float(_sigmoid(parts[0])), parts[1:]
         logistic = _sigmoid(design @ weights)
         risk = _bounded(floor + (1 - floor) * logistic)
         slopes = np.concatenate(
@@ -345,17 +342,13 @@ def _risk_fit(
         information = slopes / (risk * (1 - risk))[:, None]
         pull = np.append((errors + rights) * floor - errors, precision * weights)
         curvature = np.append((errors + rights) * floor * (1 - floor), precision)
-        step = np.linalg.solve(
+        return np.linalg.solve(
             information.T @ slopes + np.diag(curvature), information.T @ (risk - y) + pull
         )
-        scale = 1.0
-        while scale > 1e-3 and loss(logit - scale * step[0], weights - scale * step[1:]) > current:
-            scale /= 2
-        logit, weights = float(logit - scale * step[0]), weights - scale * step[1:]
-        previous, current = current, loss(logit, weights)
-        if abs(previous - current) < 1e-6 * (1 + abs(current)):
-            break
-    return float(_sigmoid(np.asarray(logit))), weights
+
+    floor, weights = start or (errors / (errors + rights), np.zeros(len(precision)))
+    found = _descended(np.append(_logit(np.asarray(floor)), weights), loss, step, tolerance=1e-6)
+    return float(_sigmoid(found[0])), found[1:]
 
 
 def _risk_of(floor: float, weights: Vector) -> Callable[[Vector], Vector]:
@@ -376,29 +369,40 @@ def _cross_fitted(
 
 
 def _logistic(design: Vector, y: Vector, *, prior: Vector, precision: Vector) -> Vector:
-    """Most probable weights of a logistic regression with a Gaussian prior, by Newton's method
-    with halved steps where a whole one would not improve."""
+    """Most probable weights of a logistic regression with a Gaussian prior, by Newton's method."""
 
     def loss(weights: Vector) -> float:
         z = design @ weights
         fit = np.logaddexp(0.0, z) - y * z
         return float(fit.sum() + 0.5 * (precision * (weights - prior) ** 2).sum())
 
-    weights = prior.copy()
-    current = loss(weights)
-    for _ in range(_NEWTON_STEPS):
+    def step(weights: Vector) -> Vector:
         p = _sigmoid(design @ weights)
         gradient = design.T @ (p - y) + precision * (weights - prior)
         hessian = (design * (p * (1 - p))[:, None]).T @ design + np.diag(precision)
-        step = np.linalg.solve(hessian, gradient)
-        scale = 1.0
-        while scale > 1e-3 and loss(weights - scale * step) > current:
+        return np.asarray(np.linalg.solve(hessian, gradient), dtype=np.float64)
+
+    return _descended(prior, loss, step, tolerance=1e-9)
+
+
+def _descended(
+    start: Vector,
+    loss: Callable[[Vector], float],
+    step: Callable[[Vector], Vector],
+    *,
+    tolerance: float,
+) -> Vector:
+    """Where the loss is least, by steps that are halved while a whole one would not improve it."""
+    place, current = start, loss(start)
+    for _ in range(_NEWTON_STEPS):
+        whole, scale = step(place), 1.0
+        while scale > 1e-3 and loss(place - scale * whole) > current:
             scale /= 2
-        weights = weights - scale * step
-        previous, current = current, loss(weights)
-        if abs(previous - current) < 1e-9 * (1 + abs(current)):
+        place = place - scale * whole
+        previous, current = current, loss(place)
+        if abs(previous - current) < tolerance * (1 + abs(current)):
             break
-    return weights
+    return place
 
 
 def _sigmoid(z: Vector | float) -> Vector:

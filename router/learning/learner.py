@@ -509,23 +509,17 @@ class Learner:
 
     def status(self) -> dict[str, Any]:
         """What is known, as plain JSON types."""
-        report = self.trainer.report
+        model, report = self.trainer.model, self.trainer.report
         return {
             "examples": {source.value: n for source, n in self._store.counts().items()},
             "model": None
-            if self.trainer.model is None
+            if model is None
             else {
-                "version": self.trainer.model.version,
-                "examples": self.trainer.model.examples,
-                "serves": self._serves(self.trainer.model),
+                "version": model.version,
+                "examples": model.examples,
+                "serves": self._serves(model),
             },
-            "last_training": None
-            if report is None
-            else {
-                "shipped": report.shipped,
-                "accuracy": report.accuracy,
-                "incumbent": report.incumbent,
-            },
+            "last_training": None if report is None else asdict(report),
             "bound": {"max_error": self.bound.max_error, **asdict(self.bound.status())},
             "calibrations": {
                 stage: _shown(calibration) for stage, calibration in self._calibrations.items()

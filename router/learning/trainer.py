@@ -52,15 +52,11 @@ class TrainingReport:
     """How the last attempt went.
 
     Attributes:
-        version: of the model that serves now; 0 for none.
-        examples: that it was fitted on.
         shipped: whether the attempt brought a new model.
         accuracy: of the candidate on the held-out examples; None when there were too few.
         incumbent: of the model before it on the same; None likewise.
     """
 
-    version: int
-    examples: int
     shipped: bool
     accuracy: float | None = None
     incumbent: float | None = None
@@ -202,10 +198,9 @@ class Trainer:
             previous, examples, vectors, new=new, version=self._versions
         )
         if model is previous and previous is not None:
-            shown = previous.version, previous.examples
-            return previous, TrainingReport(*shown, False, accuracy, incumbent)
+            return previous, TrainingReport(False, accuracy, incumbent)
         if model is None:
-            return None, TrainingReport(0, 0, True)
+            return None, TrainingReport(True)
         if self.calibrates:
             texts = [example.text for example in examples]
             model.coverage = ExampleCoverage.fit(
@@ -213,8 +208,7 @@ class Trainer:
             )
         model.evidence = evidence
         self._keep(model)
-        report = TrainingReport(model.version, model.examples, True, accuracy, incumbent)
-        return model, report
+        return model, TrainingReport(True, accuracy, incumbent)
 
     async def take_published(self) -> None:
         """Another process has published a model: serve it, if it is for these skills."""
