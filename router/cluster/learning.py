@@ -122,7 +122,7 @@ class SharedLearning:
         for record in records:
             try:
                 kind, sender, said = json.loads(record["record"])
-            except (ValueError, TypeError, KeyError):
+            except (ValueError, TypeError, KeyError, RecursionError):
                 continue  # a later version wrote it
             if sender == self._name:
                 continue

@@ -61,7 +61,10 @@ async def test_what_another_version_has_written_is_passed_over(
     keys = Keys(settings.cluster.namespace)
     odd = [
         {"odd": "record"},
-        *({"record": text} for text in ("{", "[]", '["later","x",1]', '["label","x",{}]')),
+        *(
+            {"record": text}
+            for text in ("{", "[" * 50_000, "[]", '["later","x",1]', '["label","x",{}]')
+        ),
         *({"record": json.dumps([kind, "x", None])} for kind in ("label", "outcome", "model")),
     ]
     async with few_skills_router(settings) as one:
