@@ -7,7 +7,6 @@ come, by one line of JSON; whatever is wrong with a line is that line's answer.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 def classify_query(
     query: Annotated[str | None, typer.Argument(metavar="QUERY", help="What is asked.")] = None,
     batch: Annotated[
-        Path | None,
+        typer.FileBinaryRead | None,
         typer.Option(
             "--batch",
             metavar="FILE",
@@ -45,9 +44,7 @@ def classify_query(
 
     classifier = QueryClassifier()
     if batch is not None:
-        with _open_input(batch) as source:
-            faults = _classify_lines(classifier.classify, source)
-        raise typer.Exit(1 if faults else 0)
+        raise typer.Exit(1 if _classify_lines(classifier.classify, batch) else 0)
     assert query is not None  # noqa: S101 - one of the two is given
     found = classifier.classify(query)
     if as_json:
@@ -69,15 +66,6 @@ def _print_classification(found: Classification) -> None:
         screen.print(table)
     for reason in found.reasons:
         screen.print(f"- {output.plain(reason)}")
-
-
-def _open_input(path: Path) -> BinaryIO:
-    if str(path) == "-":
-        return typer.get_binary_stream("stdin")
-    try:
-        return path.open("rb")
-    except OSError as error:
-        raise typer.BadParameter(f"--batch {path}: {error.strerror}") from error
 
 
 def _classify_lines(classify: Callable[[str], Classification], source: BinaryIO) -> int:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,8 +21,6 @@ from router.cli.commands import prints
 from router.cli.options import read_settings
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from router.settings import Settings
 
 MASK: Final = "********"
@@ -53,7 +52,7 @@ def show_config() -> dict[str, dict[str, Any]]:
 
     from router.settings import Settings
     from router.settings_files import folder_settings, user_settings
-    from router.trust import value_at
+    from router.trust import leaves, value_at
 
     settings = read_settings()
     here = folder_settings(Settings, Path.cwd())
@@ -64,8 +63,8 @@ def show_config() -> dict[str, dict[str, Any]]:
         (str(user.file), user.values),
     ]
     shown: dict[str, dict[str, Any]] = {}
-    for path, value in _leaves(settings):
-        name = ".".join(path)
+    for path, _ in leaves(Settings):
+        name, value = ".".join(path), attrgetter(".".join(path))(settings)
         source = next((label for label, values in given if value_at(values, path)[0]), "default")
         if source == "environment":
             source = _variable_name(path)
@@ -88,19 +87,6 @@ def _file_events(settings: Settings) -> dict[str, Any]:
     roots = configured_roots(settings, later_ones=True)
     report = how_watched(roots, polling=settings.watch.polling)
     return {"value": report.mode.value, "source": report.reason or "this system"}
-
-
-def _leaves(
-    section: BaseModel, above: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], Any]]:
-    from pydantic import BaseModel
-
-    for name in type(section).model_fields:
-        value = getattr(section, name)
-        if isinstance(value, BaseModel):
-            yield from _leaves(value, (*above, name))
-        else:
-            yield (*above, name), value
 
 
 def _variable_name(path: tuple[str, ...]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -10,9 +10,7 @@ from router.cli import output
 from router.cli.commands import prints
 from router.cli.options import EXIT_CODES
 from router.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from router.http.keys import KeyFile
+from router.http.keys import FILE_NAME, KeyFile, Right
 
 app = typer.Typer(help="Make, list and revoke keys of router serve.", no_args_is_help=True)
 
@@ -21,13 +19,9 @@ app = typer.Typer(help="Make, list and revoke keys of router serve.", no_args_is
 def new_key(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for.")],
     rights: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--right",
-            metavar="RIGHT",
-            help="route, feedback, manage or memory; may be repeated [default: route, feedback].",
-        ),
-    ] = None,
+        list[Right],
+        typer.Option("--right", help="What it may be used for; may be repeated."),
+    ] = [Right.ROUTE, Right.FEEDBACK],  # noqa: B006 - typer makes a list of its own
     scopes: Annotated[
         list[str] | None,
         typer.Option(
@@ -47,20 +41,8 @@ def new_key(
     ] = None,
 ) -> None:
     """Make a key and print it. It is shown only once; only its digest is kept."""
-    from router.http.keys import Right
-
-    known = {right.value: right for right in Right}
-    asked = rights or ["route", "feedback"]
-    for right in asked:
-        if right not in known:
-            raise typer.BadParameter(f"--right {right}: expected {', '.join(known)}")
-    secret = key_file().make(
-        name,
-        rights=[known[right] for right in asked],
-        scopes=scopes or (),
-        namespaces=namespaces or (),
-    )
-    typer.echo(secret)
+    made = key_file().make(name, rights=rights, scopes=scopes or (), namespaces=namespaces or ())
+    typer.echo(made)
 
 
 def _show(keys: list[dict[str, Any]]) -> None:
@@ -96,7 +78,6 @@ def revoke_key(
 
 def key_file() -> KeyFile:
     """The keys of this user's servers, beside their settings."""
-    from router.http.keys import FILE_NAME, KeyFile
     from router.trust import config_folder
 
     return KeyFile(config_folder() / FILE_NAME)

@@ -4,7 +4,6 @@ and how to teach it more."""
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from router.cli import output
+from router.cli.batch import Line, parse_line, read_lines
 from router.cli.commands import prints
 from router.cli.options import (
     EXIT_CODES,
@@ -135,7 +135,7 @@ def import_evidence(
     """Take in labelled requests, all or none. They count once their skills are installed."""
     from router.learning.examples import read_triggers
 
-    examples = _read_lines(file) if skill is None else read_triggers(file, skill)
+    examples = _read_examples(file) if skill is None else read_triggers(file, skill)
     if not examples:
         raise InvalidRequest(f"{file}: no examples; see router learn import --help")
     catalog = read_catalog(folders, read_settings())
@@ -147,28 +147,22 @@ def import_evidence(
     typer.echo(f"{len(examples)} examples read, {changed} of them new", err=True)
 
 
-def _read_lines(file: Path) -> list[Example]:
+def _read_examples(file: Path) -> list[Example]:
     examples = []
-    for number, line in enumerate(file.read_bytes().splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            examples.append(_read_line(line))
-        except InvalidRequest as error:
-            raise InvalidRequest(f"{file}:{number}: {error}") from error
+    with file.open("rb") as source:
+        for line in read_lines(source):
+            try:
+                examples.append(_example(line))
+            except InvalidRequest as error:
+                raise InvalidRequest(f"{file}:{line.number}: {error}") from error
     return examples
 
 
-def _read_line(line: bytes) -> Example:
+def _example(line: Line) -> Example:
     from router.learning.evidence import Example, Source
     from router.request import MAX_REQUEST_CHARACTERS, check_text
 
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InvalidRequest(f"not JSON: {error}") from error
-    if not isinstance(row, dict):
-        raise InvalidRequest(f"expected an object, not {type(row).__name__}")
+    row = parse_line(line)
     text, right = row.get("request", row.get("query")), "wrong" not in row
     key = "skills" if right else "wrong"
     names = row.get(key)

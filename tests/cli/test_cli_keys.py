@@ -31,7 +31,10 @@ def test_the_commands_make_list_and_revoke_keys() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["new", "x", "--right", "everything"], "expected route, feedback, manage, memory"),
+        (
+            ["new", "x", "--right", "everything"],
+            "is not one of 'route', 'feedback', 'manage', 'memory'",
+        ),
         (["revoke", "nothing"], "no key has the id"),
         (["new", "x", "--right", "memory", "--scope", "shop"], "reaches all scopes"),
     ],

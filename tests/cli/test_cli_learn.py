@@ -61,8 +61,8 @@ def test_what_is_exported_can_be_imported(
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("{", "not JSON"),
-        ("[1]", "expected an object, not list"),
+        ("{", "starts with { but is not JSON"),
+        ("save my work", "'skills' must be a list"),
         ('{"skills": []}', "'request' must be a string"),
         ('{"request": "x"}', "'skills' must be a list of names"),
         ('{"request": "x", "skills": [1]}', "'skills' must be a list of names"),
