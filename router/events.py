@@ -160,7 +160,7 @@ class Degraded:
     """A part does not work, and the router goes on without it or with less of it.
 
     Attributes:
-        part: such as ``llm``, ``fuzzy cache``, ``evidence`` or ``memory service``.
+        part: ``llm``, ``evidence``, ``memory service``, ``cluster`` or ``tool selection``.
         reason: one sentence for a person.
     """
 
@@ -218,3 +218,26 @@ class Events:
                 sink(event)
             except Exception:  # noqa: BLE001 - a sink is code of others; no request may fail for it
                 _log.exception("a sink failed on %s", type(event).__name__)
+
+
+class Part:
+    """A part that the router can do without, and what is told of it: each time that it does not
+    work, and that it works again."""
+
+    def __init__(self, name: str, events: Events) -> None:
+        """It works, as far as is known."""
+        self._name = name
+        self._events = events
+        self._failed = False
+
+    def failed(self, reason: str) -> None:
+        """Something was done without it."""
+        self._failed = True
+        if self._events.listening:
+            self._events.emit(Degraded(self._name, reason))
+
+    def worked(self) -> None:
+        """It did what it is for."""
+        if self._failed:
+            self._failed = False
+            self._events.emit(Recovered(self._name))

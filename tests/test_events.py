@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from router.events import Degraded, Event, Events
+from router.events import Degraded, Event, Events, Part, Recovered
 
 FIRST = Degraded("llm", "no provider answers")
 SECOND = Degraded("fuzzy cache", "works in memory only")
@@ -66,3 +66,16 @@ def test_a_sink_may_unsubscribe_while_it_is_told() -> None:
     events.emit(FIRST)
     events.emit(SECOND)
     assert told == [FIRST]
+
+
+def test_a_part_tells_each_failure_and_its_return_once() -> None:
+    events = Events()
+    part = Part("llm", events)
+    part.failed("before anybody listened")
+    told: list[Event] = []
+    events.subscribe(told.append)
+    for _ in range(2):
+        part.failed("no provider answers")
+    for _ in range(2):
+        part.worked()
+    assert told == [FIRST, FIRST, Recovered("llm")]

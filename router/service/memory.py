@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
-from router.events import Events, Recalled
+from router.events import Events, Part, Recalled
 from router.memory.contexts.assembler import MAX_BUDGET_TOKENS
 from router.memory.layers import WRITABLE
 from router.memory.model import (
     MAX_CONTENT_CHARACTERS,
     MAX_QUERY_CHARACTERS,
     MAX_TAGS,
+    LayerStatus,
     Scope,
 )
 from router.memory.recall.memory_router import MAX_K
 from router.memory.recall.recaller import MAX_DEPTH
+from router.memory.services.forgetful.client import LAYER as SERVICE
 from router.memory.services.unified import MAX_QUERY as MAX_SEARCHED_CHARACTERS
 from router.plain_json import plain_json
 from router.service.shapes import Arguments, FromAttributes, NoArguments
@@ -265,6 +267,7 @@ class MemoryService:
         """A service over a memory, which the caller closes; ``events`` are told of each recall."""
         self._memory = memory
         self._events = Events() if events is None else events
+        self._service = Part("memory service", self._events)
 
     def _scope(self, asked: ScopedArguments) -> Scope:
         return scope_of(self._memory.settings, asked.user, asked.project, asked.session)
@@ -292,6 +295,12 @@ class MemoryService:
                     statuses=tuple(report.status.value for report in found.layers),
                 )
             )
+        for report in found.layers:
+            if report.layer == SERVICE:
+                if report.status in (LayerStatus.OK, LayerStatus.EMPTY):
+                    self._service.worked()
+                else:
+                    self._service.failed(report.reason)
         return RecallAnswer.model_validate(found)
 
     async def search(self, asked: SearchArguments) -> Searched:

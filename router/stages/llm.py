@@ -24,7 +24,7 @@ from typing import Final
 
 from router.breaker import BreakerState, CircuitBreaker
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
-from router.events import Degraded, Events
+from router.events import Events, Part
 from router.llm.guarded import guarded_call
 from router.llm.ollama import OllamaModel
 from router.llm.openai import OpenAIModel
@@ -116,6 +116,7 @@ class LLMStage:
     ) -> None:
         self.models = tuple(models)
         self._events = Events() if events is None else events
+        self._part = Part("llm", self._events)
         self._prices = prices_of(settings)
         self._settings = settings
         self._clock = clock
@@ -172,11 +173,11 @@ class LLMStage:
             share = (deadline - now) / (len(self._guarded) - position)
             answered = await self._ask(model, breaker, prompt, skills, now + share, log, purpose)
             if answered is not None:
+                self._part.worked()
                 elapsed = (self._clock() - started) * 1e6
                 return _answer(model, *answered, tuple(log.lines), len(skills), elapsed)
         why = "; ".join(dict.fromkeys(log.lines))
-        if self._events.listening:
-            self._events.emit(Degraded("llm", why))
+        self._part.failed(why)
         if not log.calls:
             return ended(Outcome.SKIPPED, "every provider failed lately and is left alone")
         _log.warning("no LLM answered: %s", why)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -14,14 +15,18 @@ from described import check, described
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from servers.forgetful_server import ForgetfulServer
 
 from router.http.api import Api
 from router.http.caller import Callers
 from router.http.keys import KeyFile
 from router.memory.memory import Memory
+from router.memory.services.forgetful import client as client_of_services
 from router.router import SemanticRouter
+from router.settings import Settings
 
 Connect = Any
+PATIENT = {"deadline_seconds": 60, "layer_deadline_seconds": 30}
 TOOL = {"name": "refund", "description": "Pays the money of an order back."}
 
 
@@ -61,6 +66,35 @@ async def test_memory_answers_as_described(api: Api, connect: Connect) -> None:
     context = await client.post("/v1/memory/context", json={**asked, "token_budget": 100})
     assert text["content"] in check(context, "post", "/v1/memory/context")["text"]
     check(await client.get("/v1/memory/status"), "get", "/v1/memory/status")
+
+
+async def test_a_memory_service_that_does_not_answer_is_named_until_it_does(
+    router: SemanticRouter,
+    keys: KeyFile,
+    connect: Connect,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(client_of_services, "FRESH_SECONDS", 0.0)  # it is asked again at once
+    service = ForgetfulServer()
+    told = {"directory": tmp_path / "memory", "service": {"url": service.url}, **PATIENT}
+    memory = Memory(Settings(state_dir=tmp_path / "state", llm={"enabled": False}, memory=told))
+    client = connect(Api(router, memory, Callers(keys, secret=None, required=False)))
+
+    async def degraded() -> Any:
+        await client.post("/v1/memory/recall", json={"query": "Why did we choose Postgres?"})
+        return (await client.get("/readyz")).json()["degraded"]
+
+    try:
+        assert await degraded() == {}
+        service.fault = "broken"
+        for _ in range(2):
+            assert list(await degraded()) == ["memory service"]
+        service.fault = None
+        assert await degraded() == {}
+    finally:
+        await memory.aclose()
+        service.close()
 
 
 async def test_a_batch_is_answered_line_by_line_in_its_order(api: Api, connect: Connect) -> None:

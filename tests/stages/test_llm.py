@@ -16,6 +16,7 @@ from servers.ollama_server import error as ollama_error
 from servers.openai_server import OpenAIServer, completion
 from servers.openai_server import error as openai_error
 
+from router.events import Degraded, Event, Events, LLMCalled, Recovered
 from router.llm.ollama import OllamaModel
 from router.llm.openai import OpenAIModel
 from router.llm.protocol import OfferedSkill
@@ -73,6 +74,7 @@ class Stages:
 
     def __init__(self, time: Time) -> None:
         self._time = time
+        self.events = Events()
         self.made: list[LLMStage] = []
 
     def __call__(self, *models: OpenAIModel | OllamaModel, **settings: Any) -> LLMStage:
@@ -81,6 +83,7 @@ class Stages:
             settings=LLMSettings(**settings),
             clock=self._time.clock,
             sleep=self._time.sleep,
+            events=self.events,
             seed=SEED,
         )
         self.made.append(stage)
@@ -247,6 +250,20 @@ async def test_retries_come_to_an_end(
     assert answered.selection is None
     assert answered.confidence == 0.0
     assert len(openai_server.requests) == 2
+
+
+async def test_a_failure_is_told_and_so_is_the_next_answer(
+    openai_server: OpenAIServer, openai_model: OpenAIModel, stages: Stages
+) -> None:
+    told: list[Event] = []
+    stages.events.subscribe(told.append)
+    openai_server.queue(openai_error(401, "Incorrect API key"))
+    openai_server.always = completion(answer())
+    stage = stages(openai_model)
+    for _ in range(3):
+        await stage.choose(REQUEST, OFFERED)
+    parts = [type(event) for event in told if not isinstance(event, LLMCalled)]
+    assert parts == [Degraded, Recovered]
 
 
 async def test_a_refused_call_is_not_made_again(
