@@ -73,17 +73,30 @@ class SourceError(RouterError, ValueError):
         self.reason = reason
 
 
-class UnknownSkill(RouterError, KeyError):
-    """A skill was asked for by a name that the catalog does not hold."""
+class _Unknown(RouterError, KeyError):
+    """Something was asked for by a name that does not exist.
+
+    Attributes:
+        name: the name.
+        suggestions: names that do exist and are like it.
+    """
+
+    _kind = ""
 
     def __init__(self, name: str, suggestions: tuple[str, ...] = ()) -> None:
         hint = f"; did you mean {', '.join(suggestions)}?" if suggestions else ""
-        super().__init__(f"no skill named {name!r}{hint}")
+        super().__init__(f"no {self._kind} named {name!r}{hint}")
         self.name = name
         self.suggestions = suggestions
 
     def __str__(self) -> str:  # KeyError would show the repr of the message
         return str(self.args[0])
+
+
+class UnknownSkill(_Unknown):
+    """A skill was asked for by a name that the catalog does not hold."""
+
+    _kind = "skill"
 
 
 class StoreError(RouterError):
@@ -131,17 +144,10 @@ class EncoderError(RouterError):
     """An encoder cannot be loaded, or gave vectors that cannot be used."""
 
 
-class UnknownMemory(RouterError, KeyError):
+class UnknownMemory(_Unknown):
     """A memory was asked for by a name that is not stored, or that the scope does not see."""
 
-    def __init__(self, name: str, suggestions: tuple[str, ...] = ()) -> None:
-        hint = f"; did you mean {', '.join(suggestions)}?" if suggestions else ""
-        super().__init__(f"no memory named {name!r}{hint}")
-        self.name = name
-        self.suggestions = suggestions
-
-    def __str__(self) -> str:  # KeyError would show the repr of the message
-        return str(self.args[0])
+    _kind = "memory"
 
 
 class ReadOnlyMemory(RouterError):

@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from cascade import WAIT_SECONDS, bundled_encoder, some_skills
 from servers.redis_server import FaultyProxy, RedisServer
 
 from router import SemanticRouter, Settings
 from router.cluster.answers import SharedAnswers
+from router.cluster.follower import Follower, order
 from router.cluster.keys import Keys
 from router.cluster.link import Link
 from router.cluster.members import Members
@@ -118,3 +120,10 @@ async def until(holds: Callable[[], bool | Awaitable[bool]]) -> None:
             if said if isinstance(said, bool) else await said:
                 return
             await asyncio.sleep(0.01)  # nothing tells a test
+
+
+async def caught_up(follower: Follower) -> None:
+    """Wait until a follower has read everything that its stream has now."""
+    last: Any = await follower._redis.xrevrange(follower._stream, count=1)
+    newest = last[0][0].decode() if last else ""
+    await until(lambda: follower.read_at > 0 and order(follower.position) >= order(newest))

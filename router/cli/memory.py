@@ -138,11 +138,7 @@ def assemble_context(
     )
 
 
-def _show_item(item: MemoryItem) -> None:
-    _print_content(item.content)
-
-
-@memory_command(_show_item)
+@memory_command(lambda item: _print_content(item.content))
 def get_memory(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a file, or id of an item.")],
     layer: Annotated[str | None, typer.Option("--layer", help="Of this layer.")] = None,

@@ -14,7 +14,7 @@ from router.cli.commands import Project, Session, User, Work, memory_command
 if TYPE_CHECKING:
     from router.memory.contexts.documents import IngestReport
     from router.memory.memory import Memory
-    from router.memory.model import MemoryItem, Scope
+    from router.memory.model import Scope
     from router.memory.records import ForgetReport
     from router.memory.services.delivery import SyncReport
     from router.memory.services.unified import SaveReport
@@ -119,11 +119,7 @@ def _pair(text: str) -> tuple[str, str]:
     return key, value
 
 
-def _show_edited(item: MemoryItem) -> None:
-    typer.echo(f"changed {output.plain(item.id)}")
-
-
-@memory_command(_show_edited)
+@memory_command(lambda item: typer.echo(f"changed {output.plain(item.id)}"))
 def edit_memory(
     name: Annotated[str, typer.Argument(metavar="ID", help="Of the item.")],
     layer: Annotated[str, typer.Option("--layer", help="That holds it.")],

@@ -81,22 +81,10 @@ class Follower:
         self.read_at = -math.inf
         self._redis = connect(settings, socket_timeout=block_seconds + settings.deadline_seconds)
         self._background = Background(_log)
-        self._caught_up = asyncio.Event()
 
     def start(self) -> None:
         """Begin to follow."""
         self._background.run(self._follow())
-
-    async def caught_up(self) -> None:
-        """Wait until everything has been read that there is now.
-
-        Raises:
-            RedisError: the server cannot be asked what there is.
-        """
-        newest = _newest(await self._redis.xrevrange(self._stream, count=1))
-        while self.read_at == -math.inf or _order(self.position) < _order(newest):
-            self._caught_up.clear()
-            await self._caught_up.wait()
 
     async def aclose(self) -> None:
         """Stop. Closing twice is fine."""
@@ -124,7 +112,7 @@ class Follower:
         records = [(name.decode(), _plain(fields)) for name, fields in _records(answer)]
         newest = _newest(last)
         if self.position and (
-            _order(newest) < _order(self.position)
+            order(newest) < order(self.position)
             or (records and records[0][1].get("before") != self.position)
         ):
             _log.warning("records of %s are missing: beginning anew", self._stream)
@@ -136,7 +124,6 @@ class Follower:
             self.position = records[-1][0]
         if self.position == newest:
             self.read_at = began
-            self._caught_up.set()
 
 
 async def _done(result: Any) -> None:
@@ -161,7 +148,7 @@ def _plain(fields: Mapping[bytes, bytes]) -> Record:
     }
 
 
-def _order(name: str) -> tuple[int, int]:
+def order(name: str) -> tuple[int, int]:
     """A record's id as numbers, which grow."""
     time, _, number = name.partition("-")
     return (int(time), int(number)) if number else (0, 0)

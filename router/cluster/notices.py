@@ -42,7 +42,11 @@ MAX_NOTICE_BYTES: Final = 8_192
 
 
 class SharedBus:
-    """The bus of one process. Belongs to one event loop; ``start`` it, and close it at the end."""
+    """The bus of one process. Belongs to one event loop; ``start`` it, and close it at the end.
+
+    Attributes:
+        listening: is set once notices of others are heard.
+    """
 
     def __init__(self, cluster: Cluster, settings: ClusterSettings) -> None:
         """Nothing is connected yet."""
@@ -52,15 +56,11 @@ class SharedBus:
         self._local = InMemorySubscriptionBus()
         self._redis = connect(settings, socket_timeout=2 * BLOCK_SECONDS)
         self._background = Background(_log)
-        self._listening = asyncio.Event()
+        self.listening = asyncio.Event()
 
     def start(self) -> None:
         """Begin to listen for the notices of other processes."""
         self._background.run(self._listen())
-
-    async def listening(self) -> None:
-        """Wait until notices of others are heard."""
-        await self._listening.wait()
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
         """See the SDK's ``SubscriptionBus``."""
@@ -87,7 +87,7 @@ class SharedBus:
                     if message is None:
                         continue
                     if message["type"] == "subscribe":
-                        self._listening.set()
+                        self.listening.set()
                     elif (event := self._event(message["data"])) is not None:
                         await self._local.publish(event)
             except (RedisError, OSError, TimeoutError) as error:

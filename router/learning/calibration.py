@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -204,7 +203,7 @@ class Calibration:
         calibration._seen = int(state["seen"])
         calibration._fitted_at = int(state["fitted_at"])
         if state["calibrator"] is not None:
-            calibration._calibrator = _calibrator_reader().validate_python(state["calibrator"])
+            calibration._calibrator = TypeAdapter(Calibrator).validate_python(state["calibrator"])
         return calibration
 
 
@@ -420,8 +419,3 @@ def _bounded(p: Vector) -> Vector:
 
 def _log_loss(p: Vector, y: Vector) -> float:
     return -float(np.where(y > 0.5, np.log(p), np.log1p(-p)).sum())
-
-
-@cache
-def _calibrator_reader() -> TypeAdapter[Calibrator]:
-    return TypeAdapter(Calibrator)

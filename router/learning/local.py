@@ -11,7 +11,6 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from functools import cache
 from io import BytesIO
 from typing import Final, Self
 from zipfile import BadZipFile
@@ -204,7 +203,7 @@ class LocalModel:
             model = cls(Head(tuple(about["classes"]), **arrays), counts, version)
             model.evidence = str(about["evidence"])
             if about["coverage"] is not None:
-                model.coverage = _coverage_reader().validate_python(about["coverage"])
+                model.coverage = TypeAdapter(ExampleCoverage).validate_python(about["coverage"])
         except (OSError, KeyError, TypeError, BadZipFile) as error:
             raise ValueError(f"not a model: {error!r}") from error
         return model
@@ -236,8 +235,3 @@ class LocalModel:
         classes = self.head.classes
         ranked = tuple((classes[i], share) for i, share in zip(order, shares, strict=True))
         return LocalAnswer(classes[best], signals, ranked)
-
-
-@cache
-def _coverage_reader() -> TypeAdapter[ExampleCoverage]:
-    return TypeAdapter(ExampleCoverage)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusters import OpenedAnswers, SettingsOf, opened_answers, skills_of, two_processes
+from clusters import OpenedAnswers, SettingsOf, caught_up, opened_answers, skills_of, two_processes
 from servers.redis_server import RedisServer, server_binaries
 
 from router.cluster.answers import holding
@@ -57,7 +57,7 @@ async def test_what_one_process_learns_another_finds(
     async with two_processes(settings_of, redis_server.url) as (one, other):
         await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
         assert await skills_of(other, REQUEST) == ("git",)
-        await other.follower.caught_up()
+        await caught_up(other.follower)
         assert await skills_of(other, SIMILAR) == ("git",)
 
 
@@ -66,7 +66,7 @@ async def test_no_process_gives_an_answer_after_its_drop_was_acknowledged(
 ) -> None:
     async with two_processes(settings_of, redis_server.url) as (one, other):
         await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
-        await other.follower.caught_up()
+        await caught_up(other.follower)
         assert await skills_of(other, SIMILAR) == ("git",)
         await one.forget(REQUEST, "c")
         assert (
@@ -81,7 +81,7 @@ async def test_a_new_process_knows_the_similar_requests_of_the_others(
     async with opened_answers(settings_of(redis_server.url)) as one:
         await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
         async with opened_answers(settings_of(redis_server.url)) as late:
-            await late.follower.caught_up()
+            await caught_up(late.follower)
             assert await skills_of(late, SIMILAR) == ("git",)
 
 
@@ -125,7 +125,7 @@ async def test_a_flushed_server_costs_misses_only(
         assert await skills_of(one, SIMILAR) == ()
         await one.members.changed("v1")
         await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
-        await one.follower.caught_up()
+        await caught_up(one.follower)
         assert await skills_of(one, SIMILAR) == ("git",)
 
 
@@ -134,15 +134,15 @@ async def test_a_replica_that_fell_behind_a_trimmed_stream_starts_anew(
 ) -> None:
     async with two_processes(settings_of, redis_server.url) as (one, other):
         await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
-        await other.follower.caught_up()
+        await caught_up(other.follower)
         await other.follower.aclose()
         await one.keep("deploy the service", "c", kept_answer("docker"), similar=True)
         await one.keep("rotate the log files", "c", kept_answer("terminal"), similar=True)
         stream = Keys(one._settings.cluster.namespace).answers
         await one.link.run(lambda redis: redis.xtrim(stream, maxlen=1, approximate=False))
         other.follower.start()
-        await other.follower.caught_up()
-        await other.follower.caught_up()
+        await caught_up(other.follower)
+        await caught_up(other.follower)
         assert await skills_of(other, "please rotate the log files") == ("terminal",)
         assert len(other._index) == 1
         assert await skills_of(other, REQUEST) == ("git",)  # the very request is found in any case

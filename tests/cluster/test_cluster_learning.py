@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import numpy as np
 import pytest
-from clusters import SettingsOf, few_skills_router, until
+from clusters import SettingsOf, caught_up, few_skills_router, until
 from servers.redis_server import FaultyProxy, RedisServer
 
 from router import SemanticRouter, Settings
@@ -59,7 +59,7 @@ async def test_a_new_process_is_told_what_the_others_know(
         await corrected(one, FIRST, "debugging")
         cluster = one.cluster
         assert cluster is not None
-        await cluster.learning.follower.caught_up()
+        await caught_up(cluster.learning.follower)
         await cluster.link.run(lambda redis: redis.flushall())
         async with processes(settings_of(own_server.url)) as (late,):
             await until(lambda: knows(late, FIRST, "debugging"))

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from clusters import SettingsOf, few_skills_router, until
+from clusters import SettingsOf, caught_up, few_skills_router, until
 from servers.redis_server import FaultyProxy, RedisServer
 
 from router import SemanticRouter, SourceError, StoreError
@@ -37,7 +37,7 @@ async def settled(*routers: SemanticRouter) -> None:
         await router.cluster.tools._delivery.deliver()
     for router in routers:
         assert router.cluster is not None
-        await router.cluster.tools.follower.caught_up()
+        await caught_up(router.cluster.tools.follower)
         await router.reload()
 
 

@@ -10,6 +10,7 @@ from cascade import WAIT_SECONDS
 from clusters import (
     OpenedAnswers,
     SettingsOf,
+    caught_up,
     one_behind_a_proxy,
     opened_answers,
     skills_of,
@@ -27,7 +28,7 @@ REQUEST = "squash the last four commits on this branch"
 
 async def remembers(answers: OpenedAnswers) -> None:
     """Wait until a process gives the answer from its memory, and no change is on the way to it."""
-    await answers.follower.caught_up()
+    await caught_up(answers.follower)
 
     async def held() -> bool:
         await skills_of(answers, REQUEST)
@@ -49,7 +50,7 @@ async def test_who_has_not_read_for_long_looks_at_once_and_does_not_wait_for_a_c
     follower = Follower(settings, "quiet", take=print, missed=print, block_seconds=3_600.0)
     follower.start()
     async with asyncio.timeout(WAIT_SECONDS):
-        await follower.caught_up()
+        await caught_up(follower)
     await follower.aclose()
 
 

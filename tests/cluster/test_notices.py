@@ -30,7 +30,7 @@ async def test_a_notice_reaches_the_clients_of_every_process_once(
         there.subscribe(lambda event: last.set() if event == updated else None)
         for bus in (here, there):
             bus.start()
-            await bus.listening()
+            await bus.listening.wait()
         await here.publish(ToolsListChanged())
         await one.cluster.link.run(lambda redis: redis.publish(here._channel, b"\xff nonsense"))
         await here.publish(updated)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from cascade import SQUASH
-from clusters import SettingsOf, opened_answers, skills_of, until
+from clusters import SettingsOf, caught_up, opened_answers, skills_of, until
 from servers.redis_server import RedisServer
 
 from router.cluster.answers import holding
@@ -31,7 +31,7 @@ async def test_a_clock_that_has_stepped_back_lets_no_late_answer_in(
         record = {"before": "", "kind": "drop", "text": "another request", "context": "c"}
         await one.link.run(lambda redis: redis.xadd(keys.answers, record, id=f"{ahead // 1000}-0"))
         await one.keep(SQUASH, "c", kept_answer("git"), similar=True)
-        await other.follower.caught_up()
+        await caught_up(other.follower)
         await until(lambda: other.follower.position > f"{ahead // 1000}-0")
         assert await skills_of(other, SIMILAR) == ("git",)
         await other.forget(SQUASH, "c")
