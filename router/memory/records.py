@@ -7,6 +7,7 @@ and ``import_lines`` are about what an owner has (``stores/ownership.py``).
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -200,9 +201,12 @@ def _place(after: str | None) -> Place:
         return Place()
     created, _, row = after.partition(":")
     try:
-        return Place(float(created), int(row))
+        place = Place(float(created), int(row))
     except ValueError:
-        raise InvalidRequest(f"after: {after!r} is the end of no page") from None
+        place = Place(row=-1)
+    if math.isnan(place.created) or not 0 <= place.row <= Place().row:  # no database takes others
+        raise InvalidRequest(f"after: {after!r} is the end of no page")
+    return place
 
 
 def _item(line: str, number: int, owner: Scope) -> MemoryItem:

@@ -46,6 +46,13 @@ async def test_what_a_scope_sees_is_listed_newest_first_in_pages(memory: Memory)
     assert second.next is None
 
 
+@pytest.mark.parametrize("after", ["x", "1", "1:", "1:x", "nan:1", f"1:{10**40}", f"1:-{10**40}"])
+async def test_what_ends_no_page_is_refused(memory: Memory, after: str) -> None:
+    await memory.save("JWT is a signed token", layer="semantic", scope=ADA)
+    with pytest.raises(InvalidRequest, match="the end of no page"):
+        await memory.list(scope=ADA, after=after)
+
+
 async def test_the_same_text_saved_twice_is_one_item(memory: Memory) -> None:
     for _ in range(2):
         await memory.save("JWT is a signed token", layer="semantic", scope=ADA)
