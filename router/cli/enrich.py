@@ -141,6 +141,8 @@ def _enrich(load: Callable[[], Catalog], settings: Settings, options: EnrichOpti
     price = _price(options.price)
     if options.max_cost is not None and price is None:
         raise ConfigurationError("--max-cost needs --price IN/OUT: dollars for a million tokens")
+    if sum((options.dry_run, options.export is not None, options.answers is not None)) > 1:
+        raise ConfigurationError("give one of --dry-run, --export and --import")
     catalog = load()
     if options.dry_run:
         return plan_of(catalog, options.names, price=price)
@@ -203,8 +205,11 @@ def _import(catalog: Catalog, file: Path, settings: Settings) -> EnrichmentRepor
     from router.enrichment.exchange import take_answers
     from router.enrichment.files import one_writer
 
-    with file.open("rb") as source:
-        data = source.read(MAX_ANSWERS_BYTES + 1)
+    try:
+        with file.open("rb") as source:
+            data = source.read(MAX_ANSWERS_BYTES + 1)
+    except OSError as error:
+        raise ConfigurationError(f"{file}: {error.strerror or error}") from None
     if len(data) > MAX_ANSWERS_BYTES:
         raise ConfigurationError(f"{file}: larger than {MAX_ANSWERS_BYTES:,} bytes")
     with one_writer(settings.state_dir):

@@ -112,6 +112,9 @@ def test_questions_go_out_and_answers_come_in(run: Run, own: Path, tmp_path: Pat
         (["--price", "cheap"], "--price 'cheap': give two prices"),
         (["--price", "-1/2"], "--price '-1/2': give two prices"),
         (["nothing"], "no skill named 'nothing'"),
+        (["--import", "nothing.jsonl"], "nothing.jsonl: No such file or directory"),
+        (["--dry-run", "--export", "a"], "give one of --dry-run, --export and --import"),
+        (["--export", "a", "--import", "b"], "give one of --dry-run, --export and --import"),
     ],
 )
 def test_what_cannot_be_done_is_said(run: Run, own: Path, options: list[str], fault: str) -> None:
