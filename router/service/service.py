@@ -300,8 +300,8 @@ def _constraints(asked: Constraints) -> dict[str, Any]:
     }
 
 
-def _turns(history: History) -> list[str | Turn]:
-    return [turn if isinstance(turn, str) else Turn(turn.role, turn.text) for turn in history]
+def _turns(history: History) -> list[Turn]:
+    return [turn for turn in history if turn is not None]
 
 
 def _encoder_name(identity: str) -> str:

@@ -6,22 +6,26 @@ description of a field is written once and read by people and by models.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainValidator,
     WithJsonSchema,
     model_validator,
 )
 
+from router.errors import InvalidRequest
 from router.request import (
     MAX_HISTORY_TURNS,
     MAX_LIMIT,
     MAX_REQUEST_CHARACTERS,
     MAX_SCOPE_CHARACTERS,
+    Turn,
+    turn_of,
 )
 from router.result import Decision
 
@@ -60,13 +64,15 @@ class FromAttributes(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
 
-class TurnArguments(Arguments):
-    role: Literal["user", "assistant"]
-    text: str
+def _read_turn(given: Any) -> Turn | None:
+    try:
+        return turn_of(given)
+    except InvalidRequest as error:
+        raise ValueError(str(error)) from None
 
 
 History: TypeAlias = Annotated[
-    list[TurnArguments | str],
+    list[Annotated[Turn | None, PlainValidator(_read_turn)]],
     WithJsonSchema(
         {
             "type": "array",
@@ -82,6 +88,8 @@ History: TypeAlias = Annotated[
         }
     ),
 ]
+"""Earlier turns, in every form that ``Request`` takes; None is a message that says nothing. The
+schema names the one form that all models can write."""
 
 
 class RouteArguments(Arguments):

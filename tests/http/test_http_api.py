@@ -123,6 +123,21 @@ async def test_a_batch_is_answered_line_by_line_in_its_order(api: Api, connect: 
     assert lines[5]["error"] == f"{'w' * 200}: Extra inputs are not permitted"
 
 
+async def test_messages_of_a_chat_api_are_a_history(api: Api, connect: Connect) -> None:
+    client = connect(api)
+    asked = {"request": "and now push it", "use_semantic_cache": False}
+    turns = {**asked, "history": [{"role": "user", "text": SQUASH}]}
+    messages = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "text", "text": SQUASH}]},
+        {"role": "assistant", "content": None, "tool_calls": []},
+    ]
+    first = await client.post("/v1/route", json=turns)
+    again = await client.post("/v1/route", json={**asked, "history": messages})
+    assert (first.status_code, again.status_code) == (200, 200), again.text
+    assert again.json()["stage"] == "exact"  # the same question
+
+
 @pytest.mark.parametrize(
     ("method", "path", "sent", "status", "where"),
     [

@@ -254,7 +254,7 @@ async def test_the_status_names_the_models_and_shows_no_secret(
         ("route", {"request": "x" * 20_001}, "request: String should have at most 20000"),
         ("route", {"request": 5}, "request: Input should be a valid string"),
         ("route", {"request": "x", "wrong": 1}, "wrong: Extra inputs are not permitted"),
-        ("route", {"request": "x", "history": [{"role": "system", "text": "y"}]}, "history.0"),
+        ("route", {"request": "x", "history": [{"role": "nobody", "text": "y"}]}, "history.0"),
         ("find_skills", {"query": "x", "limit": 0}, "limit: Input should be greater than"),
         ("find_skills", {"query": "x", "limit": 51}, "limit: Input should be less than"),
         ("find_skills", {"query": "\t"}, "request: empty"),
