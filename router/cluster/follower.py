@@ -3,7 +3,8 @@
 Each record names the one before it. Where that is not the last one read, records are missing: the
 stream was trimmed while this process was away, or flushed. Then the follower says so and reads what
 the stream still holds from its beginning. It also does so where the newest record is older than the
-last one read: the stream was flushed, and the server's clock has stepped back.
+last one read: the stream was flushed, and the server's clock has stepped back. Records that cannot
+be taken in, because of a fault in this program, count as missing, too, and it reads on behind them.
 
 It has a connection of its own, because it waits on it. It never opens the breaker: a lost server is
 noticed by those who ask something.
@@ -102,6 +103,8 @@ class Follower:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _read(self) -> None:
+        from redis.exceptions import RedisError
+
         began = now()
         # A process that was kept busy, or stopped, looks at once, to be in step again soon.
         block = None if began - self.read_at > 2 * self._block / 1000 else self._block
@@ -120,7 +123,13 @@ class Follower:
             await _done(self._missed())
             return
         if records:
-            await _done(self._take([fields for _, fields in records]))
+            try:
+                await _done(self._take([fields for _, fields in records]))
+            except (RedisError, OSError, TimeoutError):
+                raise  # they are read again
+            except Exception:  # noqa: BLE001 - one record must not end the reading of all others
+                _log.exception("records of %s are left out, as missing ones are", self._stream)
+                await _done(self._missed())
             self.position = records[-1][0]
         if self.position == newest:
             self.read_at = began

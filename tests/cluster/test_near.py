@@ -19,7 +19,8 @@ from clusters import (
 )
 from servers.redis_server import RedisServer
 
-from router.cluster.follower import Follower
+from router.cluster.follower import Follower, Record
+from router.cluster.keys import Keys
 from router.stages.conformance import kept_answer
 from router.stages.validation import DecidedBy
 
@@ -52,6 +53,39 @@ async def test_who_has_not_read_for_long_looks_at_once_and_does_not_wait_for_a_c
     async with asyncio.timeout(WAIT_SECONDS):
         await caught_up(follower)
     await follower.aclose()
+
+
+async def test_a_record_that_cannot_be_taken_in_counts_as_missing_and_later_ones_are_read(
+    redis_server: RedisServer, settings_of: SettingsOf
+) -> None:
+    settings = settings_of(redis_server.url)
+    taken: list[str] = []
+    missed: list[bool] = []
+
+    def take(records: list[Record]) -> None:
+        taken.extend(record["text"] for record in records)
+        if taken == ["poison"]:
+            raise OverflowError
+
+    async with opened_answers(settings) as one:
+        stream = Keys(settings.cluster.namespace).notices  # nobody else writes one of this name
+
+        async def append(text: str) -> None:
+            await one.link.run(lambda redis: redis.xadd(stream, {"before": last, "text": text}))
+
+        follower = Follower(
+            settings.cluster, stream, take=take, missed=lambda: missed.append(bool(taken))
+        )
+        follower.start()
+        last = ""
+        await append("poison")
+        await until(lambda: missed == [True])
+        await until(lambda: follower.position != "")
+        last = follower.position
+        await append("sound")
+        await until(lambda: taken == ["poison", "sound"])
+        await follower.aclose()
+    assert missed == [True]
 
 
 async def test_an_answer_that_was_read_once_is_given_again_without_asking(
