@@ -6,6 +6,7 @@ it, and then the service. Whatever is refused is a problem of ``router/http/prob
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
@@ -81,6 +82,9 @@ def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
     async def description(_request: Request) -> Response:
         return Response(described, media_type="application/json")
 
+    def guarded(handler: Handler) -> Handler:
+        return _guarded(api, handler)
+
     handlers = [(endpoint, guarded(_handler(api, endpoint))) for endpoint in ENDPOINTS]
     by_path: dict[str, dict[str, Handler]] = {}
     for endpoint, handler in handlers:
@@ -119,7 +123,7 @@ def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
 class _FixedFirst:
     """Finds handlers of fixed paths by one look-up; all else is Starlette's. Starlette's search
     and its handling of errors cost a route 0.1 ms. These handlers need neither: their errors are
-    answers already (``guarded``), and an error within a stream ends the connection."""
+    answers already (``_guarded``), and an error within a stream ends the connection."""
 
     def __init__(self, handlers: Mapping[tuple[str, str], Handler], rest: ASGIApp) -> None:
         self._handlers = handlers
@@ -136,7 +140,7 @@ class _FixedFirst:
         await response(scope, receive, send)
 
 
-def guarded(handler: Handler) -> Handler:
+def _guarded(api: Api, handler: Handler) -> Handler:
     """A handler whose errors are problems."""
 
     async def handle(request: Request) -> Response:
@@ -144,6 +148,10 @@ def guarded(handler: Handler) -> Handler:
             return await handler(request)
         except ClientDisconnect:  # in the middle of its body: nobody reads the answer
             return Response(status_code=400)
+        except asyncio.CancelledError:
+            if not api.places.draining:
+                raise
+            return problem(503, "the server is stopping", "it waits no longer for this request")
         except Exception as error:  # noqa: BLE001 - a bug: its text may hold anything
             told = problem_of(error)
             if told is None:

@@ -14,6 +14,8 @@ import httpx
 import pytest
 from cascade import SQUASH
 from mcp import Client
+from served import started
+from servers.forgetful_server import ForgetfulServer
 from typer.testing import CliRunner
 
 from router.cli.app import app
@@ -51,6 +53,31 @@ async def test_it_answers_drains_and_keeps_what_it_learnt(
         check=True,
     )
     assert json.loads(done.stdout)["examples"]["feedback"] == 1
+
+
+async def test_who_waits_longer_than_a_stopping_server_is_told_so(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    service = ForgetfulServer()
+    service.fault = "hang"
+    patient = {
+        "ROUTER_MEMORY__DIRECTORY": str(tmp_path / "memory"),
+        "ROUTER_MEMORY__SERVICE__URL": service.url,
+        "ROUTER_MEMORY__SERVICE__PROBE_SECONDS": "60",
+        "ROUTER_MEMORY__DEADLINE_SECONDS": "60",
+    }
+    with started(tmp_path, environment | patient, "--drain-seconds", "1") as (process, url):
+        async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+            asked = client.post("/v1/memory/recall", json={"query": "Why did we choose Postgres?"})
+            waiting = asyncio.create_task(asked)
+            assert await asyncio.to_thread(service.hanging.wait, 60)
+            process.send_signal(signal.SIGTERM)
+            answer = await waiting
+        _, errors = await asyncio.to_thread(process.communicate, timeout=60)
+    service.close()
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert answer.json()["title"] == "the server is stopping"
+    assert (process.returncode, "Traceback" in errors) == (0, False)
 
 
 def test_slow_and_broken_clients_cost_nothing(
