@@ -31,6 +31,7 @@ FLOORS = (
         "private_files",
         "version",
         "numeric",
+        "spare_memory",
         "plain_json",
         "bounded_yaml",
         "plugins",

@@ -125,11 +125,14 @@ class Edit:
         added: the documents of these, in the same order.
         removed: the documents of the skills that are there no more. A skill that has changed is
             among both.
+        more: whether other steps follow before anybody looks into the index. What only a look needs
+            may wait until the last step.
     """
 
     kept: NDArray[np.intp]
     added: Sequence[SkillDocument]
     removed: Sequence[SkillDocument] = ()
+    more: bool = False
 
     @classmethod
     def of_all(cls, documents: Sequence[SkillDocument]) -> Self:

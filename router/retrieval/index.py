@@ -13,7 +13,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple, Self
 
@@ -46,6 +46,7 @@ from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
 from router.skills.difference import differing
 from router.skills.manifest import SkillManifest
+from router.spare_memory import give_back
 from router.text import stem, tokens
 
 REMEMBERED_VECTORS: Final = 1_024
@@ -246,46 +247,48 @@ class SkillIndex:
             for name, one in gone.items()
             if name not in others or others[name].mark != one.mark
         }
-        index, encoded, expected = self, 0, len(catalog.routable)
+        names = _names(catalog)
+        index, encoded, steps = self, 0, 1
         while len(new) > (part := max(READ_AT_ONCE, len(index._names) // 16)):
             now, new = new[:part], new[part:]
             later = frozenset(skill.name for skill in new)
-            skills = {name: one for name, one in catalog.skills.items() if name not in later}
-            index = index._edited(
-                replace(catalog, skills=skills), now, gone, roots, expected, progress
-            )
+            some = [name for name in names if name not in later]
+            index = index._edited(some, now, gone, roots, len(names), progress)
             encoded += index.encoded
+            steps += 1
             gone = {}
-        index = index._edited(catalog, new, gone, roots, expected, progress)
+        index = index._edited(names, new, gone, roots, len(names), progress)
+        index.catalog = catalog
         index.encoded += encoded
-        index._rough = index._rough_vectors() if expected > EXHAUSTIVE else None
+        index._rough = index._rough_vectors() if len(names) > EXHAUSTIVE else None
+        if not self._names or steps > 1:
+            give_back()
         return index
 
     def _edited(
         self,
-        catalog: Catalog,
+        names: list[str],
         new: Sequence[SkillManifest],
         gone: Mapping[str, SkillManifest],
         roots: Mapping[str, int],
         expected: int,
         progress: Callable[[int, int], None] | None,
     ) -> Self:
-        """The index of a later catalog: one step of ``updated``.
+        """The index of other skills, but for its catalog: one step of ``updated``.
 
         Args:
-            catalog: the skills after the step.
+            names: of the skills after the step, in their order.
             new: those of them that are to be read.
             gone: by name, the skills of this index that are not in it, or not as they were.
             roots: see ``root_numbers``.
             expected: how many skills there will be after all steps.
             progress: see ``build``.
         """
-        names = [skill.name for skill in catalog.routable]
         kept = np.full(len(names), -1, dtype=np.intp)
         stay = np.delete(np.arange(len(names)), [bisect_left(names, skill.name) for skill in new])
         kept[stay] = np.delete(self._positions, [bisect_left(self._names, name) for name in gone])
         removed = self._store.documents(list(gone.values()))
-        edit = Edit(kept, self._store.documents(new), removed)
+        edit = Edit(kept, self._store.documents(new), removed, more=len(names) < expected)
 
         def of_skills(places: Sequence[int]) -> NDArray[np.float32]:
             chosen = [edit.added[place] for place in places]
@@ -301,7 +304,6 @@ class SkillIndex:
         after = copy(self)
         keys = [f"document/{document.digest}" for document in edit.added]
         vectors, after.encoded = self._store.vectors(keys, of_skills, progress)
-        after.catalog = catalog
         after._names = names
         after.__dict__.pop("_position", None)  # forget the cached property: it is of the old names
         after._positions = np.arange(len(names))
@@ -608,6 +610,13 @@ class SkillIndex:
             root = stem(meant)
             number = self._lexical.number(root)
         return root, number
+
+
+def _names(catalog: Catalog) -> list[str]:
+    """Of the routable skills, in their order."""
+    if len(catalog.routable) == len(catalog.skills):  # as nearly always; it is much quicker
+        return list(catalog.skills)
+    return [skill.name for skill in catalog.routable]
 
 
 def _routable(skills: Iterable[SkillManifest]) -> dict[str, SkillManifest]:

@@ -19,12 +19,12 @@ import math
 from collections.abc import Sequence
 from copy import copy
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from router.retrieval.documents import FIELDS, Edit, SkillDocument
+from router.retrieval.documents import FIELDS, Edit, SkillDocument, T
 from router.retrieval.postings import Postings
 
 FIELD_WEIGHT: Final = {
@@ -54,6 +54,8 @@ MAX_COUNT: Final = (1 << COUNT_BITS) - 1
 _SHIFTS: Final = np.arange(len(FIELDS), dtype=np.uint64) * np.uint64(COUNT_BITS)
 MAX_UNUSED_TERMS: Final = 2
 """Times the terms in use: with more numbers than that, those of unused terms are given back."""
+COMPUTED_AT_ONCE: Final = 16_384
+"""Postings. The steps of a long calculation over all of them would take megabytes each."""
 K1: Final = 6.0
 IDF_POWER: Final = 0.75
 
@@ -80,37 +82,47 @@ class LexicalIndex:
         self._counts: NDArray[np.uint64] = _NO_COUNTS
         self._lengths: NDArray[np.int32] = np.zeros((0, len(FIELDS)), dtype=np.int32)
         self._means = np.ones(len(FIELDS))
+        self._waiting: tuple[_New, ...] = ()
         self._numbers: dict[str, int] = {}  # later indexes give out more of them in it
 
     def edited(self, edit: Edit) -> LexicalIndex:
-        """The index after a step."""
+        """The index after a step. While more steps follow, the new postings wait to be put among
+        the others, because that makes every array anew."""
         after = copy(self)
         after.size = len(edit.kept)
-        terms, counts, document = _postings(edit, self._numbers)
+        new = _postings(edit, self._numbers)
         lengths = [[sum(bag.values()) for bag in document.fields] for document in edit.added]
         after._lengths = edit.carried(
             self._lengths, np.array(lengths, dtype=np.int32).reshape(-1, len(FIELDS))
         )
-        after._means = _means(after._lengths)
-        # Of the postings before, those of the skills that stay, with the skills' new places.
-        place = np.full(self.size, -1, dtype=np.int32)
+        # The new places of the skills that stay; -1 for the others, and for what -1 stood for.
+        place = np.full(self.size + 1, -1, dtype=np.int32)
         stay = np.flatnonzero(edit.kept >= 0)
         place[edit.kept[stay]] = stay
         moved = place.take(self.document)
-        held = np.flatnonzero(moved >= 0)
+        waiting = [one._replace(document=place.take(one.document)) for one in self._waiting]
+        if edit.more:
+            after.document, after._waiting = moved, (*waiting, new)
+            return after
+        after._waiting = ()
+        terms, counts, document = _by_term([*waiting, new], len(self._numbers))
         frequency = np.zeros(len(self._numbers), dtype=np.intp)
         frequency[: len(self.idf)] = np.diff(self.start)
-        if len(held) < len(moved):
-            lost = np.searchsorted(self.start, np.flatnonzero(moved < 0), side="right") - 1
-            frequency -= np.bincount(lost, minlength=len(frequency))
-        # New postings come behind the others of their term.
-        ends = np.cumsum(frequency)
-        order = np.insert(held, ends[terms], len(moved) + np.arange(len(terms)))
-        after.document = np.concatenate([moved, document]).take(order)
-        after._counts = np.concatenate([self._counts, counts]).take(order)
+        lost = np.flatnonzero(moved < 0)
+        if len(lost):
+            of_terms = np.searchsorted(self.start, lost, side="right") - 1
+            frequency -= np.bincount(of_terms, minlength=len(frequency))
+        ends = np.cumsum(frequency)[terms]
+
+        def merged(before: NDArray[T], added: NDArray[T]) -> NDArray[T]:
+            """New postings come behind the others of their term."""
+            return np.insert(np.delete(before, lost) if len(lost) else before, ends, added)
+
+        after.document = merged(moved, document)
+        after._counts = merged(self._counts, counts)
+        after._means = _means(after._lengths)
         if np.array_equal(after._means, self._means):
-            saturated = after._saturated_of(document, counts)
-            after.saturated = np.concatenate([self.saturated, saturated]).take(order)
+            after.saturated = merged(self.saturated, after._saturated_of(document, counts))
         else:
             after.saturated = after._saturated_of(after.document, after._counts)
         frequency += np.bincount(terms, minlength=len(frequency))
@@ -130,13 +142,16 @@ class LexicalIndex:
         self, document: NDArray[np.int32], counts: NDArray[np.uint64]
     ) -> NDArray[np.float32]:
         """The saturated frequency of postings, from their documents and their counts by field."""
-        frequency = np.zeros(len(document))
-        for number, field in enumerate(FIELDS):
-            lengths = self._lengths[:, number].take(document)
-            norms = _length_norms(lengths, self._means[number], FIELD_B[field])
-            count = counts >> _SHIFTS[number] & np.uint64(MAX_COUNT)
-            frequency += count * (FIELD_WEIGHT[field] / norms)
-        return np.asarray(frequency / (frequency + K1), dtype=np.float32)
+        saturated = np.empty(len(document), dtype=np.float32)
+        for start in range(0, len(document), COMPUTED_AT_ONCE):
+            some = slice(start, start + COMPUTED_AT_ONCE)
+            lengths, frequency = self._lengths.take(document[some], axis=0), np.zeros(1)
+            for number, field in enumerate(FIELDS):
+                norms = _length_norms(lengths[:, number], self._means[number], FIELD_B[field])
+                count = counts[some] >> _SHIFTS[number] & np.uint64(MAX_COUNT)
+                frequency = frequency + count * (FIELD_WEIGHT[field] / norms)
+            saturated[some] = frequency / (frequency + K1)
+        return saturated
 
     def number(self, stem: str) -> int | None:
         """The number of a term; None where no document has it."""
@@ -158,18 +173,34 @@ class LexicalIndex:
         return found._replace(values=found.values * weight)
 
 
-def _postings(
-    edit: Edit, numbers: dict[str, int]
-) -> tuple[NDArray[np.int32], NDArray[np.uint64], NDArray[np.int32]]:
-    """The postings of the added documents by term: the terms' numbers, how often each field has
-    them, and the documents."""
+class _New(NamedTuple):
+    """Postings of added documents: the terms' numbers, how often each field has them, and the
+    documents."""
+
+    terms: NDArray[np.int32]
+    counts: NDArray[np.uint64]
+    document: NDArray[np.int32]
+
+
+def _postings(edit: Edit, numbers: dict[str, int]) -> _New:
+    """The postings of the added documents, by document."""
     counted = [_counted(document, numbers) for document in edit.added]
-    terms = np.concatenate([_NO_TERMS, *(found for found, _ in counted)])
-    counts = np.concatenate([_NO_COUNTS, *(table for _, table in counted)])
     document = np.repeat(edit.places, [len(found) for found, _ in counted]).astype(np.int32)
+    return _New(
+        np.concatenate([_NO_TERMS, *(found for found, _ in counted)]),
+        np.concatenate([_NO_COUNTS, *(table for _, table in counted)]),
+        document,
+    )
+
+
+def _by_term(parts: Sequence[_New], terms: int) -> _New:
+    """Postings of several steps, of documents that are still there, in the order of their terms, of
+    which there are so many."""
+    numbers, counts, document = map(np.concatenate, zip(*parts, strict=True))
     # numpy sorts 16-bit numbers by radix, in a tenth of the time.
-    order = np.argsort(terms.astype(np.min_scalar_type(len(numbers))), kind="stable")
-    return terms[order], counts[order], document[order]
+    order = np.argsort(numbers.astype(np.min_scalar_type(terms)), kind="stable")
+    order = order[document.take(order) >= 0]
+    return _New(numbers.take(order), counts.take(order), document.take(order))
 
 
 def _counted(
