@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from servers.openai_server import OpenAIServer
 
+import router
 from router import Decision, Outcome, RoutingResult, SemanticRouter, Settings
 from router.llm.protocol import ChatModel, Completion, OutputMode, Prompt
 from router.retrieval.encoders import Encoder, WordLlamaEncoder
@@ -201,3 +203,13 @@ class CountingEncoder:
         self.encoding.set()
         self.release.wait(WAIT_SECONDS)
         return self._encoder.encode_documents(documents)
+
+
+def own_machine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home, a state folder and an empty working directory of the test's own, in this process and
+    in those that it starts: no skill of the machine is found."""
+    (folder / "work").mkdir()
+    monkeypatch.chdir(folder / "work")
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("ROUTER_STATE_DIR", str(folder / "state"))
+    monkeypatch.setenv("PYTHONPATH", str(Path(router.__file__).parents[1]))

@@ -127,3 +127,19 @@ async def caught_up(follower: Follower) -> None:
     last: Any = await follower._redis.xrevrange(follower._stream, count=1)
     newest = last[0][0].decode() if last else ""
     await until(lambda: follower.read_at > 0 and order(follower.position) >= order(newest))
+
+
+def link_of(router: SemanticRouter) -> Link:
+    """The connection of a process to Redis."""
+    assert router.cluster is not None
+    return router.cluster.link
+
+
+async def corrected(router: SemanticRouter, text: str, skill: str) -> None:
+    """A person says which skill is right for a request."""
+    await router.feedback((await router.route(text)).id, [skill])
+
+
+async def known(router: SemanticRouter) -> set[str]:
+    """The requests whose labels a process has in its evidence."""
+    return {label[2] for label in await router.learner.labels()}

@@ -86,10 +86,13 @@ def ollama_server() -> Iterator[OllamaServer]:
 
 
 @pytest.fixture(autouse=True)
-def _no_llm_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A developer's own key must never be used, or found, by a test."""
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OLLAMA_HOST", "OLLAMA_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
+def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A developer's own key must never be used, or found, by a test, and no setting of theirs
+    counts. What is for the tests themselves stays."""
+    for name in list(os.environ):
+        of_tests = name.upper().startswith("ROUTER_TEST_")
+        if name.upper().startswith(("ROUTER_", "OPENAI_", "OLLAMA_")) and not of_tests:
+            monkeypatch.delenv(name)
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import traceback
 from pathlib import Path
 
@@ -17,10 +16,7 @@ SECRET = "sk-very-secret"  # noqa: S105 - it opens nothing
 
 @pytest.fixture(autouse=True)
 def _empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A working directory without files, and an environment without settings."""
-    for name in list(os.environ):
-        if name.upper().startswith("ROUTER_"):
-            monkeypatch.delenv(name)
+    """A working directory without files."""
     monkeypatch.chdir(tmp_path)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,7 @@ from router import ConfigurationError, RouterError, Settings
 
 @pytest.fixture(autouse=True)
 def _empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A working directory without files, and an environment without settings."""
-    for name in list(os.environ):
-        if name.upper().startswith("ROUTER_"):
-            monkeypatch.delenv(name)
+    """A working directory without files."""
     monkeypatch.chdir(tmp_path)
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from cascade import own_machine
 from served import environment_of, started
 from typer.testing import CliRunner, Result
 
-import router
 from router.cli.app import app
 
 SKILLS = {
@@ -67,17 +66,10 @@ def skills(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def clean_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No setting, no key, no skills but the test's own; an empty state and working directory."""
-    for name in list(os.environ):
-        if name.upper().startswith(("ROUTER_", "OPENAI_", "OLLAMA_")) or name == "COLUMNS":
-            monkeypatch.delenv(name)
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("ROUTER_STATE_DIR", str(tmp_path / "state"))
+    own_machine(tmp_path, monkeypatch)
+    monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.setenv("ROUTER_MEMORY__DIRECTORY", str(tmp_path / "memory"))
     monkeypatch.delenv("SERENA_HOME", raising=False)  # under HOME then
-    monkeypatch.setenv("PYTHONPATH", str(Path(router.__file__).parents[1]))
 
 
 @pytest.fixture

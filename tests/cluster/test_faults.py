@@ -6,28 +6,12 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 
 from cascade import SQUASH
-from clusters import SettingsOf, few_skills_router, until
+from clusters import SettingsOf, corrected, few_skills_router, known, link_of, until
 from servers.redis_server import FaultyProxy, RedisServer
 
-from router import SemanticRouter
 from router.cluster.keys import Keys
-from router.cluster.link import Link, connect
+from router.cluster.link import connect
 from router.result import Decision
-
-
-def link_of(router: SemanticRouter) -> Link:
-    assert router.cluster is not None
-    return router.cluster.link
-
-
-async def corrected(router: SemanticRouter, text: str, skill: str) -> None:
-    """A person says which skill is right for a request."""
-    await router.feedback((await router.route(text)).id, [skill])
-
-
-async def known(router: SemanticRouter) -> set[str]:
-    """The requests whose labels a process has in its evidence."""
-    return {label[2] for label in await router.learner.labels()}
 
 
 async def test_eviction_costs_misses_and_no_label(

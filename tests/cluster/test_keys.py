@@ -10,30 +10,23 @@ from typing import Any
 
 from cascade import SQUASH
 from certificates import self_signed
-from clusters import SettingsOf, few_skills_router, opened_answers, skills_of, until
+from clusters import (
+    SettingsOf,
+    corrected,
+    few_skills_router,
+    known,
+    link_of,
+    opened_answers,
+    skills_of,
+    until,
+)
 from servers.redis_server import FaultyProxy, RedisServer
 
-from router import SemanticRouter
 from router.cluster.keys import Keys, entry_of
-from router.cluster.link import Link, connect
+from router.cluster.link import connect
 from router.stages.conformance import kept_answer
 
 SIMILAR = f"Please {SQUASH}!"
-
-
-def link_of(router: SemanticRouter) -> Link:
-    assert router.cluster is not None
-    return router.cluster.link
-
-
-async def corrected(router: SemanticRouter, text: str, skill: str) -> None:
-    """A person says which skill is right for a request."""
-    await router.feedback((await router.route(text)).id, [skill])
-
-
-async def known(router: SemanticRouter) -> set[str]:
-    """The requests whose labels a process has in its evidence."""
-    return {label[2] for label in await router.learner.labels()}
 
 
 async def test_versions_with_other_formats_leave_each_other_alone(

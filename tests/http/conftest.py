@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TypeAlias
 
 import httpx
 import pytest
-from cascade import some_skills
+from cascade import own_machine, some_skills
 
 from router.http.api import Api
 from router.http.app import http_app
@@ -27,15 +26,8 @@ NAMES = ("localhost", "127.0.0.1")
 
 @pytest.fixture(autouse=True)
 def _clean_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No setting, no key and no skill but the test's own."""
-    for name in list(os.environ):
-        if name.upper().startswith("ROUTER_"):
-            monkeypatch.delenv(name)
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
-    monkeypatch.setenv("HOME", str(tmp_path))
+    own_machine(tmp_path, monkeypatch)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("ROUTER_STATE_DIR", str(tmp_path / "state"))
 
 
 @pytest.fixture

@@ -17,11 +17,11 @@ from typing import Any, TypeAlias
 
 import pytest
 import uvicorn
+from cascade import own_machine
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-import router
 from router.mcp.http import http_app
 from router.mcp.server import SkillServer
 from router.retrieval.encoder_kinds import build_encoder
@@ -36,15 +36,7 @@ Connect: TypeAlias = Callable[..., AbstractAsyncContextManager[Client]]
 
 @pytest.fixture(autouse=True)
 def _clean_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No setting and no skills but the test's own, for this process and those that it starts."""
-    for name in list(os.environ):
-        if name.upper().startswith("ROUTER_"):
-            monkeypatch.delenv(name)
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("ROUTER_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.setenv("PYTHONPATH", str(Path(router.__file__).parents[1]))
+    own_machine(tmp_path, monkeypatch)
 
 
 @pytest.fixture

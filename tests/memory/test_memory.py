@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -57,9 +56,6 @@ Opened = Callable[..., AbstractAsyncContextManager[Memory]]
 
 @pytest.fixture(autouse=True)
 def _clean_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        if name.upper().startswith("ROUTER_"):
-            monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SERENA_HOME", str(tmp_path / "serena"))
 
