@@ -9,6 +9,10 @@ While Redis cannot be used, the process keeps the answers that it decides for it
 until Redis is back. It keeps no answer there that may have reached Redis, because others may have
 dropped it since. An answer that was forgotten meanwhile is not given by this process, and the drop
 is sent until Redis has it.
+
+The words of the code: an *entry* is the digest under which a request in its context is filed.
+*Near* answers are those that this process has read and remembers. The *fallback* is the cache in
+memory while Redis cannot be used. A *letter* is a change that is written down until Redis has it.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ from cachetools import LRUCache
 from router.cluster import scripts
 from router.cluster.follower import Follower, Record
 from router.cluster.keys import Keys, entry_of
-from router.cluster.link import Alone, Link
+from router.cluster.link import Link, NoRedis
 from router.cluster.near import SETTLE_SECONDS, TRUST_SECONDS, NearAnswers
 from router.cluster.outbox import Delivery
 from router.cluster.reads import Reads
@@ -53,7 +57,7 @@ MAX_CANDIDATES: Final = 4
 
 NOT_SHARED: Final = "not shared"
 """This stands in place of a token where the decision began while Redis could not be used."""
-holding: ContextVar[str] = ContextVar("holding", default="")
+fencing_token: ContextVar[str] = ContextVar("fencing_token", default="")
 """The fencing token of the decision under way (``router/cluster/flight.py``); empty without one."""
 
 _TOKEN_DIGITS: Final = 20
@@ -85,7 +89,7 @@ class SharedAnswers:
         self._life = int(settings.exact.ttl_seconds * 1000)
         self._length = 4 * settings.fuzzy.max_entries
         self._index = self._new_index()
-        self._alone = self._new_alone()
+        self._fallback = self._new_fallback()
         self._marks: LRUCache[str, bytes] = LRUCache(64)
         self._pending: Counter[str] = Counter()  # entries whose drop is not acknowledged
         self._delivery = Delivery("answers", self._send, most=1)
@@ -103,7 +107,7 @@ class SharedAnswers:
         fuzzy = self._settings.fuzzy
         return FuzzyCache(fuzzy.similarity_threshold, fuzzy.ttl_seconds, fuzzy.max_entries)
 
-    def _new_alone(self) -> LocalAnswers:
+    def _new_fallback(self) -> LocalAnswers:
         exact, fuzzy = self._settings.exact, self._settings.fuzzy
         return LocalAnswers(
             exact_entries=exact.max_entries,
@@ -130,7 +134,7 @@ class SharedAnswers:
         if near is not None:
             return Found(near, Stage.EXACT, text, None, (time.perf_counter() - began) * 1e6)
         if self._pending[entry_of(text, context)]:
-            return await self._alone.find(text, context, similar=False)
+            return await self._fallback.find(text, context, similar=False)
         try:
             own = await self._read(text, context)
             looked = time.perf_counter()
@@ -139,11 +143,11 @@ class SharedAnswers:
                 return Found(own, Stage.EXACT, text, None, in_exact)
             self._index.discard(text, context)
             recall = await self._similar(text, context)
-        except Alone as alone:
+        except NoRedis as fault:
             if self._link.is_up:  # one operation failed, and this process has no answers of its own
-                return Found(None, alone=str(alone))
-            found = await self._alone.find(text, context, similar=similar)
-            return replace(found, alone=str(alone))
+                return Found(None, alone=str(fault))
+            found = await self._fallback.find(text, context, similar=similar)
+            return replace(found, alone=str(fault))
         in_fuzzy = (time.perf_counter() - looked) * 1e6
         return Found(recall.kept, Stage.FUZZY, recall.matched or text, recall, in_exact, in_fuzzy)
 
@@ -165,7 +169,7 @@ class SharedAnswers:
         """An answer in Redis; None where there is none that this version can read.
 
         Raises:
-            Alone: Redis cannot be used.
+            NoRedis: Redis cannot be used.
         """
         changes = self._near.changes
         value = await self._reads.get(self._keys.answer(entry_of(text, context)))
@@ -191,9 +195,9 @@ class SharedAnswers:
         letter |= {"value": value, "catalog": basis.catalog}
         by_person = basis.decided_by is DecidedBy.PERSON
         was_up = self._link.is_up
-        if was_up and not self._pending[entry] and holding.get() != NOT_SHARED:
-            with suppress(Alone):
-                said = await self._write(letter, token=holding.get())
+        if was_up and not self._pending[entry] and fencing_token.get() != NOT_SHARED:
+            with suppress(NoRedis):
+                said = await self._write(letter, token=fencing_token.get())
                 self._near.drop(text, context)
                 if said == b"kept":
                     await self._learn(text, context, similar=similar)
@@ -202,7 +206,7 @@ class SharedAnswers:
                 return
         if was_up and not by_person:
             return  # it may have reached Redis, where others may drop it
-        await self._alone.keep(text, context, kept, similar=similar)
+        await self._fallback.keep(text, context, kept, similar=similar)
         if by_person:
             await self._post(letter)
 
@@ -210,7 +214,7 @@ class SharedAnswers:
         """What the fence says: ``kept``, or why not.
 
         Raises:
-            Alone: Redis cannot be used.
+            NoRedis: Redis cannot be used.
         """
         keys, entry = self._keys, letter["entry"]
         fence = (keys.answer(entry), keys.dropped(entry), keys.lease(entry), keys.catalog)
@@ -240,9 +244,9 @@ class SharedAnswers:
             self._near.drop(text, context)
             self._near.end_era()
             self._index.discard(text, context)
-            await self._alone.forget(text, context)
+            await self._fallback.forget(text, context)
             while self._link.is_up:
-                with suppress(Alone):
+                with suppress(NoRedis):
                     await self._drop(letter)
                     break
             else:
@@ -253,7 +257,7 @@ class SharedAnswers:
         await asyncio.sleep(SETTLE_SECONDS)
 
     async def _drop(self, letter: dict[str, Any]) -> None:
-        """Raises ``Alone``."""
+        """Raises ``NoRedis``."""
         keys, entry = self._keys, letter["entry"]
         await self._link.script(
             scripts.DROP,
@@ -269,7 +273,7 @@ class SharedAnswers:
         self._pending[letter["entry"]] += 1
 
     async def _send(self, letters: Sequence[str]) -> None:
-        """Raises ``Alone``."""
+        """Raises ``NoRedis``."""
         for letter in map(json.loads, letters):
             await (self._write(letter) if "value" in letter else self._drop(letter))
             self._settled(letter["entry"])
@@ -285,7 +289,7 @@ class SharedAnswers:
         try:
             await self._delivery.deliver()
         finally:
-            self._alone = self._new_alone()
+            self._fallback = self._new_fallback()
 
     # The index of similar requests
 
@@ -320,8 +324,8 @@ class SharedAnswers:
         key = self._keys.marks(catalog_version)
         try:
             await self._link.run(lambda redis: redis.set(key, marks, px=self._life))
-        except Alone:
-            await self._alone.keep_marks(catalog_version, marks)
+        except NoRedis:
+            await self._fallback.keep_marks(catalog_version, marks)
         else:
             self._marks[catalog_version] = marks
 
@@ -332,8 +336,8 @@ class SharedAnswers:
         key = self._keys.marks(catalog_version)
         try:
             found: bytes | None = await self._link.run(lambda redis: redis.get(key))
-        except Alone:
-            return await self._alone.marks_of(catalog_version)
+        except NoRedis:
+            return await self._fallback.marks_of(catalog_version)
         if found is not None:
             self._marks[catalog_version] = found
         return found

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from router.cluster import scripts
 from router.cluster.follower import Follower, Record
 from router.cluster.keys import KEPT_SECONDS, STREAM_RECORDS, Keys
-from router.cluster.link import Alone, Link
+from router.cluster.link import Link, NoRedis
 from router.enrichment.question import Written
 from router.enrichment.worth import Filter
 from router.flight import Background, in_thread
@@ -90,12 +90,12 @@ class SharedEnrichment:
 
     async def _share(self, manager: SkillManager) -> None:
         async with self._turn:
-            with suppress(Alone):  # all is done again when Redis is back
+            with suppress(NoRedis):  # all is done again when Redis is back
                 await self._put_own(manager.registry.catalog)
                 await self._look_for(manager)
 
     async def _put_own(self, catalog: Catalog) -> None:
-        """Raises ``Alone``."""
+        """Raises ``NoRedis``."""
         news = {
             skill.digest: skill.enrichment
             for skill in catalog.skills.values()
@@ -118,7 +118,7 @@ class SharedEnrichment:
             self._put.update((digest, news[digest]) for digest, _ in batch)
 
     async def _look_for(self, manager: SkillManager) -> None:
-        """Raises ``Alone``."""
+        """Raises ``NoRedis``."""
         catalog = manager.registry.catalog
         lacking = {
             skill.digest: skill
@@ -142,7 +142,7 @@ class SharedEnrichment:
             await manager.use_enrichments(of_others)
 
     async def _read(self, digests: Iterable[str]) -> list[bytes]:
-        """What lies under the digests, and no more of it than ``MAX_BYTES``. Raises ``Alone``."""
+        """What lies under the digests, and no more of it than ``MAX_BYTES``. Raises ``NoRedis``."""
 
         async def read(redis: Redis) -> list[Any]:
             pipeline = redis.pipeline(transaction=False)

@@ -19,9 +19,9 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from router.cluster import scripts
-from router.cluster.answers import MAX_ANSWER_BYTES, NOT_SHARED, holding
+from router.cluster.answers import MAX_ANSWER_BYTES, NOT_SHARED, fencing_token
 from router.cluster.keys import Keys, entry_of
-from router.cluster.link import Alone, Link
+from router.cluster.link import Link, NoRedis
 from router.flight import Background
 from router.result import Outcome, RoutingResult, Stage
 
@@ -74,9 +74,9 @@ class SharedFlight:
         while True:
             try:
                 said, what = await self._join(entry, waited_for)
-            except Alone:
+            except NoRedis:
                 if not self._link.is_up:
-                    return await _alone(decide)
+                    return await _decide_unshared(decide)
                 await asyncio.sleep(FIRST_PAUSE)  # one slow answer; the breaker ends this
                 continue
             if said == "lead":
@@ -110,7 +110,7 @@ class SharedFlight:
         decide: Callable[[], Awaitable[RoutingResult]],
     ) -> RoutingResult:
         decided: RoutingResult | None = None
-        marker = holding.set(token)
+        marker = fencing_token.set(token)
         try:
             async with self._renewed(entry, token):
                 found = await look()
@@ -118,7 +118,7 @@ class SharedFlight:
                     found = decided = await decide()
                 return found
         finally:
-            holding.reset(marker)
+            fencing_token.reset(marker)
             await self._release(entry, token, "" if decided is None else _outcome(decided))
 
     @asynccontextmanager
@@ -129,7 +129,7 @@ class SharedFlight:
         async def renew() -> None:
             while True:
                 await asyncio.sleep(self._life / 3000)
-                with suppress(Alone):
+                with suppress(NoRedis):
                     await self._link.script(scripts.RENEW, (key,), token, self._life)
 
         renewing = Background(_log)
@@ -142,18 +142,18 @@ class SharedFlight:
     async def _release(self, entry: str, token: str, outcome: str) -> None:
         keys = (self._keys.lease(entry), self._keys.outcome(entry), self._keys.dropped(entry))
         life = int(OUTCOME_SECONDS * 1000)
-        with suppress(Alone):  # it runs out by itself
+        with suppress(NoRedis):  # it runs out by itself
             await self._link.script(scripts.RELEASE, keys, token, outcome, life)
 
 
-async def _alone(decide: Callable[[], Awaitable[RoutingResult]]) -> RoutingResult:
+async def _decide_unshared(decide: Callable[[], Awaitable[RoutingResult]]) -> RoutingResult:
     """Decide without the others. Should Redis be back at the end, nobody knows what has been
     dropped since the beginning, so the answer is not shared."""
-    marker = holding.set(NOT_SHARED)
+    marker = fencing_token.set(NOT_SHARED)
     try:
         return await decide()
     finally:
-        holding.reset(marker)
+        fencing_token.reset(marker)
 
 
 def _outcome(result: RoutingResult) -> str:

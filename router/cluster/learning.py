@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from router.cluster import scripts
 from router.cluster.follower import Follower, Record
 from router.cluster.keys import KEPT_SECONDS, Keys
-from router.cluster.link import Alone, Link
+from router.cluster.link import Link, NoRedis
 from router.cluster.outbox import Delivery
 from router.errors import StoreError
 from router.flight import Background, in_thread
@@ -85,7 +85,7 @@ class SharedLearning:
         await self.follower.aclose()
         await self._background.aclose()
         for key, token in self._leases.items():
-            with suppress(Alone):
+            with suppress(NoRedis):
                 await self._link.script(
                     scripts.RELEASE, 3 * (self._keys.fitting(key),), token, "", 0
                 )
@@ -107,11 +107,11 @@ class SharedLearning:
         learner = self._learner
         if learner is not None:
             key = await in_thread(learner.trainer.key)
-            with suppress(Alone):
+            with suppress(NoRedis):
                 await self._append([_record("outcome", self._name, [key, outcome])])
 
     async def _append(self, records: Sequence[str]) -> None:
-        """Raises ``Alone``."""
+        """Raises ``NoRedis``."""
         await self._link.script(scripts.APPEND, (self._keys.evidence,), LENGTH, *records)
 
     async def _take(self, records: list[Record]) -> None:
@@ -149,7 +149,7 @@ class SharedLearning:
     async def _ask_for_all(self) -> None:
         """Ask the others for every label, and send what this process knows: after a flush each may
         have some that no other has."""
-        with suppress(Alone):
+        with suppress(NoRedis):
             await self._append([_record("resync", self._name, None)])
         await self._send_all()
 
@@ -170,7 +170,7 @@ class SharedLearning:
             for start in range(0, len(labels), BATCH):
                 batch = labels[start : start + BATCH]
                 await self._append([_record("label", self._name, label) for label in batch])
-        except (Alone, StoreError) as error:
+        except (NoRedis, StoreError) as error:
             _log.debug("not all labels are sent: %s", error)
 
     # Models
@@ -182,7 +182,7 @@ class SharedLearning:
         keys = (self._keys.fitting(key), self._keys.outcome(key), self._keys.token)
         try:
             said, token = await self._link.script(scripts.JOIN, keys, int(LEASE_SECONDS * 1000), "")
-        except Alone:
+        except NoRedis:
             return True
         if said == b"lead":
             self._leases[key] = token.decode()
@@ -192,7 +192,7 @@ class SharedLearning:
         while True:
             await asyncio.sleep(LEASE_SECONDS / 3)
             for key, token in list(self._leases.items()):
-                with suppress(Alone):
+                with suppress(NoRedis):
                     if not await self._link.script(
                         scripts.RENEW, (self._keys.fitting(key),), token, int(LEASE_SECONDS * 1000)
                     ):
@@ -205,7 +205,7 @@ class SharedLearning:
             return
         digest = hashlib.sha256(model).hexdigest()
         keys = (self._keys.fitting(key), self._keys.newest(key), self._keys.model(digest))
-        with suppress(Alone):
+        with suppress(NoRedis):
             published = await self._link.script(
                 scripts.PUBLISH, keys, token, digest, model, KEPT_SECONDS * 1000
             )
@@ -223,7 +223,7 @@ class SharedLearning:
                 return None
             name = keys.model(digest.decode("ascii", "replace"))
             model: bytes | None = await self._link.run(lambda redis: redis.get(name))
-        except Alone:
+        except NoRedis:
             return None
         if model is None or hashlib.sha256(model).hexdigest().encode() != digest:
             return None

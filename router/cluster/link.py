@@ -1,7 +1,7 @@
 """The connection to Redis or Valkey: bounded, with a deadline, behind one breaker.
 
 Everything that is asked of the server goes through ``Link.run``. While the server does not answer,
-or refuses, ``run`` raises ``Alone`` at once and the process goes on by itself. No request ever
+or refuses, ``run`` raises ``NoRedis`` at once and the process goes on by itself. No request ever
 waits for an attempt to reach the server again: a task in the background makes them.
 """
 
@@ -38,7 +38,7 @@ RETRY_SECONDS: Final = 1.0
 T = TypeVar("T")
 
 
-class Alone(Exception):
+class NoRedis(Exception):
     """The server cannot be used now; the text says why. It never leaves ``router.cluster``."""
 
 
@@ -84,29 +84,29 @@ class Link:
         return not self.trouble
 
     def when_back(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Have something done each time that the server answers again. It may raise ``Alone``."""
+        """Have something done each time that the server answers again. It may raise ``NoRedis``."""
         self._returned.append(work)
 
     async def run(self, work: Callable[[Any], Awaitable[T]]) -> T:
         """What ``work`` gives, which takes the client and asks the server one thing.
 
         Raises:
-            Alone: the server cannot be used.
+            NoRedis: the server cannot be used.
         """
         if self.trouble:
-            raise Alone(self.trouble)
+            raise NoRedis(self.trouble)
         if self._places.locked():
             try:
                 async with asyncio.timeout(self._deadline):
                     await self._places.acquire()
             except TimeoutError:  # says nothing about the server
-                raise Alone("too many operations wait for Redis") from None
+                raise NoRedis("too many operations wait for Redis") from None
         else:
             await self._places.acquire()
         try:
             call = self._breaker.try_call()
             if call is None:
-                raise Alone(self.trouble or "Redis is being tried")
+                raise NoRedis(self.trouble or "Redis is being tried")
             with call:
                 return await self._called(call, work)
         finally:
@@ -114,7 +114,7 @@ class Link:
 
     async def _called(self, call: GuardedCall, work: Callable[[Any], Awaitable[T]]) -> T:
         if self.trouble:
-            raise Alone(self.trouble)
+            raise NoRedis(self.trouble)
         try:
             async with asyncio.timeout(self._deadline):
                 found = await work(self._redis)
@@ -124,7 +124,7 @@ class Link:
                 # The client may take a cancellation for a lost connection.
                 raise asyncio.CancelledError from error
             self._failed(call, error)
-            raise Alone(said(error)) from error
+            raise NoRedis(said(error)) from error
         call.succeeded()
         return found
 
@@ -133,7 +133,7 @@ class Link:
         server knows it.
 
         Raises:
-            Alone: the server cannot be used.
+            NoRedis: the server cannot be used.
         """
         script = self._scripts.get(text)
         if script is None:
@@ -175,7 +175,7 @@ class Link:
         _log.warning("Redis answers again")
         self._events.emit(Recovered(PART))
         for work in self._returned:
-            with suppress(Alone):  # then it is lost again, and there will be another return
+            with suppress(NoRedis):  # then it is lost again, and there will be another return
                 await work()
 
     async def aclose(self) -> None:

@@ -16,7 +16,7 @@ from typing import Final
 
 from router.cluster import scripts
 from router.cluster.keys import Keys
-from router.cluster.link import Alone, Link
+from router.cluster.link import Link, NoRedis
 from router.flight import Background
 
 _log: Final = logging.getLogger(__name__)
@@ -86,6 +86,6 @@ class Members:
             version, sequence, members = await self._link.script(
                 scripts.BEAT, keys, self.name, self._version, int(LIFE_SECONDS * 1000)
             )
-        except Alone:
+        except NoRedis:
             return
         self.agreed = Agreed(version.decode(), int(sequence), int(members))

@@ -24,7 +24,7 @@ from mcp.server.subscriptions import (
 
 from router.cluster.follower import BLOCK_SECONDS, RETRY_SECONDS
 from router.cluster.keys import Keys
-from router.cluster.link import Alone, connect
+from router.cluster.link import NoRedis, connect
 from router.flight import Background
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ class SharedBus:
         notice = json.dumps([self._name, _kind(event), getattr(event, "uri", None)])
         try:
             await self._link.run(lambda redis: redis.publish(self._channel, notice))
-        except Alone as alone:
-            _log.debug("others are not told of a change: %s", alone)
+        except NoRedis as fault:
+            _log.debug("others are not told of a change: %s", fault)
 
     async def _listen(self) -> None:
         from redis.exceptions import RedisError

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from router.cluster.link import RETRY_SECONDS, Alone
+from router.cluster.link import RETRY_SECONDS, NoRedis
 from router.database import Schema, SharedConnection
 from router.errors import StoreError
 from router.flight import Background, in_thread
@@ -80,7 +80,7 @@ class Delivery:
 
         Args:
             kind: what the letters are filed under.
-            send: gives the server letters, oldest first; raises ``Alone`` where it cannot.
+            send: gives the server letters, oldest first; raises ``NoRedis`` where it cannot.
             most: letters that are sent at once.
         """
         self._kind = kind
@@ -135,7 +135,7 @@ class Delivery:
         """Send all that is to be sent.
 
         Raises:
-            Alone: the server cannot be used.
+            NoRedis: the server cannot be used.
             StoreError: the file cannot be used.
         """
         outbox = self._outbox
@@ -153,7 +153,7 @@ class Delivery:
             self._wanted.clear()
             try:
                 await self.deliver()
-            except (Alone, StoreError) as error:
+            except (NoRedis, StoreError) as error:
                 _log.debug("not sent yet: %s", error)
                 await asyncio.sleep(RETRY_SECONDS)
                 self._wanted.set()

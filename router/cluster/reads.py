@@ -12,7 +12,7 @@ import logging
 from itertools import islice
 from typing import Final
 
-from router.cluster.link import Alone, Link
+from router.cluster.link import Link, NoRedis
 from router.flight import Background
 
 _log: Final = logging.getLogger(__name__)
@@ -28,21 +28,21 @@ class Reads:
         """Nothing is read yet."""
         self._link = link
         self._is_reading = False
-        self._wanted: dict[str, asyncio.Future[bytes | Alone | None]] = {}
+        self._wanted: dict[str, asyncio.Future[bytes | NoRedis | None]] = {}
         self._background = Background(_log)
 
     async def get(self, name: str) -> bytes | None:
         """The value; None where there is none.
 
         Raises:
-            Alone: the server cannot be used.
+            NoRedis: the server cannot be used.
         """
         if self._is_reading:
             future = self._wanted.get(name)
             if future is None:
                 future = self._wanted[name] = asyncio.get_running_loop().create_future()
             found = await asyncio.shield(future)  # others may wait for it
-            if isinstance(found, Alone):
+            if isinstance(found, NoRedis):
                 raise found
             return found
         self._is_reading = True
@@ -59,14 +59,14 @@ class Reads:
         while self._wanted:
             names = list(islice(self._wanted, MOST))
             futures = [self._wanted.pop(name) for name in names]
-            found: list[bytes | Alone | None] = []
+            found: list[bytes | NoRedis | None] = []
             try:
                 found = await self._link.run(lambda redis: redis.mget(names))  # noqa: B023 - awaited
-            except Alone as alone:
-                found = [alone] * len(names)
+            except NoRedis as fault:
+                found = [fault] * len(names)
             finally:
                 for future, value in zip(
-                    futures, found or [Alone("closed")] * len(names), strict=True
+                    futures, found or [NoRedis("closed")] * len(names), strict=True
                 ):
                     future.set_result(value)
         self._is_reading = False

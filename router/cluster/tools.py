@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 from router.cluster import scripts
 from router.cluster.follower import Follower, Record
 from router.cluster.keys import KEPT_SECONDS, STREAM_RECORDS, Keys
-from router.cluster.link import Alone, Link
+from router.cluster.link import Link, NoRedis
 from router.cluster.outbox import Delivery
 from router.errors import SourceError
 from router.flight import Background, in_thread
@@ -101,12 +101,12 @@ class ToolSharing:
         self._delivery.put_now([json.dumps([source, name, text])])
 
     async def _send(self, letters: Sequence[str]) -> None:
-        """Raises ``Alone``."""
+        """Raises ``NoRedis``."""
         for source, name, text in map(json.loads, letters):
             await self._change(source, name, text)
 
     async def _change(self, source: str, name: str, text: str, *, stamp: int | str = "") -> None:
-        """Raises ``Alone``."""
+        """Raises ``NoRedis``."""
         keys = self._keys
         digest = _digest(text.encode()) if text else ""
         said = await self._link.script(
@@ -121,7 +121,7 @@ class ToolSharing:
 
     async def _ask(self) -> None:
         """Have every process, this one too, compare what it knows with what Redis holds."""
-        with suppress(Alone):
+        with suppress(NoRedis):
             await self._link.script(
                 scripts.ASK_FOR_TOOLS, (self._keys.tool_changes,), STREAM_RECORDS
             )
@@ -138,19 +138,19 @@ class ToolSharing:
                 key = self._keys.tools(source)
                 found = await self._link.run(lambda redis: redis.hmget(key, names))  # noqa: B023 - awaited
                 await self._apply(source, dict(zip(names, found, strict=True)))
-        except Alone:  # all is compared when Redis is back
+        except NoRedis:  # all is compared when Redis is back
             _log.debug("tools of others are not read yet")
 
     async def _stay_in_step(self) -> None:
         while True:
             await self._asked.wait()
             self._asked.clear()
-            with suppress(Alone):
+            with suppress(NoRedis):
                 for source in self._sources:
                     await self._compare(source)
 
     async def _compare(self, source: str) -> None:
-        """Take from Redis what is newer, and send what it lacks. Raises ``Alone``."""
+        """Take from Redis what is newer, and send what it lacks. Raises ``NoRedis``."""
         key = self._keys.tools(source)
         found = await self._link.run(lambda redis: redis.hgetall(key))
         held = {name.decode("utf-8", "replace"): change for name, change in found.items()}
@@ -160,7 +160,7 @@ class ToolSharing:
                 await self._change(source, name, text, stamp=stamp)
 
     async def _apply(self, source: str, changes: Mapping[str, bytes | None]) -> None:
-        """Make the changes that are newer than what is known. Raises ``Alone``."""
+        """Make the changes that are newer than what is known. Raises ``NoRedis``."""
         async with self._turn:
             for name, change in changes.items():
                 stamp = _stamp(change)
@@ -180,7 +180,7 @@ class ToolSharing:
                     self._known[source, name] = stamp, text
 
     async def _definition(self, digest: str) -> str | None:
-        """What lies under a digest; None where it was evicted. Raises ``Alone``, and ValueError
+        """What lies under a digest; None where it was evicted. Raises ``NoRedis``, and ValueError
         where it is something else."""
         key = self._keys.tool(digest)
         data: bytes = await self._link.run(

@@ -11,7 +11,7 @@ import pytest
 from clusters import OpenedAnswers, SettingsOf, caught_up, opened_answers, skills_of, two_processes
 from servers.redis_server import RedisServer, server_binaries
 
-from router.cluster.answers import holding
+from router.cluster.answers import fencing_token
 from router.cluster.keys import Keys
 from router.settings import Settings
 from router.stages.answers import AnswerCache
@@ -108,10 +108,10 @@ async def test_a_decision_that_began_before_a_drop_is_not_kept(
     redis_server: RedisServer, settings_of: SettingsOf
 ) -> None:
     async with opened_answers(settings_of(redis_server.url)) as one:
-        marker = holding.set("1000000")  # a token of long ago
+        marker = fencing_token.set("1000000")  # a token of long ago
         await one.keep(REQUEST, "c", kept_answer("old"), similar=True)
         assert await skills_of(one, REQUEST) == ()
-        holding.reset(marker)
+        fencing_token.reset(marker)
         await one.keep(REQUEST, "c", kept_answer("git", decided_by=DecidedBy.PERSON), similar=True)
         assert await skills_of(one, REQUEST) == ("git",)
 

@@ -8,7 +8,7 @@ from cascade import SQUASH
 from clusters import SettingsOf, caught_up, opened_answers, skills_of, until
 from servers.redis_server import RedisServer
 
-from router.cluster.answers import holding
+from router.cluster.answers import fencing_token
 from router.cluster.keys import Keys
 from router.stages.conformance import kept_answer
 
@@ -36,9 +36,9 @@ async def test_a_clock_that_has_stepped_back_lets_no_late_answer_in(
         assert await skills_of(other, SIMILAR) == ("git",)
         await other.forget(SQUASH, "c")
         assert await skills_of(one, SQUASH) == ()
-        marker = holding.set(str(now))  # decided since before the drop
+        marker = fencing_token.set(str(now))  # decided since before the drop
         await one.keep(SQUASH, "c", kept_answer("git"), similar=True)
-        holding.reset(marker)
+        fencing_token.reset(marker)
         assert await skills_of(one, SQUASH) == ()
         # The server begins anew, and its records are older than those that were read.
         await one.link.run(lambda redis: redis.delete(keys.answers, keys.token))
