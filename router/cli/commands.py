@@ -1,6 +1,13 @@
 """What the commands share: one way to print what was found, and the options of memory.
 
-A command returns its finding; the decorators here add the options that go with it and print it.
+A command is written as a function that only returns what it found:
+
+    @prints(_show)
+    def list_things(folder: Path) -> list[Thing]: ...
+
+``prints`` makes the command of it that typer runs: with the option ``--json``, and printed by
+``_show`` without it. ``memory_command`` does the same for a function that returns what is to be
+done with an open memory; it opens one, and adds ``--user``, ``--project`` and ``--session``.
 """
 
 from __future__ import annotations

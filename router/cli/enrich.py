@@ -66,11 +66,11 @@ class EnrichOptions:
 
 
 def enriches(chosen: Callable[P, tuple[Callable[[], Any], Any]]) -> Command:
-    """The command that enriches what the function chooses.
+    """The command that enriches what the function chooses; a decorator.
 
-    The function returns two things: a callable that reads the skills or tools, which is called
-    after the other options have been checked, and the settings. Their ``enrichment`` names the file
-    that is written."""
+    The function takes the options that say which skills or tools. It returns a callable that reads
+    them, which is called once the other options have been checked, and the settings, whose
+    ``enrichment`` names the file that is written. The command has the ``EnrichOptions`` besides."""
     hints = get_type_hints(EnrichOptions, include_extras=True)
     further = {field.name: (hints[field.name], field.default) for field in fields(EnrichOptions)}
 

@@ -1,14 +1,22 @@
 """Answer locally, or ask the LLM? Whichever keeps the error over all traffic within a bound.
 
-The bound is a running account. Every request brings an allowance of ``max_error``; every local
-answer costs its risk, P(wrong), from a model fitted on outcomes that came after the answer
-(``RiskModel``) and corrected by how those outcomes fell. In each of a few bands of risk, k answers
-turned out wrong where R were expected (both held out), so a risk r of that band costs
+In short: the learnt examples give a request a *local answer*, and a model says how probable it is
+that this answer is wrong, its *risk*. Answers of small risk are given, the other requests go to the
+LLM. How much risk may be taken is kept like the account of a household: each request pays in an
+allowance of ``max_error`` (0.01 lets one request in 100 be answered wrongly), and each local answer
+takes out what it is expected to cost. Nothing is given that would overdraw the account.
+
+**What an answer costs.** Its risk comes from a ``RiskModel``, which is fitted on *outcomes*: what
+the LLM or a person said of earlier local answers. The model may be too bold or too careful, so its
+word is corrected by experience. In each of a few bands of risk, k answers turned out wrong where
+the model had expected R (both held out), and a risk r of that band costs
 
     c = r (k + a) / (R + a)
 
-With S_b the sum of the costs of band b over the local answers among the last ``WINDOW`` requests,
-and S of all bands, the number of errors among them is taken to stay below
+where a says how much the model's own word counts, in errors.
+
+**What is on the account.** With S_b the sum of the costs of band b over the local answers among the
+last ``WINDOW`` requests, and S of all bands, the number of errors among them is taken to stay below
 
     U = S + z sqrt(S + sum_b S_b^2 / (k_b + a))
 
@@ -17,8 +25,8 @@ unknown multiple of the model's. With a Gamma(a, a) prior, that multiple has, af
 were expected, the posterior Gamma(k + a, R + a) (Gelman et al., Bayesian Data Analysis, 2.6). The
 number of errors is then a Poisson variable with that uncertain mean: its mean is S, and its
 variance the two terms under the root, the spread of rare events and what is not known about the
-multiple. So U is the upper end of its normal approximation; a is how much the model's own word
-counts, in errors.
+multiple. So U is the upper end of its normal approximation. z is the two-sided quantile of the
+confidence, so half of what it leaves open remains for what the model does not know of its shape.
 
 This is a statement about one moment, under those assumptions. It is not free of assumptions, and
 cannot be at this price: the outcomes that come for free say little about confident answers, and
@@ -26,26 +34,23 @@ of 100 audited answers with a risk of 1% one is wrong. To show without a model, 
 that 40 errors are fewer than 80 succeeds in 7 of 10 cases when every fifth local answer is audited.
 What the assumptions miss, drift above all, is watched for below, and tried in ``tests/learning``.
 
-A request is answered locally when both hold:
+**When an answer is given.** Both must hold:
 
-* its risk is at most the threshold: the highest with which traffic like the most recent would
+* its risk is at most the *threshold*: the highest with which traffic like the most recent would
   bring U to the allowance ``HORIZON`` requests from now. So what is left over is spent evenly, on
   the requests where an error is least probable, and not on the first that come;
 * U with this answer stays within the allowance so far. To stop at S in place of U, with refits
   twice as often, saved 1.5 points more, and broke the bound on 3 of 50 drifting streams.
 
-z is the two-sided quantile of the confidence, so half of what it leaves open remains for what the
-model does not know of its own shape.
+**Audits.** What decides is never measured on what it was fitted on, but the outcomes that come for
+free are those of risky requests. So a random share of the local answers is *audited*: the LLM is
+asked anyway, in the background. The share decays from ``AUDIT_START`` to ``AUDIT_FLOOR`` and is
+twice as high at the threshold, where an outcome says most.
 
-What decides is never measured on what it was fitted on, but the outcomes that come for free are
-those of risky requests. So a random share of the local answers is audited: asked anyway, behind the
-user's back. The share decays from ``AUDIT_START`` to ``AUDIT_FLOOR`` and is twice as high at
-the threshold, where an outcome says most.
-
-Drift shows in outcomes that are worse than their risks: two cumulative sums (Page, 1954) of the log
-likelihood ratio, against odds that are 3 and 30 times as high. When one passes its
-alarm level, everything from before its rise is dropped, and the LLM is asked until there is
-enough evidence again. A drift that touches confident answers alone can be seen only by audits.
+**Drift** shows in outcomes that are worse than their risks: two cumulative sums (Page, 1954) of the
+log likelihood ratio, against odds that are 3 and 30 times as high. When one passes its alarm level,
+everything from before its rise is dropped, and the LLM is asked until there is enough evidence
+again. A drift that touches confident answers alone can be seen only by audits.
 
 One event loop owns an ``ErrorBound``; only what ``fitting`` gives is meant for a thread. Randomness
 is a hash of seed and request number, so a replay decides the same.

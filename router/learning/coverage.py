@@ -1,24 +1,30 @@
 """Which requests the examples cover, and what they say of those, where no LLM can be asked.
 
-Examples speak about some requests and not about others. Retrieval speaks about every skill, less
-surely where there are examples. Together, for a request whose head scores are s_c,
+Labelled examples speak about some requests and say nothing of others: thirty examples for the
+skill ``git`` do not tell what is meant for ``docker``. Retrieval speaks about every skill, less
+surely where there are examples. So two questions are asked of a request. Is it *covered*: is its
+answer one that examples name? And if so, which answer is it? What is not covered is left to
+retrieval among the skills that few examples cover.
+
+For a request whose head scores are s_c,
 
     P(answer c is right) = P(covered) q(softmax of c over s + w r)
 
-where r_c is retrieval's fused score of the answer's skills and w falls with the noise of the head,
-which n examples of each answer leave on average:
+where r_c is retrieval's fused score of the answer's skills. Its weight w falls with the noise of
+the head, which n examples of each answer leave on average:
 
     w = max(RETRIEVAL_WEIGHT / sqrt(n), LEAST_WEIGHT)
 
-A request is covered when its answer is one that examples name. P(covered) is a monotone function of
-the energy of the scores, q one of the softmax. Both are fitted across folds in which each model has
-seen neither the example nor, for a fifth of the answers, any example of its answer: to that
-model those are requests that no example speaks about, which is what most of the traffic may be.
-The odds are then moved from the folds' share of such requests to the one that retrieval expects
-here: the softmax, over RETRIEVAL_WEIGHT r, of the skills that it found and few examples cover, and
-UNSERVED, moved by its own odds that anything fits. "No skill", where examples name it as an answer,
-has for r what those odds say of it beside the best match. What is not covered is left to retrieval
-among the skills that few examples cover.
+P(covered) is a monotone function of the energy of the scores, and q one of the softmax. Both are
+fitted across folds. The model of a fold has seen neither the example that is asked nor, for a fifth
+of the answers, any example of its answer: to that model those are requests that no example speaks
+about, which is what most of the traffic may be.
+
+How many requests are not covered is another matter in the folds than in the traffic. So the odds
+are moved from the share in the folds to the one that retrieval expects here: the softmax, over
+RETRIEVAL_WEIGHT r, of the skills that it found and few examples cover, and UNSERVED, moved by its
+own odds that anything fits. "No skill", where examples name it as an answer, has for r what those
+odds say of it beside the best match.
 """
 
 from __future__ import annotations
