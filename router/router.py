@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -300,11 +300,7 @@ class SemanticRouter(OpenedInBlock):
         answer, caches = await self._caches.answer(question, id=next(self._ids))
         if answer is None:
             with self._admission:
-                answer = await self._flights.do(
-                    self._flight_of(question), lambda: self._decide(question, caches)
-                )
-            # Others may have been given the same answer.
-            answer = answer.copy_with(id=next(self._ids))
+                answer = await self._decided(question, caches)
         if (learner := self._runtime.parts.learner) is not None:  # for feedback
             self._answered.append(learner.record_of(answer, asked, question.context))
         if self.events.listening:
@@ -322,17 +318,22 @@ class SemanticRouter(OpenedInBlock):
             use_semantic_cache and self._use_semantic_cache,
         )
 
-    def _flight_of(self, question: Question) -> Hashable:
-        """Requests for which this is equal share one decision. They do so only if no answer was
-        dropped between their beginnings."""
-        dropped = self._drops if self.cluster is None else self.cluster.answers.era()
+    async def _decided(self, question: Question, caches: tuple[StageTrace, ...]) -> RoutingResult:
+        """The answer to a request that no cache answers. What waits for an LLM or an encoder is
+        shared by the requests that ask the same meanwhile, unless an answer was dropped between
+        their beginnings. Nothing else waits, and a task of its own would only cost time."""
         asked, context, index, _, similar = question
-        return normalise(asked.text), context, similar, index.catalog.version, dropped
+        if index.static and not self.models:
+            return await self._decide(question, caches)
+        dropped = self._drops if self.cluster is None else self.cluster.answers.era()
+        flight = normalise(asked.text), context, similar, index.catalog.version, dropped
+        shared = await self._flights.do(flight, lambda: self._decide(question, caches))
+        return shared.copy_with(id=next(self._ids))
 
     async def _decide(self, question: Question, caches: tuple[StageTrace, ...]) -> RoutingResult:
-        """Stages 3 and 4, for a request that no cache answers. In a cluster one process asks the
-        LLM, and the others take its answer. Each request waits for its turn: all that began in one
-        round of the event loop would otherwise decide together in the next one."""
+        """Stages 3 and 4. In a cluster one process asks the LLM, and the others take its answer.
+        Each request waits for its turn: all that began in one round of the event loop would
+        otherwise decide together in the next one."""
         await self._admission.turn(is_inside=True)
         if self.cluster is None or not self.models:
             return await self._decide_here(question, caches)

@@ -320,6 +320,11 @@ class SkillIndex:
         """By name. Most requests do not ask for it, and over thousands of skills it takes time."""
         return dict(zip(self._names, range(len(self._names)), strict=True))
 
+    @property
+    def static(self) -> bool:
+        """Whether the encoder answers at once, so that nothing waits for it."""
+        return self._encoder.static
+
     def over(self, catalog: Catalog) -> Self:
         """An index of other skills that has nothing in common with this one but the encoder and
         the store."""
@@ -370,7 +375,7 @@ class SkillIndex:
         if not missing:
             return vectors
         # A static encoder answers in microseconds; a thread would cost more than it.
-        if self._encoder.static:
+        if self.static:
             encoded = encode_requests(self._encoder, missing)
         else:
             encoded = await asyncio.to_thread(encode_requests, self._encoder, missing)
