@@ -178,8 +178,7 @@ def lexical_content(index: SkillIndex) -> dict[str, dict[str, float]]:
     """Every posting, by stem and skill."""
     lexical = index._lexical
     content = {}
-    for term in lexical._numbers:
-        number = lexical.number(term)
+    for term, number in zip(lexical._numbers, lexical.numbers(lexical._numbers), strict=True):
         if number is None:
             continue
         postings = slice(lexical.start[number], lexical.start[number + 1])

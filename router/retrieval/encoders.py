@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
@@ -46,7 +46,7 @@ BODY_SHARE: Final = 0.75
 """Weight of a skill's body beside its head in the static vector."""
 SHORT: Final = 128
 """Tokens of a text whose repetitions are not worth counting."""
-FEW_TEXTS: Final = 4
+FEW_TEXTS: Final = 16
 """The bundled encoder tokenizes so many one by one."""
 REMEMBERED_WORDS: Final = 16_384
 LONGEST_WORD: Final = 40
@@ -99,12 +99,13 @@ class WordLlamaEncoder:
         from safetensors.numpy import load_file
 
         self._tokenizer = bundled_tokenizer()
+        self._model = self._tokenizer.model
         try:
             weights = load_file(_wordllama() / "weights" / "l2_supercat_256.safetensors")
             self._table = weights["embedding.weight"]  # float16; what is used is widened
         except (OSError, KeyError, ValueError) as error:
             raise EncoderError(f"wordllama: its package is not whole: {error}") from error
-        self._tokens_of_word = lru_cache(maxsize=REMEMBERED_WORDS)(self._tokens)
+        self._tokens_of_word = lru_cache(maxsize=REMEMBERED_WORDS)(self._word_tokens)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return unit(self._pooled(texts, damped=False))
@@ -117,15 +118,18 @@ class WordLlamaEncoder:
     def _pooled(self, texts: Sequence[str], *, damped: bool) -> NDArray[np.float32]:
         """Sums of token vectors; damped: a token that occurs n times counts as sqrt(n), so that a
         long text is not drowned by the few words that it repeats most."""
-        table = self._table
+        table, tokenized = self._table, self._tokenized(texts)
+        lengths = list(map(len, tokenized))
         rows = np.zeros((len(texts), table.shape[1]), dtype=np.float32)
-        for row, tokens_of_text in zip(rows, self._tokenized(texts), strict=True):
-            ids = np.asarray(tokens_of_text, dtype=np.int64)
-            if damped or len(ids) > SHORT:
-                tokens, counts = np.unique(ids, return_counts=True)
-                row[:] = (np.sqrt(counts) if damped else counts) @ table[tokens].astype(np.float32)
-            else:  # the same number: 64 bits hold sums of 16-bit ones without rounding
-                row[:] = table[ids].sum(axis=0, dtype=np.float64)
+        if not damped and lengths and min(lengths) > 0 and max(lengths) <= SHORT:
+            ids = np.array(list(chain.from_iterable(tokenized)), dtype=np.intp)
+            starts = [0, *accumulate(lengths[:-1])]
+            # 64 bits hold sums of 16-bit numbers without rounding.
+            rows[:] = np.add.reduceat(table.take(ids, axis=0).astype(np.float64), starts)
+            return rows
+        for row, tokens_of_text in zip(rows, tokenized, strict=True):
+            ids, counts = np.unique(np.asarray(tokens_of_text, dtype=np.intp), return_counts=True)
+            row[:] = (np.sqrt(counts) if damped else counts) @ table[ids].astype(np.float32)
         return rows
 
     def _tokenized(self, texts: Sequence[str]) -> list[Sequence[int]]:
@@ -146,6 +150,11 @@ class WordLlamaEncoder:
 
     def _tokens(self, text: str) -> Sequence[int]:
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def _word_tokens(self, word: str) -> Sequence[int]:
+        """The tokens of a word that is not special. All that the tokenizer does besides is to mark
+        where the word begins; asked itself, its model needs a third of the time."""
+        return tuple([token.id for token in self._model.tokenize(f"\u2581{word}")])
 
 
 class HeadEncoder(ABC):
@@ -309,5 +318,6 @@ def package_folder(name: str) -> Path | None:
 
 def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Rows scaled to length 1; a row of zeros stays one."""
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    # What numpy.linalg.norm does, in half the time for a few rows.
+    norms = np.sqrt(np.add.reduce(vectors * vectors, axis=1, keepdims=True))
     return np.asarray(vectors / np.maximum(norms, 1e-9), dtype=np.float32)

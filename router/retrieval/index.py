@@ -47,7 +47,7 @@ from router.skills.catalog import Catalog
 from router.skills.difference import differing
 from router.skills.manifest import SkillManifest
 from router.spare_memory import give_back
-from router.text import stem, tokens
+from router.text import stem, stems_of, tokens
 
 REMEMBERED_VECTORS: Final = 1_024
 MAX_CLAUSES: Final = 12
@@ -62,8 +62,7 @@ READ_AT_ONCE: Final = 256
 skill takes ten times the memory of what is kept of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """One skill as retrieval sees it for one request.
 
     Attributes:
@@ -590,31 +589,31 @@ class SkillIndex:
         asked = []
         for text in texts:
             spoken = tokens(text)
+            words = content_words(spoken) or spoken
+            terms |= self._terms([word for word in dict.fromkeys(words) if word not in terms])
             known: dict[int, str] = {}
             unknown: set[str] = set()
-            for word in content_words(spoken) or spoken:
-                if (term := terms.get(word)) is None:
-                    term = terms[word] = self._term(word)
-                root, number = term
+            for word in words:
+                root, number = terms[word]
                 if number is None:
                     unknown.add(root)
                 else:
                     known.setdefault(number, word)
             numbers = list(known)
-            weight = float(self._lexical.idf[numbers].sum()) + len(unknown)
-            reach = math.sqrt(weight + 1e-9)
+            reach = math.sqrt(self._lexical.weight(numbers) + len(unknown) + 1e-9)
             asked.append(_Asked(spoken, list(known.values()), numbers, reach))
         return asked
 
-    def _term(self, word: str) -> tuple[str, int | None]:
-        """The stem of a word, or of the word that it misspells, and its number; None where no
-        skill has it."""
-        root = stem(word)
-        number = self._lexical.number(root)
-        if number is None and (meant := self._spelling.correct(word)) is not None:
-            root = stem(meant)
-            number = self._lexical.number(root)
-        return root, number
+    def _terms(self, words: Sequence[str]) -> dict[str, tuple[str, int | None]]:
+        """For each word its stem, or that of the word that it misspells, and the number of the
+        stem; None where no skill has it."""
+        roots = stems_of(words)
+        found = dict(zip(words, zip(roots, self._lexical.numbers(roots), strict=True), strict=True))
+        for word, (_, number) in found.items():
+            if number is None and (meant := self._spelling.correct(word)) is not None:
+                root = stem(meant)
+                found[word] = root, self._lexical.numbers([root])[0]
+        return found
 
 
 def _names(catalog: Catalog) -> list[str]:

@@ -16,7 +16,7 @@ term is looked up.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from itertools import chain
 from typing import Final, NamedTuple
@@ -79,6 +79,7 @@ class LexicalIndex:
         self.start: NDArray[np.intp] = np.zeros(1, dtype=np.intp)
         self.idf: NDArray[np.float64] = np.zeros(0)
         self._weight = self.idf
+        self._used = b""
         self._counts: NDArray[np.uint64] = _NO_COUNTS
         self._lengths: NDArray[np.int32] = np.zeros((0, len(FIELDS)), dtype=np.int32)
         self._means = np.ones(len(FIELDS))
@@ -136,6 +137,7 @@ class LexicalIndex:
             2 * after.size + 2
         )
         after._weight = after.idf**IDF_POWER
+        after._used = (frequency > 0).tobytes()
         return after
 
     def _saturated_of(
@@ -153,17 +155,16 @@ class LexicalIndex:
             saturated[some] = frequency / (frequency + K1)
         return saturated
 
-    def number(self, stem: str) -> int | None:
-        """The number of a term; None where no document has it."""
-        number = self._numbers.get(stem)
-        # A later index may have given out more numbers.
-        if (
-            number is None
-            or number >= len(self.idf)
-            or self.start[number] == self.start[number + 1]
-        ):
-            return None
-        return number
+    def numbers(self, stems: Iterable[str]) -> list[int | None]:
+        """The numbers of terms; None for one that no document has."""
+        found = map(self._numbers.get, stems)
+        # A later index may have given out more numbers, and an earlier one those of gone terms.
+        used = self._used
+        return [n if n is not None and n < len(used) and used[n] else None for n in found]
+
+    def weight(self, terms: Iterable[int]) -> float:
+        """What different terms weigh together: the sum of their IDF."""
+        return sum(map(self.idf.item, terms))
 
     def postings(self, terms: Sequence[int]) -> Postings:
         """The postings of different terms, each with its damped IDF times its saturated

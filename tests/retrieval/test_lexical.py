@@ -63,7 +63,7 @@ def bm25f(corpus: list[Bags], query: list[str], document: int) -> float:
 
 
 def numbers(index: LexicalIndex, query: list[str]) -> list[int]:
-    return [number for term in query if (number := index.number(term)) is not None]
+    return [number for number in index.numbers(query) if number is not None]
 
 
 @settings(max_examples=60)

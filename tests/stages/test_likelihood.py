@@ -24,7 +24,7 @@ RANKING = Ranking((MATCH,), size=50, evidence=0.8, lead=0.3)
 def test_it_is_a_probability_at_the_ends_of_what_signals_can_be() -> None:
     for score in (-5.0, 0.0, 50.0):
         for size in (1, 1_000_000):
-            ranking = replace(RANKING, matches=(replace(MATCH, score=score),), size=size)
+            ranking = replace(RANKING, matches=(MATCH._replace(score=score),), size=size)
             likelihood = Likelihood.of(ranking)
             assert 0 < likelihood.fits < 1
             assert 0 < likelihood.right < 1
@@ -33,7 +33,7 @@ def test_it_is_a_probability_at_the_ends_of_what_signals_can_be() -> None:
 @pytest.mark.parametrize(
     ("less", "more"),
     [
-        (RANKING, replace(RANKING, matches=(replace(MATCH, score=1.5),))),
+        (RANKING, replace(RANKING, matches=(MATCH._replace(score=1.5),))),
         (RANKING, replace(RANKING, evidence=1.2)),
         (replace(RANKING, size=500), RANKING),
     ],
