@@ -20,6 +20,7 @@ import difflib
 import hashlib
 import os
 import time
+from bisect import bisect
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -36,6 +37,8 @@ from router.skills.folders import FolderSource
 from router.skills.manifest import MAX_KEPT_NAME, SkillManifest
 from router.skills.sources import SkillSource, SourceSnapshot
 
+NEW_PER_SKILL: Final = 64
+"""A new skill of one in so many is put in its place; if there are more, all are sorted anew."""
 _NO_FILES: Final[Mapping[Path, EnrichmentFile]] = MappingProxyType({})
 _NONE_OF_OTHERS: Final[Mapping[str, Enrichment]] = MappingProxyType({})
 
@@ -53,7 +56,8 @@ class Catalog:
     """A snapshot of the installed skills. Compare snapshots by ``version``.
 
     Attributes:
-        skills: the skills by name, in the order of their names; read-only.
+        skills: the skills by name, in the order of their names; read-only. A ``MappingProxyType``
+            is taken as it is, any other mapping is copied in order.
         shadowed: skills that lost their name to a stronger one, strongest first.
         failures: what could not be loaded, as diagnostics of severity ``ERROR``.
         notices: what the search for skills skipped or could not follow.
@@ -63,8 +67,8 @@ class Catalog:
         snapshots: what each source gave, strongest source first.
         enrichments: the files of enrichments that were read, by their paths.
         of_others: what other processes knew, by the digest of the skill's text.
-        won: the winner of each name as its source gave it: hidden skills are included, and
-            ``enrichments`` and ``of_others`` are not applied. Read-only.
+        won: the winner of each name as its source gave it, in the order of the names: hidden skills
+            are included, and ``enrichments`` and ``of_others`` are not applied. Read-only.
         version: 16 hex digits; equal for equal names, contents and enrichments.
         routable: the skills that may be offered for routing, in the order of their names.
     """
@@ -86,10 +90,11 @@ class Catalog:
     routable: tuple[SkillManifest, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        given = self.skills
-        skills = {name: given[name] for name in sorted(given)}
+        skills = self.skills
+        if not isinstance(skills, MappingProxyType):
+            skills = MappingProxyType({name: skills[name] for name in sorted(skills)})
+        object.__setattr__(self, "skills", skills)
         content = hashlib.sha256(b"".join([manifest.mark for manifest in skills.values()]))
-        object.__setattr__(self, "skills", MappingProxyType(skills))
         object.__setattr__(self, "stale", MappingProxyType(dict(sorted(self.stale.items()))))
         object.__setattr__(self, "version", content.hexdigest()[:16])
         object.__setattr__(
@@ -173,7 +178,7 @@ def merge_sources(
     if len(won) < sum(len(snapshot.skills) for _, snapshot in snapshots):
         for _, snapshot in snapshots:
             lost += [one for one in snapshot.skills if won[one.name] is not one]
-    skills: Mapping[str, SkillManifest] = won
+    skills: Mapping[str, SkillManifest] = MappingProxyType(won)
     if hidden:
         skills = {name: manifest for name, manifest in won.items() if name not in hidden}
     stale = {
@@ -225,21 +230,37 @@ def _winners(
     if previous is not None:
         before = [found.skills for _, found in previous.snapshots]
         won = previous.won.copy()
-    open_names = {
-        skill.name
-        for old, new in zip_longest(before, given, fillvalue=())
-        for part in differing(old, new)
-        for skill in part
-    }
-    found: dict[str, SkillManifest] = {}
-    for skills in reversed(given):
-        found |= {one.name: one for one in reversed(skills) if one.name in open_names}
-    for name in sorted(open_names):  # ``Catalog`` sorts quickly what is nearly in order
+    parts = [differing(old, new) for old, new in zip_longest(before, given, fillvalue=())]
+    gone = {skill.name for part, _ in parts for skill in part}
+    found = {skill.name: skill for _, part in reversed(parts) for skill in reversed(part)}
+    open_names = gone | found.keys()
+    each_once = len(won) == sum(map(len, before)) and len(found) == sum(len(p) for _, p in parts)
+    if not each_once or not found.keys() & won.keys() <= gone:
+        # A name has several skills, some of which may be outside the parts that differ.
+        found = {}
+        for skills in reversed(given):
+            found |= {one.name: one for one in reversed(skills) if one.name in open_names}
+    for name in open_names & won.keys():
         if name in found:
-            won[name] = found[name]
+            won[name] = found.pop(name)
         else:
             del won[name]
-    return won
+    return _in_order(won, found) if found else won
+
+
+def _in_order(
+    skills: Mapping[str, SkillManifest], new: Mapping[str, SkillManifest]
+) -> dict[str, SkillManifest]:
+    """Skills in the order of their names, and others among them."""
+    if len(new) > len(skills) // NEW_PER_SKILL:
+        both = {**skills, **new}
+        return {name: both[name] for name in sorted(both)}
+    names, manifests = list(skills), list(skills.values())
+    for name, manifest in new.items():
+        place = bisect(names, name)
+        names.insert(place, name)
+        manifests.insert(place, manifest)
+    return dict(zip(names, manifests, strict=True))
 
 
 class _Enricher:

@@ -55,13 +55,14 @@ class MemorySource:
             SourceError: a name is taken or given twice, or something is not a skill.
         """
         with self._changing:
-            later = self._skills.copy()
+            new: dict[str, SkillManifest] = {}
             for skill in skills:
                 self._check(skill)
-                if skill.name in later:
+                if skill.name in self._skills or skill.name in new:
                     raise SourceError(self.name, skill.name, "there is one of that name already")
-                later[skill.name] = skill
-            self._put(later)
+                new[skill.name] = skill
+            self._skills |= new
+            self._snapshot = None
         self._subscribers.tell()
 
     def remove(self, *names: str) -> None:
@@ -71,11 +72,11 @@ class MemorySource:
             UnknownSkill: there is none of one of the names.
         """
         with self._changing:
-            left = self._skills.copy()
-            for name in dict.fromkeys(names):
+            for name in names:
                 self._find(name)
-                del left[name]
-            self._put(left)
+            for name in dict.fromkeys(names):
+                del self._skills[name]
+            self._snapshot = None
         self._subscribers.tell()
 
     def replace(self, *skills: SkillManifest) -> None:
@@ -86,12 +87,11 @@ class MemorySource:
             SourceError: something is not a skill.
         """
         with self._changing:
-            later = self._skills.copy()
             for skill in skills:
                 self._check(skill)
                 self._find(skill.name)
-                later[skill.name] = skill
-            self._put(later)
+            self._skills |= {skill.name: skill for skill in skills}
+            self._snapshot = None
         self._subscribers.tell()
 
     def read(
@@ -119,7 +119,3 @@ class MemorySource:
         if name not in self._skills:
             close = difflib.get_close_matches(str(name)[:MAX_KEPT_NAME], self._skills)
             raise UnknownSkill(name, tuple(close))
-
-    def _put(self, skills: dict[str, SkillManifest]) -> None:
-        self._skills = skills
-        self._snapshot = None
