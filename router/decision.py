@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from router.errors import StoreError
 from router.learning.evidence import Source
-from router.learning.learner import EvidenceCheck
+from router.learning.learner import CORRECTED, EvidenceCheck
 from router.memory.model import MAX_QUERY_CHARACTERS
 from router.request import Request
 from router.result import Decision, LayerChoice, Outcome, RoutingResult, Stage, StageTrace
@@ -114,19 +114,23 @@ class Decider:
         self,
         text: str,
         skills: Sequence[str],
+        caches: tuple[StageTrace, ...] = (),
         *,
         id: str,  # noqa: A002 - named like the result's attribute
     ) -> RoutingResult:
-        """The answer that a person said is right for a request."""
-        selected = tuple(skills)
+        """The answer that a person said is right for a request; ``caches`` had none."""
+        selected, why = tuple(skills), "feedback on an earlier answer said so"
+        skipped = StageTrace(Stage.LLM, Outcome.SKIPPED, why)
+        given = StageTrace(Stage.VECTOR, Outcome.ANSWERED, why, evidence={CORRECTED: True})
         return RoutingResult(
             decision=Decision.ROUTE if selected else Decision.ABSTAIN,
             selected_skills=selected,
             memory_layers=self._layers(text),
             mission_brief=brief(text, selected),
-            reasoning="feedback on an earlier answer said so",
+            reasoning=why,
             confidence=1.0,
             stage=Stage.VECTOR,
+            trace=(*caches, skipped, given),
             catalog_version=self._index.catalog.version,
             id=id,
         )

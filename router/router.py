@@ -358,12 +358,17 @@ class SemanticRouter(OpenedInBlock):
 
         asked, context, index, evidence, similar = question
         runtime, drops = self._runtime, self._drops
-        decider = Decider(index, runtime.parts, self.settings)
-        result, strong, audit = await decider.decide(asked, caches, id=next(self._ids))
+        decider, learner = Decider(index, runtime.parts, self.settings), runtime.parts.learner
+        by_person = None if learner is None else await learner.correction(asked)
+        if by_person is not None and all(map(index.catalog.offers, by_person)):
+            result = decider.corrected(asked.text, by_person, caches, id=next(self._ids))
+            strong, audit, decided_by = True, None, DecidedBy.PERSON
+        else:
+            result, strong, audit = await decider.decide(asked, caches, id=next(self._ids))
+            decided_by = DecidedBy.LLM if result.stage is Stage.LLM else DecidedBy.ROUTER
         # After a reload a newer answer may be kept already, and a drop may have meant this answer.
         now = runtime.snapshot
         if strong and now is not None and index is now.index and drops == self._drops:
-            decided_by = DecidedBy.LLM if result.stage is Stage.LLM else DecidedBy.ROUTER
             basis = Basis.of(decided_by, result.selected_skills, index.catalog, evidence)
             await self._caches.keep(
                 asked.text, context, result, basis, index.catalog, similar=similar

@@ -138,6 +138,7 @@ class PastAnswer:
         confidence: that stage's own, in [0, 1], before calibration.
         teaches: whether the request's text alone determined the answer.
         scope: of the request; None where it had none.
+        asked_back: whether it was a question, which names no skill and does not say that none fits.
     """
 
     text: str
@@ -147,6 +148,7 @@ class PastAnswer:
     confidence: float
     teaches: bool
     scope: str | None = None
+    asked_back: bool = False
 
 
 def self_description(skill: SkillManifest) -> str:
@@ -334,6 +336,40 @@ class EvidenceStore:
                 weight = 1.0 if same else AGED_WEIGHT
                 found.append(Example(text, tuple(digests), not wrong, Source(source), weight))
         return found
+
+    def spoken_of(self) -> set[str]:
+        """The requests, in normal form, that people gave labels for.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        rows = self._read("SELECT key FROM examples WHERE source = ?", Source.FEEDBACK.value)
+        return {key for (key,) in rows}
+
+    def correction(self, text: str, catalog: Mapping[str, SkillManifest]) -> tuple[str, ...] | None:
+        """The skills that a person said are right for a request; None where nobody did, or called
+        one of them wrong since, or where one is gone or has changed.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        rows = self._read(
+            "SELECT wrong, digests FROM examples WHERE key = ? AND source = ? ORDER BY learnt",
+            normalise(text),
+            Source.FEEDBACK.value,
+        )
+        right: dict[str, str] | None = None
+        for wrong, digests in rows:
+            if not wrong:
+                right = json.loads(digests)
+            elif right is not None and wrong in right:
+                right = None
+        if right is None or any(
+            name not in catalog or self_description(catalog[name]) != digest
+            for name, digest in right.items()
+        ):
+            return None
+        return tuple(right)
 
     def all(self) -> list[Example]:
         """Every label, whatever the catalog, oldest first; for export.

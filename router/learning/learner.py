@@ -28,6 +28,7 @@ from router.learning.examples import shipped_examples, written_examples
 from router.learning.local import MAX_RANKED, LocalModel, answer_of, skills_of
 from router.learning.peers import Label, Peers
 from router.learning.trainer import Trainer
+from router.result import Decision
 from router.text import normalise
 
 if TYPE_CHECKING:
@@ -160,6 +161,7 @@ class Learner:
         self.bound = ErrorBound(settings.max_error, seed=settings.seed)
         self._calibrations: dict[str, Calibration] = {}
         self._calibrated_rows: dict[str, None] = {}  # oldest first
+        self._spoken_of: set[str] = set()  # by people
         self._unsaved = 0
         self._background = Background(_log)
 
@@ -190,6 +192,7 @@ class Learner:
         bound = await in_thread(lambda: self._store.state(place.state))
         calibrations = await in_thread(lambda: self._store.state("calibrations"))
         rows = await in_thread(lambda: self._store.state("calibrated_rows"))
+        self._spoken_of = await in_thread(self._store.spoken_of)
         try:
             self._calibrated_rows = {str(row): None for row in rows or ()}
             if bound is not None:
@@ -237,6 +240,18 @@ class Learner:
     def teaches(self, asked: Request) -> bool:
         """Whether a label for this request is kept."""
         return _stands_alone(asked) and (asked.scope is None or self._settings.share_scopes)
+
+    async def correction(self, asked: Request) -> tuple[str, ...] | None:
+        """The skills that a person said are right for this very request; None where nobody did.
+        The caches hold that, too, but they forget."""
+        if not _stands_alone(asked) or normalise(asked.text) not in self._spoken_of:
+            return None
+        known = self._skills
+        try:
+            return await in_thread(lambda: self._store.correction(asked.text, known))
+        except StoreError as error:
+            _log.error("whether the request was corrected cannot be read: %s", error)
+            return None
 
     async def check(self, asked: Request, index: SkillIndex) -> EvidenceCheck | None:
         """What the evidence says; None where the request is not one that it speaks about.
@@ -381,15 +396,18 @@ class Learner:
         labels = [Example(answer.text, names, True, Source.FEEDBACK)]
         if right is False:
             labels = [Example(answer.text, (name,), False, Source.FEEDBACK) for name in names]
+        elif right and answer.asked_back:
+            labels = []  # that a question was right says nothing of any skill
         known = self._skills
         if answer.teaches:
             await in_thread(lambda: self._store.add_many(labels, catalog=known))
             self.trainer.note(len(labels))
             key = normalise(answer.text)
+            self._spoken_of.add(key)
             await self._share_labels(
                 {(key, "" if label.right else label.skills[0]) for label in labels}
             )
-            if right is not False and self._events.listening:
+            if labels and right is not False and self._events.listening:
                 self._events.emit(Learned(answer.text, names, Source.FEEDBACK.value))
         if answer.stage in CALIBRATED:
             was_right = answer_of(names) == answer_of(answer.skills) and right is not False
@@ -410,6 +428,7 @@ class Learner:
         """
         if changed := await in_thread(lambda: self._store.merge(labels)):
             self.trainer.note(changed)
+            self._spoken_of = await in_thread(self._store.spoken_of)
 
     async def labels(self) -> list[list[Any]]:
         """Every label, for another process.
@@ -448,6 +467,7 @@ class Learner:
             confidence=result.confidence if cached else own_confidence(result),
             teaches=self.teaches(asked),
             scope=asked.scope,
+            asked_back=result.decision is Decision.CLARIFY,
         )
 
     async def keep_records(self, recent: Iterable[AnsweredRequest]) -> None:
@@ -494,7 +514,7 @@ class Learner:
             StoreError: it cannot be kept.
         """
         for row, stage, confidence, right in outcomes:
-            if row not in self._calibrated_rows:
+            if stage != CORRECTED and row not in self._calibrated_rows:
                 self._calibrated_rows[row] = None
                 self._calibration(stage).observe(confidence, right=right)
         while len(self._calibrated_rows) > MAX_CALIBRATED_ROWS:
@@ -569,9 +589,15 @@ COVERAGE: Final = "coverage"
 """The name, in the trace of an answer that examples gave, of P(they speak about the request)."""
 
 
+CORRECTED: Final = "corrected"
+"""The name, in the trace of an answer that a person gave for this very request, of that fact."""
+
+
 def said_by(result: RoutingResult) -> str:
-    """Whose confidence an answer's is: the stage's that gave it, or the examples' (``local``),
-    which is calibrated on its own."""
+    """Whose confidence an answer's is: the stage's that gave it, a person's (``corrected``), or the
+    examples' (``local``), which is calibrated on its own."""
+    if any(CORRECTED in entry.evidence for entry in result.trace):
+        return CORRECTED
     examples = any(
         COVERAGE in entry.evidence for entry in result.trace if entry.stage is result.stage
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import openai  # noqa: F401 - on a busy machine its import takes longer than an LLM may
 import pytest
-from cascade import SHIPPED, SQUASH, answer, router_over
+from cascade import SHIPPED, SQUASH, answer, router_over, write_skill
 from labelled_topics import labelled, remember
 from servers.openai_server import OpenAIServer, completion
 
@@ -108,6 +108,59 @@ async def test_a_correction_is_what_the_same_request_gets_from_then_on(tmp_path:
         await router.feedback(first.id, ["git"])
         again = await router.route(NONSENSE)
     assert (again.selected_skills, again.from_cache) == (("git",), True)
+
+
+@pytest.mark.parametrize("right", [["git"], []])
+async def test_a_correction_outlives_the_caches(tmp_path: Path, right: list[str]) -> None:
+    for text in (NONSENSE, SQUASH):
+        async with router_over(SHIPPED, tmp_path) as router:
+            first = await router.route(text)
+            await router.feedback(first.id, right)
+            router.fuzzy.clear()
+        async with router_over(SHIPPED, tmp_path) as router:
+            again = await router.route(text)
+            same = await router.route(text)
+        assert (again.selected_skills, again.from_cache) == (tuple(right), False)
+        assert again.decision is (Decision.ROUTE if right else Decision.ABSTAIN)
+        assert (same.selected_skills, same.from_cache) == (tuple(right), True)
+
+
+async def test_a_correction_that_is_called_wrong_is_given_no_more(tmp_path: Path) -> None:
+    async with router_over(SHIPPED, tmp_path) as router:
+        await router.feedback((await router.route(NONSENSE)).id, ["git"])
+        await router.feedback((await router.route(NONSENSE)).id, right=False)
+        assert (await router.route(NONSENSE)).selected_skills == ()
+
+
+async def test_a_correction_is_of_the_request_that_stands_alone(tmp_path: Path) -> None:
+    async with router_over(SHIPPED, tmp_path) as router:
+        await router.feedback((await router.route(NONSENSE)).id, ["git"])
+        assert (await router.route(NONSENSE, scope="me")).selected_skills == ("git",)
+        assert (await router.route(NONSENSE, available_skills=["git"])).selected_skills == ()
+        assert (await router.route(NONSENSE, history=["hello"])).selected_skills == ()
+
+
+async def test_a_correction_waits_for_a_skill_that_is_gone_or_has_changed(tmp_path: Path) -> None:
+    skills = tmp_path / "skills"
+    copytree(SHIPPED, skills)
+    async with router_over(skills, tmp_path) as router:
+        await router.feedback((await router.route(NONSENSE)).id, ["git"])
+        rmtree(skills / "git")
+        await router.reload()
+        gone = await router.route(NONSENSE)
+        write_skill(skills, "git", "Does something else now.")
+        await router.reload()
+        changed = await router.route(NONSENSE)
+    assert (gone.selected_skills, changed.selected_skills) == ((), ())
+
+
+async def test_that_a_question_was_right_is_no_label(tmp_path: Path) -> None:
+    async with router_over(SHIPPED, tmp_path) as router:
+        asked_back = await router.route("tidy up")
+        assert asked_back.decision is Decision.CLARIFY
+        await router.feedback(asked_back.id, right=True)
+        assert router.learner.status()["examples"]["feedback"] == 0
+        assert (await router.route("tidy up")).decision is Decision.CLARIFY
 
 
 async def test_a_correction_can_be_given_by_another_process(tmp_path: Path) -> None:
