@@ -13,6 +13,8 @@ from typing import Annotated, Any, Final, Self, TypeAlias
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from router.plain_json import first_fault
+
 MAX_COUNT: Final = 2**53
 """No whole number is larger; every JSON reader keeps integers up to here exactly."""
 
@@ -273,9 +275,7 @@ class RoutingResult(_Copied):
         try:
             return _adapter().validate_python(raw)
         except ValidationError as error:
-            fault = error.errors(include_input=False, include_url=False)[0]
-            place = ".".join(str(part) for part in fault["loc"])
-            raise ValueError(f"not a routing result: {place}: {fault['msg']}") from None
+            raise ValueError(f"not a routing result: {first_fault(error)}") from None
 
 
 @cache

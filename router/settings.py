@@ -382,4 +382,4 @@ def _file_values(settings: type[BaseSettings]) -> tuple[dict[str, Any], ...]:
     """What each file sets, strongest first. What is ignored in the working directory is logged."""
     here = folder_settings(settings, Path.cwd())
     here.warn_of_ignored()
-    return (*here.effective.values(), user_settings(settings).values)
+    return (*here.effective.values(), user_settings(settings))

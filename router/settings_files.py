@@ -40,19 +40,6 @@ MAX_BYTES: Final = 4 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class UserSettings:
-    """The user's own settings file.
-
-    Attributes:
-        file: where it is, or would be.
-        values: nested tables; empty when there is no file.
-    """
-
-    file: Path
-    values: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class FolderSettings:
     """What the files of a folder set.
 
@@ -82,10 +69,7 @@ class FolderSettings:
     def effective(self) -> dict[str, dict[str, Any]]:
         """By file name, strongest first, the values that count."""
         ignored = self.ignored
-        return {
-            file: without(values, iter(ignored.get(file, {})))
-            for file, values in self.files.items()
-        }
+        return {file: without(values, ignored.get(file, {})) for file, values in self.files.items()}
 
     def warn_of_ignored(self) -> None:
         """Log one warning for all that is ignored; a process repeats none."""
@@ -98,7 +82,7 @@ class FolderSettings:
             _warn_once(
                 f"settings ignored, because this folder is not trusted: {named}. "
                 "If you trust them, run `router trust` in that folder, or set them yourself: in "
-                f"{config_folder() / SETTINGS_FILE} or as ROUTER_* variables"
+                f"{user_file()} or as ROUTER_* variables"
             )
 
 
@@ -107,16 +91,21 @@ def _warn_once(message: str) -> None:
     _log.warning("%s", message)
 
 
-def user_settings(model: type[BaseModel]) -> UserSettings:
-    """The user's own settings.
+def user_file() -> Path:
+    """Where the user's own settings are, if there are any."""
+    return config_folder() / SETTINGS_FILE
+
+
+def user_settings(model: type[BaseModel]) -> dict[str, Any]:
+    """The user's own settings, as nested tables; none when there is no file.
 
     Raises:
         ConfigurationError: the file cannot be read, is not TOML, or holds a key.
     """
-    file = config_folder() / SETTINGS_FILE
-    values = _read(file, str(file))
-    _refuse_keys(model, values, str(file))
-    return UserSettings(file, values)
+    name = str(user_file())
+    values = _read(user_file(), name)
+    _refuse_keys(model, values, name)
+    return values
 
 
 def folder_settings(model: type[BaseModel], folder: Path) -> FolderSettings:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -74,12 +74,12 @@ def value_at(values: object, path: SettingPath) -> tuple[bool, Any]:
     return True, values
 
 
-def without(values: Mapping[str, Any], paths: Iterator[SettingPath]) -> dict[str, Any]:
+def without(values: Mapping[str, Any], paths: Iterable[SettingPath]) -> dict[str, Any]:
     """The same nested tables without some settings."""
     kept = dict(values)
     for name, *rest in paths:
         if rest:
-            kept[name] = without(kept[name], iter([tuple(rest)]))
+            kept[name] = without(kept[name], [tuple(rest)])
         else:
             del kept[name]
     return kept

@@ -10,7 +10,6 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from router.cli import output
-from router.cli.options import EXIT_CODES
 from router.errors import (
     ConfigurationError,
     InvalidRequest,
@@ -18,6 +17,12 @@ from router.errors import (
     RouterError,
     UnknownMemory,
     UnknownSkill,
+)
+
+EXIT_CODES: Final = (
+    "Exit codes: 0 done; 1 it ran and something is wrong (a skill that cannot be loaded, a bad "
+    "batch line, a store that cannot be opened); 2 the command line, a setting or the input is "
+    "wrong; 130 interrupted."
 )
 
 _INPUT_FAULTS = (
@@ -84,8 +89,11 @@ def _load(name: str) -> Any:
     if isinstance(found, typer.Typer):
         parent.add_typer(found, name=name)
     else:
-        parent.command(name, epilog=EXIT_CODES)(found)
-    return get_group(parent).commands[name]
+        parent.command(name)(found)
+    command = get_group(parent).commands[name]
+    for one in getattr(command, "commands", {name: command}).values():
+        one.epilog = one.epilog or EXIT_CODES
+    return command
 
 
 app = typer.Typer(

@@ -10,7 +10,7 @@ import typer
 
 from router.cli import output
 from router.cli.commands import prints
-from router.cli.options import EXIT_CODES, read_settings
+from router.cli.options import read_settings
 from router.errors import StoreError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def _show(values: dict[str, Any]) -> None:
     output.print_rows("fuzzy cache", "value", rows=rows)
 
 
-@app.command("stats", epilog=EXIT_CODES)
+@app.command("stats")
 @prints(_show)
 def show_stats() -> dict[str, Any]:
     """Show what the fuzzy cache on disk holds. The exact cache lives in a process only."""
@@ -40,7 +40,7 @@ def show_stats() -> dict[str, Any]:
         }
 
 
-@app.command("clear", epilog=EXIT_CODES)
+@app.command("clear")
 def clear_cache(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:

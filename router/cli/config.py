@@ -51,16 +51,15 @@ def show_config() -> dict[str, dict[str, Any]]:
     from pydantic_settings import EnvSettingsSource
 
     from router.settings import Settings
-    from router.settings_files import folder_settings, user_settings
+    from router.settings_files import folder_settings, user_file, user_settings
     from router.trust import leaves, value_at
 
     settings = read_settings()
     here = folder_settings(Settings, Path.cwd())
-    user = user_settings(Settings)
     given: list[tuple[str, Mapping[str, Any]]] = [
         ("environment", EnvSettingsSource(Settings)()),
         *here.effective.items(),
-        (str(user.file), user.values),
+        (str(user_file()), user_settings(Settings)),
     ]
     shown: dict[str, dict[str, Any]] = {}
     for path, _ in leaves(Settings):

@@ -8,14 +8,13 @@ import typer
 
 from router.cli import output
 from router.cli.commands import prints
-from router.cli.options import EXIT_CODES
 from router.errors import ConfigurationError
 from router.http.keys import FILE_NAME, KeyFile, Right
 
 app = typer.Typer(help="Make, list and revoke keys of router serve.", no_args_is_help=True)
 
 
-@app.command("new", epilog=EXIT_CODES)
+@app.command("new")
 def new_key(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for.")],
     rights: Annotated[
@@ -58,7 +57,7 @@ def _show(keys: list[dict[str, Any]]) -> None:
     output.print_rows("id", "name", "rights", "scopes", "namespaces", "created", rows=rows)
 
 
-@app.command("list", epilog=EXIT_CODES)
+@app.command("list")
 @prints(_show)
 def list_keys() -> list[dict[str, Any]]:
     """List the keys; the keys themselves are not kept."""
@@ -66,7 +65,7 @@ def list_keys() -> list[dict[str, Any]]:
     return [{field: getattr(key, field) for field in shown} for key in key_file().all()]
 
 
-@app.command("revoke", epilog=EXIT_CODES)
+@app.command("revoke")
 def revoke_key(
     key_id: Annotated[str, typer.Argument(metavar="ID", help="As router keys list shows it.")],
 ) -> None:

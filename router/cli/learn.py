@@ -15,7 +15,6 @@ from router.cli import output
 from router.cli.batch import Line, parse_line, read_lines
 from router.cli.commands import prints
 from router.cli.options import (
-    EXIT_CODES,
     NoLLM,
     SkillFolders,
     open_router,
@@ -43,7 +42,7 @@ def _show_status(known: dict[str, Any]) -> None:
     output.print_rows("learning", "value", rows=rows)
 
 
-@app.command("status", epilog=EXIT_CODES)
+@app.command("status")
 @prints(_show_status)
 def show_status(folders: SkillFolders = None) -> dict[str, Any]:
     """Show the evidence, the local model, the error bound and the calibrations."""
@@ -74,7 +73,7 @@ def _show_training(known: dict[str, Any]) -> None:
         )
 
 
-@app.command("train", epilog=EXIT_CODES)
+@app.command("train")
 @prints(_show_training)
 def train_model(folders: SkillFolders = None) -> dict[str, Any]:
     """Fit the local model on all evidence and the skills' own examples now, and keep it.
@@ -93,7 +92,7 @@ def train_model(folders: SkillFolders = None) -> dict[str, Any]:
     return {name: known[name] for name in ("model", "last_training")}
 
 
-@app.command("reset", epilog=EXIT_CODES)
+@app.command("reset")
 def reset_evidence(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
@@ -106,7 +105,7 @@ def reset_evidence(
     typer.echo(f"forgot {number} examples", err=True)
 
 
-@app.command("export", epilog=EXIT_CODES)
+@app.command("export")
 def export_evidence() -> None:
     """Print the evidence as JSON lines, which ``import`` reads."""
     with _evidence() as store:
@@ -116,7 +115,7 @@ def export_evidence() -> None:
             output.print_json_line(row)
 
 
-@app.command("import", epilog=EXIT_CODES)
+@app.command("import")
 def import_evidence(
     file: Annotated[
         Path,

@@ -10,7 +10,6 @@ import typer
 
 from router.cli import classify, memory_changes, memory_curation, output
 from router.cli.commands import Work, memory_command
-from router.cli.options import EXIT_CODES
 
 if TYPE_CHECKING:
     from router.memory.contexts.context import AssembledContext
@@ -243,4 +242,4 @@ for name, command in (
     ("accept", memory_curation.accept_proposals),
     ("reject", memory_curation.reject_proposals),
 ):
-    app.command(name, epilog=EXIT_CODES)(command)
+    app.command(name)(command)

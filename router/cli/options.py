@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -15,12 +15,6 @@ if TYPE_CHECKING:
     from router.router import SemanticRouter
     from router.settings import Settings
     from router.skills.catalog import Catalog
-
-EXIT_CODES: Final = (
-    "Exit codes: 0 done; 1 it ran and something is wrong (a skill that cannot be loaded, a bad "
-    "batch line, a store that cannot be opened); 2 the command line, a setting or the input is "
-    "wrong; 130 interrupted."
-)
 
 SkillFolders: TypeAlias = Annotated[
     list[Path] | None,

@@ -13,7 +13,6 @@ import typer
 from router.cli import enrich, lint, output, watch
 from router.cli.commands import prints
 from router.cli.options import (
-    EXIT_CODES,
     SkillFolders,
     left_out_in_words,
     open_router,
@@ -209,14 +208,14 @@ def _warn_of_faults(catalog: Catalog) -> None:
 
 
 app = typer.Typer(help="List, show, search, check, lint and write skills.", no_args_is_help=True)
-for name, command, exit_codes in (
-    ("list", list_skills, EXIT_CODES),
-    ("show", show_skill, EXIT_CODES),
-    ("search", search_skills, EXIT_CODES),
-    ("check", check_skills, EXIT_CODES),
-    ("lint", lint.lint_skills, lint.EXIT_CODES),
-    ("new", lint.new_skill, EXIT_CODES),
-    ("enrich", enrich.enrich_skills, EXIT_CODES),
-    ("watch", watch.watch_skills, EXIT_CODES),
+for name, command in (
+    ("list", list_skills),
+    ("show", show_skill),
+    ("search", search_skills),
+    ("check", check_skills),
+    ("lint", lint.lint_skills),
+    ("new", lint.new_skill),
+    ("enrich", enrich.enrich_skills),
+    ("watch", watch.watch_skills),
 ):
-    app.command(name, epilog=exit_codes)(command)
+    app.command(name, epilog=lint.EXIT_CODES if name == "lint" else None)(command)

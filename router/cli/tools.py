@@ -13,7 +13,7 @@ import typer
 from router.cli import output
 from router.cli.commands import prints
 from router.cli.enrich import enriches
-from router.cli.options import EXIT_CODES, left_out_in_words, open_router, read_settings
+from router.cli.options import left_out_in_words, open_router, read_settings
 from router.errors import ConfigurationError
 from router.request import MAX_REQUEST_CHARACTERS, check_text
 
@@ -42,7 +42,7 @@ def _show_list(tools: list[dict[str, Any]]) -> None:
     output.print_rows("name", "source", "description", rows=rows, one_line="description")
 
 
-@app.command("list", epilog=EXIT_CODES)
+@app.command("list")
 @prints(_show_list)
 def list_tools(
     file: FromFile = None, openapi: FromOpenApi = None, servers: FromServers = None
@@ -63,7 +63,7 @@ def _show_ranked(found: dict[str, Any]) -> None:
     typer.echo(output.plain(f"{found['decision']}: {found['reasoning']}"))
 
 
-@app.command("search", epilog=EXIT_CODES)
+@app.command("search")
 @prints(_show_ranked)
 def search_tools(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What is needed.")],
@@ -96,7 +96,7 @@ def _show_checked(found: dict[str, Any]) -> None:
     )
 
 
-@app.command("check", epilog=EXIT_CODES)
+@app.command("check")
 @prints(_show_checked, failed=lambda found: found["faults"] or found["changes"])
 def check_tools(
     file: FromFile = None,
@@ -126,7 +126,7 @@ def check_tools(
     return {"tools": len(catalog.skills), "faults": faults, "changes": changes}
 
 
-@app.command("enrich", epilog=EXIT_CODES)
+@app.command("enrich")
 @enriches
 def enrich_tools(
     to: Annotated[
