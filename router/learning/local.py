@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from io import BytesIO
 from typing import Final, Self
-from zipfile import BadZipFile
+from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from pydantic import TypeAdapter
 from router.learning.calibration import Vector
 from router.learning.coverage import ExampleCoverage
 from router.learning.evidence import Example
+from router.learning.features import BUCKETS
 from router.learning.head import Head, energy
 from router.text import tokens
 
@@ -194,17 +195,23 @@ class LocalModel:
 
     @classmethod
     def from_bytes(cls, data: bytes, *, version: int) -> Self:
-        """Raises ValueError when ``data`` is not of ``to_bytes``."""
+        """Raises ValueError when ``data`` is not of ``to_bytes``: it may be another process's, and
+        what is compressed or does not fit together could fail later, in the middle of a request."""
         try:
+            with ZipFile(BytesIO(data)) as parts:
+                if any(part.compress_type != ZIP_STORED for part in parts.infolist()):
+                    raise ValueError("not a model: it is compressed")
             with np.load(BytesIO(data), allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             about = json.loads(arrays.pop("about").tobytes())
             counts = arrays.pop("counts")
-            model = cls(Head(tuple(about["classes"]), **arrays), counts, version)
+            head = Head(tuple(map(str, about["classes"])), **arrays)
+            _check(head, counts)
+            model = cls(head, counts, version)
             model.evidence = str(about["evidence"])
             if about["coverage"] is not None:
                 model.coverage = TypeAdapter(ExampleCoverage).validate_python(about["coverage"])
-        except (OSError, KeyError, TypeError, BadZipFile) as error:
+        except (OSError, KeyError, TypeError, AttributeError, RecursionError, BadZipFile) as error:
             raise ValueError(f"not a model: {error!r}") from error
         return model
 
@@ -235,3 +242,16 @@ class LocalModel:
         classes = self.head.classes
         ranked = tuple((classes[i], share) for i, share in zip(order, shares, strict=True))
         return LocalAnswer(classes[best], signals, ranked)
+
+
+def _check(head: Head, counts: NDArray[np.intp]) -> None:
+    """Raises ValueError where the parts of a model do not fit together."""
+    answers, (examples, dimension) = len(head.classes), head.examples.shape
+    if (
+        answers < 2
+        or not head.bias.shape == head.starts.shape == counts.shape == (answers,)
+        or head.weights.shape != (dimension + BUCKETS, answers)
+        or not (head.starts[0] == 0 and (np.diff(head.starts, append=examples) > 0).all())
+        or not all(np.isfinite(part).all() for part in (head.weights, head.bias, head.examples))
+    ):
+        raise ValueError("a model whose parts do not fit together")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -85,3 +87,43 @@ def test_one_answer_alone_makes_no_model() -> None:
 @pytest.mark.parametrize("skills", [(), ("git",), ("git", "docker")])
 def test_an_answer_names_its_skills(skills: tuple[str, ...]) -> None:
     assert skills_of(answer_of(skills)) == tuple(sorted(skills))
+
+
+def test_a_model_survives_the_trip_to_another_process() -> None:
+    again = LocalModel.from_bytes(model().to_bytes(), version=7)
+    assert again.answer("rain", vectors(2)[0]) == model().answer("rain", vectors(2)[0])
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("weights", np.zeros((3, 3), dtype=np.float32)),
+        ("bias", np.zeros(2, dtype=np.float32)),
+        ("bias", np.full(3, np.nan, dtype=np.float32)),
+        ("bias", np.array(["a", "b", "c"])),
+        ("examples", np.zeros(5, dtype=np.float32)),
+        ("starts", np.array([0, 9, 12])),
+        ("starts", np.array([0, 1, 1])),
+        ("counts", np.array([5])),
+        ("about", np.frombuffer(b"[]", dtype=np.uint8)),
+        ("about", np.frombuffer(b"[" * 50_000, dtype=np.uint8)),
+        ("more", np.zeros(1)),
+    ],
+)
+def test_a_model_whose_parts_do_not_fit_together_is_refused(
+    part: str, value: NDArray[np.float32]
+) -> None:
+    with np.load(BytesIO(model().to_bytes())) as file:
+        parts = {name: file[name] for name in file.files} | {part: value}
+    changed = BytesIO()
+    np.savez(changed, allow_pickle=False, **parts)
+    with pytest.raises(ValueError, match=r"."):
+        LocalModel.from_bytes(changed.getvalue(), version=1)
+
+
+def test_a_model_that_is_compressed_is_refused_unread() -> None:
+    packed = BytesIO()
+    np.savez_compressed(packed, about=np.zeros(10**6, dtype=np.uint8))
+    for data in (packed.getvalue(), b"", b"no model"):
+        with pytest.raises(ValueError, match="not a model"):
+            LocalModel.from_bytes(data, version=1)
