@@ -13,7 +13,13 @@ Three of the people were looked at while the product was made (``develop``, 335 
 their figures have since been read so often that they are no longer clean. The last three
 (``fresh``, 142) were written before any of their rankings was seen, and are to be read rarely.
 
-    python benchmarks/memory_finding.py [--part develop|held_out|fresh] [--errors] [--json]
+With ``--questions`` the memories of ``fresh``, and those of two people of ``develop``, are saved
+with one to four questions that they answer, as an agent is asked to write them when it saves
+(``data/memory_finding_*_questions.txt``). They were written by a language model that saw the
+memories alone, never the questions that are asked here.
+
+    python benchmarks/memory_finding.py [--part develop|held_out|fresh] [--questions] [--errors]
+        [--json]
 """
 
 from __future__ import annotations
@@ -146,8 +152,16 @@ async def ask(memory: Memory, question: Question) -> Outcome:
     )
 
 
-async def measure(part: str, directory: Path) -> list[Outcome]:
+def read_written(path: Path) -> dict[str, list[str]]:
+    """Questions that were written to be saved with the memories of one part, by the memory's id."""
+    lines = (line.split(" | ") for line in path.read_text(encoding="utf-8").splitlines())
+    return {name: questions for name, *questions in lines}
+
+
+async def measure(part: str, directory: Path, *, with_questions: bool) -> list[Outcome]:
     """Every question of one part, asked of a memory that holds all parts."""
+    path = DATA / f"memory_finding_{part}_questions.txt"
+    written = read_written(path) if with_questions else {}
     async with Memory(memory_settings(directory), clock=NOW.timestamp) as memory:
         for each in PARTS:
             for one in read(DATA / f"memory_finding_{each}.txt")[0]:
@@ -158,6 +172,7 @@ async def measure(part: str, directory: Path) -> list[Outcome]:
                     scope=one.scope,
                     created=one.created,
                     attributes=one.attributes,
+                    questions=written.get(one.id, ()) if each == part else (),
                 )
         questions = read(DATA / f"memory_finding_{part}.txt")[1]
         return [await ask(memory, question) for question in questions]
@@ -187,11 +202,14 @@ def _share(held: list[bool]) -> float | None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--part", choices=PARTS, default="fresh")
+    parser.add_argument("--questions", action="store_true", help="save memories with questions")
     parser.add_argument("--errors", action="store_true", help="show what was not found")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        outcomes = asyncio.run(measure(options.part, Path(directory)))
+        outcomes = asyncio.run(
+            measure(options.part, Path(directory), with_questions=options.questions)
+        )
     by_kind: dict[str, list[Outcome]] = defaultdict(list)
     for one in outcomes:
         by_kind[one.question.kind].append(one)

@@ -67,6 +67,14 @@ def save_memory(
         list[str] | None,
         typer.Option("--supersede", metavar="ID", help="An item that this one replaces."),
     ] = None,
+    questions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--question",
+            metavar="TEXT",
+            help="One that it answers, in other words than its own; may be repeated.",
+        ),
+    ] = None,
     user: User = None,
     project: Project = None,
     session: Session = None,
@@ -89,6 +97,7 @@ def save_memory(
         created=when,
         attributes=given,
         supersede=supersede or (),
+        questions=questions or (),
     )
 
 

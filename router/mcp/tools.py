@@ -195,7 +195,7 @@ def _memory_tools(service: MemoryService) -> tuple[Tool, ...]:
             "Save a memory",
             "Remembers a text: as a memory file of the project, or in a memory layer. Call it "
             "when the user asks you to remember something, or has decided something that will "
-            "matter later.",
+            "matter later. With a `layer`, write two to four `questions` that it answers.",
             SaveArguments,
             Saved,
             service.save,

@@ -40,6 +40,7 @@ from router.memory.model import (
 from router.memory.query.time_zone import zone_of
 from router.memory.services.unified import SaveReport, ServiceFate
 from router.memory.texts.contents import content_key
+from router.memory.texts.questions import QUESTIONS, checked_questions
 
 if TYPE_CHECKING:
     from router.llm.protocol import ChatModel
@@ -311,6 +312,7 @@ class Memory(OpenedInBlock):
         provenance: Sequence[str] = (),
         attributes: Mapping[str, AttributeValue] | None = None,
         supersede: Sequence[str] = (),
+        questions: Sequence[str] = (),
     ) -> SaveReport:
         """Remember something, durably before this returns.
 
@@ -332,6 +334,8 @@ class Memory(OpenedInBlock):
                 ``expires_at``, an ISO time, the item goes then.
             supersede: ids of items of the same layer and scope that this one replaces. They are
                 kept as history.
+            questions: up to five that the item answers, in other words than its own, so that it is
+                found by them too; they become its attribute ``questions``.
 
         Returns:
             Where it is, whether the service knows, and what it may replace.
@@ -344,7 +348,12 @@ class Memory(OpenedInBlock):
         """
         async with self._in_use() as parts:
             if layer is None:
-                told = scope, created, attributes or None, provenance or supersede or None
+                told = (
+                    scope,
+                    created,
+                    attributes or None,
+                    provenance or supersede or questions or None,
+                )
                 if (told, type, usefulness) != ((None,) * 4, "note", 0.5):
                     raise InvalidRequest(
                         "save: a memory file has content, name and tags; name a layer for the rest"
@@ -354,6 +363,9 @@ class Memory(OpenedInBlock):
 
             if layer not in WRITABLE:
                 raise InvalidRequest(f"layer: {layer!r} is none of {', '.join(WRITABLE)}")
+            given = dict(attributes or {})
+            if questions:
+                given[QUESTIONS] = checked_questions(questions)
             item = MemoryItem(
                 content_key(content)[:32] if name is None else name,
                 layer,
@@ -364,7 +376,7 @@ class Memory(OpenedInBlock):
                 usefulness=usefulness,
                 scope=Scope.parse(scope),
                 provenance=tuple(provenance),
-                attributes=self._with_expiry(layer, attributes or {}),
+                attributes=self._with_expiry(layer, given),
             )
             replaced = await in_thread(lambda: parts.records.save(item, supersede=supersede))
             off = ServiceFate.OFF

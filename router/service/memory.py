@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from router.events import Events, Part, Recalled
 from router.memory.contexts.assembler import MAX_BUDGET_TOKENS
@@ -25,6 +25,7 @@ from router.memory.recall.memory_router import MAX_K
 from router.memory.recall.recaller import MAX_DEPTH
 from router.memory.services.forgetful.client import LAYER as SERVICE
 from router.memory.services.unified import MAX_QUERY as MAX_SEARCHED_CHARACTERS
+from router.memory.texts.questions import MAX_QUESTIONS, QUESTIONS
 from router.plain_json import plain_json
 from router.service.shapes import Arguments, FromAttributes, NoArguments
 
@@ -122,6 +123,19 @@ class SaveArguments(ScopedArguments):
     supersede: list[str] = Field(
         [], max_length=100, description="Ids of items of this layer and scope that it replaces."
     )
+    questions: list[str] = Field(
+        [],
+        max_length=MAX_QUESTIONS,
+        description="Two to four that it answers, as somebody may ask them later, in other words "
+        "than its own: `What am I allergic to?` for `Hazelnuts make my throat swell.` It is found "
+        "by them too.",
+    )
+
+
+def _without_questions(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Attributes for whoever reads an answer, who pays for each token: the questions that a memory
+    brings have done their work when it is found."""
+    return {name: value for name, value in attributes.items() if name != QUESTIONS}
 
 
 class Stored(BaseModel):
@@ -137,6 +151,7 @@ class Stored(BaseModel):
 
 
 class RecalledMemory(Stored):
+    attributes: Annotated[dict[str, Any], AfterValidator(_without_questions)]
     relevance: float = Field(description="Probability that it bears on the query.")
     confidence: dict[str, Any] | None = Field(
         description="The five factors, their weighted mean `overall`, and its `level`."
@@ -342,6 +357,7 @@ class MemoryService:
                 for key, value in asked.attributes.items()
             },
             supersede=asked.supersede,
+            questions=asked.questions,
         )
         return Saved(
             name=done.name,

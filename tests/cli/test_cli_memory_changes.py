@@ -53,6 +53,14 @@ def test_an_item_carries_what_the_command_line_says(memory: Run) -> None:
     assert saved["scope"] == {"user": "bob", "project": "shop", "session": "s1"}
 
 
+def test_an_item_is_found_by_the_questions_that_the_command_line_gives(memory: Run) -> None:
+    memory(
+        *("save", "Hazelnuts make my throat swell.", "--layer", "user"),
+        *("--question", "What am I allergic to?", "--question", "Which food is dangerous for me?"),
+    )
+    assert "Hazelnuts" in memory("recall", "Am I allergic to anything?").stdout
+
+
 def test_a_file_is_saved_searched_printed_and_deleted(memory: Run, run: Run) -> None:
     assert memory("save", "-", "--name", "ops/deploy", stdin="Run make\nrelease.\n").stdout == (
         "saved ops/deploy\n"

@@ -291,3 +291,16 @@ async def test_a_profile_is_what_is_known_of_one_user_and_holds_now(client: Peer
     await call(client, "save_memory", content="I live in Rome.", user="bob", layer="user")
     known = await call(client, "user_profile", user="ada")
     assert [item["content"] for item in known["items"]] == ["I live in Dresden."]
+
+
+async def test_questions_find_a_memory_and_are_not_read_with_the_answer(client: Peer) -> None:
+    content, asked = "Hazelnuts make my throat swell.", ["What am I allergic to?"]
+    arguments = {"content": content, "layer": "user", "name": "nuts", "questions": asked}
+    await client.call_tool("save_memory", arguments)
+    found = await client.call_tool("recall", {"query": "Am I allergic to anything?"})
+    assert found.structured_content is not None
+    (item,) = found.structured_content["items"]
+    assert (item["content"], item["attributes"]) == (content, {})
+    kept = await client.call_tool("get_memory", {"name": "nuts", "layer": "user"})
+    assert kept.structured_content is not None
+    assert kept.structured_content["attributes"] == {"questions": asked}

@@ -3,9 +3,9 @@
 Scores of different layers do not compare, so what was found is scored anew, on one footing. Four
 things count:
 
-* words: BM25, with the statistics of what was found; of a long item that of its best section. A
-  word that is everywhere, such as the name of somebody whom every memory is about, decides little;
-  a rare one decides much;
+* words: BM25, with the statistics of what was found; of a long item that of its best section, and
+  of one that brings questions that of the best of its texts. A word that is everywhere, such as the
+  name of somebody whom every memory is about, decides little; a rare one decides much;
 * relevance: the calibrated probability of each item by itself, which sees meaning too;
 * time: when the query speaks of one, how close to it the item was remembered. It is no filter:
   people tell the next day what happened, and remember a date wrongly;
@@ -30,6 +30,7 @@ from typing import Final
 from router.memory.model import MemoryItem, Period
 from router.memory.recall.relevance import parts_of
 from router.memory.texts.bm25 import MEMORIES
+from router.memory.texts.questions import questions_of
 from router.memory.texts.words import content_terms
 
 RELEVANCE_WEIGHT: Final = 0.5
@@ -52,7 +53,11 @@ def rank(
     """How well each item answers the query beside the others, in [0, 1]; 1 for the best. The items
     are of any layers, in any order, no content twice; the period is that of which the query speaks.
     """
-    parts = [(number, part) for number, item in enumerate(items) for part in parts_of(item.content)]
+    parts = [
+        (number, part)
+        for number, item in enumerate(items)
+        for part in (*parts_of(item.content), *questions_of(item))
+    ]
     words = [0.0] * len(items)
     shares = MEMORIES.shares(content_terms(query), [part for _, part in parts])
     for (number, _), share in zip(parts, shares, strict=True):

@@ -102,6 +102,7 @@ from router.memory.recall.updates import (
     updates_among,
 )
 from router.memory.stores.graph import relations_away
+from router.memory.texts.questions import questions_of
 from router.memory.texts.words import words_of
 from router.numeric import logistic
 from router.text import tokens, word_set
@@ -305,8 +306,10 @@ class Recaller:
         """Add what layers found, with its relevance."""
         pool.add(reports)
         unjudged = pool.unjudged()
-        judging = partial(self._relevance.of, pool.query.subject, unjudged)
-        pool.judge(unjudged, await in_thread(judging) if self._judges_in_thread else judging())
+        contents = [item.content for item in unjudged]
+        questions = [questions_of(item) for item in unjudged]
+        judging = partial(self._relevance.of, pool.query.subject, contents, questions)
+        pool.judge(contents, await in_thread(judging) if self._judges_in_thread else judging())
 
     def _confidences(
         self, given: Sequence[_Judged], among: Sequence[_Judged], now: datetime
@@ -380,8 +383,8 @@ class _Pool:
                 for item in report.items:
                     self._listed.setdefault(item.content, LISTED * report.weight)
 
-    def unjudged(self) -> list[str]:
-        return [item.content for item in self.items if item.content not in self._relevance]
+    def unjudged(self) -> list[MemoryItem]:
+        return [item for item in self.items if item.content not in self._relevance]
 
     def judge(self, contents: Sequence[str], relevances: Sequence[float]) -> None:
         """Take up how relevant contents are, and put everything in order."""

@@ -17,6 +17,11 @@ its three people in turn. Fitted over MiniLM in place of the bundled encoder the
 so there is one set for both. Signs that gained nothing are gone: the nearest word of the text by
 the encoder, cosines standardised by the other texts or of the content words alone, the kind of
 answer that a question word asks for, the worst covered word, and how rare or how long a word is.
+
+A question that an item brings (``texts/questions.py``) is judged in the same way, but without
+related words, because it says in other words already what they would; and ``QUESTION`` is taken
+off, because two questions are always a little alike. So, with the questions of ``develop``, no more
+queries about what was never saved are answered than without them.
 """
 
 from __future__ import annotations
@@ -39,6 +44,7 @@ COVERAGE: Final = 5.3
 RELATED: Final = 4.3
 MISSING_NAMES: Final = -2.0
 COSINE: Final = 6.2
+QUESTION: Final = 1.5
 
 MAX_PARTS: Final = 50
 """Parts of a long text that are judged; 50 hold 80,000 characters."""
@@ -50,8 +56,11 @@ _WORD: Final = re.compile(r"[^\W_][\w'.-]*")
 class RelevanceModel(Protocol):
     """Scores contents against a query."""
 
-    def of(self, query: str, contents: Sequence[str]) -> list[float]:
-        """For each content the probability, in [0, 1], that it bears on the query."""
+    def of(
+        self, query: str, contents: Sequence[str], questions: Sequence[Sequence[str]] = ()
+    ) -> list[float]:
+        """For each content, with the questions that it brings, the probability, in [0, 1], that it
+        bears on the query."""
         ...
 
 
@@ -61,30 +70,31 @@ class Relevance:
     def __init__(self, vectors: TextVectors) -> None:
         self._vectors = vectors
 
-    def of(self, query: str, contents: Sequence[str]) -> list[float]:
-        """For each content the probability, in [0, 1], that it bears on the query. Of a long one
-        it is that of its best section.
+    def of(
+        self, query: str, contents: Sequence[str], questions: Sequence[Sequence[str]] = ()
+    ) -> list[float]:
+        """For each content, with the questions that it brings, the probability, in [0, 1], that it
+        bears on the query: that of its best text, and of a long one's best section.
 
         Raises:
             EncoderError: the encoder cannot be reached or gave unusable vectors.
         """
-        parts = [(n, part) for n, content in enumerate(contents) for part in parts_of(content)]
+        texts = [
+            (number, part, False)
+            for number, content in enumerate(contents)
+            for part in parts_of(content)
+        ]
+        texts += [(number, each, True) for number, some in enumerate(questions) for each in some]
         best = [0.0] * len(contents)
-        judged = self._of(query, [part for _, part in parts])
-        for (number, _), probability in zip(parts, judged, strict=True):
-            best[number] = max(best[number], probability)
-        return best
-
-    def _of(self, query: str, contents: Sequence[str]) -> list[float]:
-        if not contents:
-            return []
-        vectors = self._vectors.of([query, *contents])
+        if not texts:
+            return best
+        vectors = self._vectors.of([query, *(text for _, text, _ in texts)])
         cosines = vectors[1:] @ vectors[0]
         words = _QueryWords.of(query)
-        return [
-            logistic(BIAS + words.signal(words_of(content)) + COSINE * float(cosine))
-            for content, cosine in zip(contents, cosines, strict=True)
-        ]
+        for (number, text, is_question), cosine in zip(texts, cosines, strict=True):
+            signal = words.signal(words_of(text), is_question=is_question)
+            best[number] = max(best[number], logistic(BIAS + signal + COSINE * float(cosine)))
+        return best
 
 
 def parts_of(content: str) -> list[str]:
@@ -114,19 +124,23 @@ class _QueryWords:
         terms = frozenset(map(stem, words))
         return cls(terms, names_in(query) & terms, related_to(terms))
 
-    def signal(self, text: TextWords) -> float:
-        """What the coverage, the related words and the missing names add up to."""
+    def signal(self, text: TextWords, *, is_question: bool) -> float:
+        """What the coverage, the related words, the missing names and being a question add up
+        to."""
+        beside = -QUESTION if is_question else 0.0
         if not self.terms:
-            return 0.0
+            return beside
         stored = text.bag.keys()
-        related = [
-            word
-            for word, others in self.related.items()
-            if word not in stored and not others.isdisjoint(stored)
-        ]
+        if not is_question:
+            related = [
+                word
+                for word, others in self.related.items()
+                if word not in stored and not others.isdisjoint(stored)
+            ]
+            beside = RELATED * len(related) / len(self.terms)
         return (
             COVERAGE * len(self.terms & stored) / len(self.terms)
-            + RELATED * len(related) / len(self.terms)
+            + beside
             + MISSING_NAMES * _missing(self.names, stored)
         )
 

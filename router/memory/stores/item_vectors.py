@@ -1,11 +1,17 @@
-"""The vectors of all items: made by one encoder, kept in the database, searched by its engine."""
+"""The vectors of all items: made by one encoder, kept in the database, searched by its engine.
+
+An item has one of its content, as part 0 of its row, and one of each question that it brings
+(``texts/questions.py``); it is as near to a query as the nearest of them.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +24,7 @@ from router.memory.stores.database import Connection, Database, next_generation,
 from router.memory.stores.fusion import best_first
 from router.memory.stores.spaces import Filter, Space
 from router.memory.texts.chunking import CHUNK_CHARACTERS
+from router.memory.texts.questions import texts_of
 from router.memory.texts.text_vectors import TextVectors
 from router.retrieval.encoders import Encoder
 
@@ -50,9 +57,10 @@ class ItemVectors(ABC):
     def prepare(self) -> None:  # noqa: B027
         """Read what searches need in memory, where it has not been read yet."""
 
-    def encode(self, texts: Sequence[str]) -> list[NDArray[np.float32] | None]:
-        """The vectors of texts; None for each when the encoder fails."""
-        encoded: list[NDArray[np.float32] | None] = []
+    def encode(self, items: Sequence[Sequence[str]]) -> list[list[NDArray[np.float32]]]:
+        """The vectors of the texts of each item; none when the encoder fails."""
+        texts = [text for item in items for text in item]
+        encoded: list[NDArray[np.float32]] = []
         try:
             for start in range(0, len(texts), ENCODED_ROWS):
                 vectors = self._encoder.encode(texts[start : start + ENCODED_ROWS])
@@ -60,8 +68,9 @@ class ItemVectors(ABC):
         except EncoderError as error:
             _log.warning("items are found by their words only for now: %s", error)
             self._incomplete = True
-            return [None] * len(texts)
-        return encoded
+            return [[] for _ in items]
+        following = iter(encoded)
+        return [list(islice(following, len(item))) for item in items]
 
     def complete(self) -> None:
         """Encode the items that the encoder failed on before."""
@@ -73,18 +82,20 @@ class ItemVectors(ABC):
                 if self._is_foreign(db):
                     return
                 lacking = db.execute(
-                    "SELECT row, space, content FROM items "
+                    "SELECT row, space, content, attributes FROM items "
                     "WHERE row NOT IN (SELECT row FROM vectors) ORDER BY row LIMIT ?",
                     (ENCODED_ROWS,),
                 ).fetchall()
             if not lacking:
                 return
-            vectors = self.encode([content for _, _, content in lacking])
+            vectors = self.encode(
+                [texts_of(content, json.loads(attributes)) for *_, content, attributes in lacking]
+            )
             with self._db.writing() as db:
-                places = [(row, space) for row, space, _ in lacking]
+                places = [(row, space) for row, space, *_ in lacking]
                 self.insert(db, places, vectors)
                 generation = next_generation(db)
-                for space in {space for _, space, _ in lacking}:
+                for space in {space for _, space in places}:
                     # What has read this space takes its rows for complete.
                     db.execute(
                         "UPDATE spaces SET removed = ?, written = ? WHERE id = ?",
@@ -95,17 +106,17 @@ class ItemVectors(ABC):
         self,
         db: Connection,
         places: Sequence[tuple[int, int]],
-        vectors: Sequence[NDArray[np.float32] | None],
+        vectors: Sequence[Sequence[NDArray[np.float32]]],
     ) -> None:
         """Keep the vectors of rows, each given with its space, that are still there."""
         db.executemany(
-            "INSERT INTO vectors (row, space, vector) SELECT row, space, ? FROM items "
+            "INSERT INTO vectors (row, part, space, vector) SELECT row, ?, space, ? FROM items "
             "WHERE row = ? AND space = ? AND (SELECT encoder FROM memory_store) = ? "
-            "ON CONFLICT (row) DO UPDATE SET vector = excluded.vector",
+            "ON CONFLICT (row, part) DO UPDATE SET vector = excluded.vector",
             [
-                (self._stored(vector), *place, self._encoder.identity)
-                for place, vector in zip(places, vectors, strict=True)
-                if vector is not None
+                (part, self._stored(vector), *place, self._encoder.identity)
+                for place, parts in zip(places, vectors, strict=True)
+                for part, vector in enumerate(parts)
             ],
         )
 
@@ -132,19 +143,27 @@ class ItemVectors(ABC):
         """Keep the vectors of what was found, by row, for whoever judges these texts. Long texts
         are left out: they are judged by their parts."""
         texts = {
-            row: item.content
+            (row, part): text
             for row, item in items.items()
-            if len(item.content) <= CHUNK_CHARACTERS and item.content not in self.texts
+            for part, text in enumerate(texts_of(item.content, item.attributes))
+            if len(text) <= CHUNK_CHARACTERS and text not in self.texts
         }
         if not texts:
             return
+        rows = {row for row, _ in texts}
         stored = db.execute(
-            f"SELECT row, vector FROM vectors WHERE row IN ({placeholders(len(texts))}) "  # noqa: S608
+            f"SELECT row, part, vector FROM vectors WHERE row IN ({placeholders(len(rows))}) "  # noqa: S608
             "AND (SELECT encoder FROM memory_store) = ?",
-            (*texts, self._encoder.identity),
+            (*rows, self._encoder.identity),
         )
         # A list, so that the database is not read while the texts are locked.
-        self.texts.keep([(texts[row], self._read(vector)) for row, vector in stored])
+        self.texts.keep(
+            [
+                (texts[row, part], self._read(vector))
+                for row, part, vector in stored
+                if (row, part) in texts
+            ]
+        )
 
     def discard(self, spaces: Sequence[int]) -> None:  # noqa: B027
         """Forget what is kept of some spaces beside the database."""

@@ -54,6 +54,7 @@ from router.memory.stores.spaces import (
 )
 from router.memory.stores.sqlite_database import SqliteDatabase
 from router.memory.stores.sqlite_vectors import SqliteVectors
+from router.memory.texts.questions import texts_of
 from router.memory.texts.text_vectors import TextVectors
 from router.request import check_text
 
@@ -164,7 +165,9 @@ class MemoryStore:
         drafts = list({(i.layer, i.scope, i.id): Draft.of(i) for i in items}.values())
         if not drafts:
             return
-        vectors = self._vectors.encode([draft.item.content for draft in drafts])
+        vectors = self._vectors.encode(
+            [texts_of(draft.item.content, draft.item.attributes) for draft in drafts]
+        )
         changes = Changes()
         try:
             with self._db.writing() as db:

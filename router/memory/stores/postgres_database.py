@@ -103,6 +103,10 @@ ALTER TABLE items ALTER id SET STATISTICS 0, ALTER tags SET STATISTICS 0,
 ALTER TABLE terms ALTER term SET STATISTICS 0;
 ALTER TABLE edges ALTER source SET STATISTICS 0, ALTER target SET STATISTICS 0;
 """,
+    """
+ALTER TABLE vectors ADD COLUMN part INTEGER NOT NULL DEFAULT 0;  -- from 1 on: of a question
+ALTER TABLE vectors DROP CONSTRAINT vectors_pkey, ADD PRIMARY KEY (row, part);
+""",
 )
 """Each makes one version out of the version before, in a transaction of its own."""
 

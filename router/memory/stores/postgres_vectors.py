@@ -39,9 +39,9 @@ class PostgresVectors(ItemVectors):
         joined = "JOIN items ON items.row = vectors.row" if where else ""
         wanted = self._stored(vector)
         found = db.execute(
-            "SELECT vectors.row, -(vector <#> ?) AS similarity "  # noqa: S608
+            "SELECT vectors.row, max(-(vector <#> ?)) AS similarity "  # noqa: S608
             f"FROM vectors {joined} WHERE vectors.space IN ({placeholders(len(spaces))}) "
-            f"AND {condition} ORDER BY vector <#> ? LIMIT ?",
-            (wanted, *ids_of(spaces), *values, wanted, limit),
+            f"AND {condition} GROUP BY vectors.row ORDER BY similarity DESC LIMIT ?",
+            (wanted, *ids_of(spaces), *values, limit),
         )
         return dict(found.fetchall())

@@ -16,12 +16,21 @@ from router.memory.stores.database import Connection, batched, placeholders
 from router.memory.stores.graph import checked_relations, edges_of
 from router.memory.stores.lexical import index_terms, indexed
 from router.memory.stores.spaces import Space, scope_key
+from router.memory.texts.questions import QUESTIONS, checked_questions
 
 REQUIRED_SCOPE: Final[Mapping[str, str]] = {"user": "user", "project": "project"}
 """Layers whose items belong to one user or project: an item of everybody has no place there."""
 TASKS: Final = "prospective"
 """The layer whose items have a status."""
-NAMED_ATTRIBUTES: Final = ("title", "entity", "relations", "actor", "action", "subject")
+NAMED_ATTRIBUTES: Final = (
+    "title",
+    "entity",
+    "relations",
+    "actor",
+    "action",
+    "subject",
+    QUESTIONS,
+)
 """Attributes that are found by their words, as the content is."""
 TAG_MARK: Final = "#"
 """Begins a whole tag among the counted terms; no term of a text begins with it."""
@@ -80,6 +89,9 @@ class Draft:
         if "relations" in item.attributes:
             relations = checked_relations(item.attributes["relations"])
             item = replace(item, attributes={**item.attributes, "relations": relations})
+        if QUESTIONS in item.attributes:
+            questions = checked_questions(item.attributes[QUESTIONS])
+            item = replace(item, attributes={**item.attributes, QUESTIONS: questions})
         due = item.attributes.get("due")
         named = [item.attributes.get(name) for name in NAMED_ATTRIBUTES]
         texts = [item.content, *item.tags]

@@ -100,6 +100,26 @@ UPDATE items SET expires =
 WHERE attributes LIKE '%"expires_at"%';
 CREATE INDEX items_by_expiry ON items (expires) WHERE expires IS NOT NULL;
 """,
+        """
+DROP TRIGGER items_removed;
+ALTER TABLE vectors RENAME TO vectors_of_contents;
+DROP INDEX vectors_by_space;
+CREATE TABLE vectors (
+    row INTEGER NOT NULL,
+    part INTEGER NOT NULL,        -- 0: of the content; from 1 on: of a question
+    space INTEGER NOT NULL,
+    vector BLOB NOT NULL,
+    PRIMARY KEY (row, part)
+);
+INSERT INTO vectors SELECT row, 0, space, vector FROM vectors_of_contents ORDER BY row;
+DROP TABLE vectors_of_contents;
+CREATE INDEX vectors_by_space ON vectors (space, row);
+CREATE TRIGGER items_removed AFTER DELETE ON items BEGIN
+    INSERT INTO postings (postings, rowid, words) VALUES ('delete', old.row, old.words);
+    DELETE FROM vectors WHERE row = old.row;
+    DELETE FROM edges WHERE row = old.row;
+END;
+""",
     ),
     virtual_tables=True,
 )

@@ -23,6 +23,7 @@ from router.memory.stores.database import Connection, Database, Rows, batched, p
 from router.memory.stores.item_vectors import ItemVectors
 from router.memory.stores.ownership import owned_spaces
 from router.memory.stores.spaces import Filter, Space, newest_rows
+from router.memory.texts.questions import MAX_QUESTIONS
 from router.retrieval.encoders import Encoder
 
 FILTERED_ROWS: Final = 1_000
@@ -33,7 +34,7 @@ MATRIX_BYTES: Final = 512 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class _Matrix:
-    """The vectors of a space at one generation: row numbers, and vectors of shape (rows, d)."""
+    """The vectors of a space at one generation, of shape (n, d), and the row number of each."""
 
     rows: NDArray[np.int64]
     vectors: NDArray[np.float32]
@@ -108,10 +109,12 @@ class SqliteVectors(ItemVectors):
             if where:
                 chosen = np.isin(rows, newest_rows(db, [space], where, FILTERED_ROWS))
                 rows, similarity = rows[chosen], similarity[chosen]
-            if len(rows) > limit:
-                best = np.argpartition(-similarity, limit - 1)[:limit]
+            some = limit * (1 + MAX_QUESTIONS)  # they are of that many items at least
+            if len(rows) > some:
+                best = np.argpartition(-similarity, some - 1)[:some]
                 rows, similarity = rows[best], similarity[best]
-            found |= zip(rows.tolist(), similarity.tolist(), strict=True)
+            ascending = np.argsort(similarity)  # the last vector of a row, its nearest, stands
+            found |= zip(rows[ascending].tolist(), similarity[ascending].tolist(), strict=True)
         return found
 
     def _matrix(self, db: Connection, space: Space) -> _Matrix:

@@ -30,7 +30,9 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 class Overlap:
     """Relevance as the share of the query's stems that a content holds."""
 
-    def of(self, query: str, contents: Sequence[str]) -> list[float]:
+    def of(
+        self, query: str, contents: Sequence[str], questions: Sequence[Sequence[str]] = ()
+    ) -> list[float]:
         asked = set(stems(query))
         return [len(asked & set(stems(content))) / len(asked) for content in contents]
 

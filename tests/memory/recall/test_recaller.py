@@ -50,7 +50,9 @@ class Stated:
     def __init__(self) -> None:
         self.judged: list[str] = []
 
-    def of(self, query: str, contents: Sequence[str]) -> list[float]:
+    def of(
+        self, query: str, contents: Sequence[str], questions: Sequence[Sequence[str]] = ()
+    ) -> list[float]:
         self.judged.extend(contents)
         return [float(content.split()[0]) for content in contents]
 
@@ -423,7 +425,9 @@ async def test_judging_may_wait_in_a_thread() -> None:
     where: list[str] = []
 
     class Remote(Stated):
-        def of(self, query: str, contents: Sequence[str]) -> list[float]:
+        def of(
+            self, query: str, contents: Sequence[str], questions: Sequence[Sequence[str]] = ()
+        ) -> list[float]:
             where.append(threading.current_thread().name)
             return super().of(query, contents)
 

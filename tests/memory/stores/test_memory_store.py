@@ -53,6 +53,22 @@ def find(store: MemoryStore, text: str, scope: Scope = EVERYBODY, k: int = 5) ->
     return ids(store.search("semantic", text, scope=scope, k=k))
 
 
+def test_an_item_is_as_near_as_the_nearest_of_its_texts_and_found_once(store: MemoryStore) -> None:
+    asked = ("What am I allergic to?", "Which food is dangerous for me?")
+    nuts = item("nuts", "Hazelnuts make my throat swell.", attributes={"questions": asked})
+    store.save([nuts, item("shoes", "My shoes are blue.")])
+    by_meaning = store.semantic("semantic", "Which foods are harmful?", scope=EVERYBODY, k=5)
+    assert ids(by_meaning) == ["nuts", "shoes"]
+    (exact, _) = store.semantic("semantic", asked[0], scope=EVERYBODY, k=5)
+    assert exact.score == pytest.approx(1.0, abs=1e-5)
+    assert ids(store.lexical("semantic", "allergic", scope=EVERYBODY, k=5)) == ["nuts"]
+    store.save([replace(nuts, attributes={})])
+    assert store.lexical("semantic", "allergic", scope=EVERYBODY, k=5) == []
+    (best, _) = store.semantic("semantic", asked[0], scope=EVERYBODY, k=5)
+    assert best.score is not None and best.score < 0.9
+    assert store.left_of(EVERYBODY) == (2, 2)
+
+
 def test_an_item_comes_back_as_it_was_saved(store: MemoryStore) -> None:
     saved = MemoryItem(
         id="auth/login",

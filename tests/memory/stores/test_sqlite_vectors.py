@@ -15,9 +15,13 @@ import pytest
 from memory.remembered import NOW, ids, item
 from numpy.typing import NDArray
 
+from router.database import Schema, opened
 from router.errors import StoreError
 from router.memory.model import Scope
+from router.memory.stores.lexical import index_terms, indexed
 from router.memory.stores.memory_store import MemoryStore
+from router.memory.stores.spaces import scope_key
+from router.memory.stores.sqlite_database import _SCHEMA
 from router.retrieval.encoders import WordLlamaEncoder
 
 EVERYBODY = Scope()
@@ -255,4 +259,34 @@ def test_what_was_prepared_is_not_read_again(tmp_path: Path, encoder: WordLlamaE
         db.execute("DELETE FROM vectors")  # behind its back
     db.close()
     assert nearest(store, 7) == ["n7"]
+    store.close()
+
+
+def test_the_vectors_of_an_earlier_version_are_those_of_the_contents(
+    tmp_path: Path, encoder: WordLlamaEncoder
+) -> None:
+    path = tmp_path / "memory.db"
+    earlier = opened(path, Schema(_SCHEMA.steps[:3], virtual_tables=True), durable=True)
+    earlier.execute("UPDATE memory_store SET encoder = ?", (encoder.identity,))
+    earlier.execute(
+        "INSERT INTO spaces (id, layer, scope, items, words, written) VALUES (1, ?, ?, 1, 3, 1)",
+        ("semantic", scope_key(EVERYBODY)),
+    )
+    content = "Hazelnuts are dangerous"
+    earlier.execute(
+        "INSERT INTO items (row, space, id, created, usefulness, type, tags, provenance, "
+        "attributes, content, length, words) "
+        "VALUES (7, 1, 'nuts', 0, 0.5, 'note', '[]', '[]', '{}', ?, 3, ?)",
+        (content, indexed(1, index_terms(content))),
+    )
+    vector = np.asarray(encoder.encode([content])[0], dtype=np.float32)
+    earlier.execute("INSERT INTO vectors VALUES (7, 1, ?)", (vector.tobytes(),))
+    earlier.commit()
+    earlier.close()
+    store = MemoryStore.open(tmp_path, encoder=encoder)
+    (found,) = store.semantic("semantic", content, scope=EVERYBODY, k=5)
+    assert found.id == "nuts"
+    assert found.score == pytest.approx(1.0, abs=1e-5)
+    assert store.delete("semantic", ["nuts"], EVERYBODY) == 1
+    assert store.left_of(EVERYBODY) == (0, 0)
     store.close()

@@ -1,0 +1,52 @@
+"""Questions that a memory answers, in other words than its own.
+
+People ask for a memory in words that it does not hold: "What am I allergic to?" for "Hazelnuts make
+my throat swell." What lies between is knowledge, and whoever saves a memory has it. So an item may
+bring questions, as its attribute ``questions``. They are found by words and by meaning as its
+content is, and of the content and the questions the one that fits best is what the item is judged
+by. They are never an answer themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from router.errors import InvalidRequest
+from router.memory.model import MemoryItem
+from router.request import check_text
+
+QUESTIONS: Final = "questions"
+MAX_QUESTIONS: Final = 5
+MAX_QUESTION_CHARACTERS: Final = 300
+
+
+def checked_questions(given: object) -> tuple[str, ...]:
+    """Questions as they are stored; a text holds one a line.
+
+    Raises:
+        InvalidRequest: they are no texts, or too many or too long.
+    """
+    listed = given.splitlines() if isinstance(given, str) else given
+    if not isinstance(listed, Sequence):
+        raise InvalidRequest(f"questions: expected a list of texts, not {given!r:.100}")
+    for question in listed:
+        check_text("questions", question, MAX_QUESTION_CHARACTERS)
+    questions = tuple(dict.fromkeys(" ".join(question.split()) for question in listed))
+    if len(questions) > MAX_QUESTIONS:
+        raise InvalidRequest(f"questions: {len(questions)}; at most {MAX_QUESTIONS}")
+    return questions
+
+
+def questions_of(item: MemoryItem) -> tuple[str, ...]:
+    """The questions that an item brings."""
+    return texts_of("", item.attributes)[1:]
+
+
+def texts_of(content: str, attributes: Mapping[str, Any]) -> tuple[str, ...]:
+    """All texts that an item is found and judged by: its content, then its questions. A layer of
+    anyone's may mean something else by the attribute: what is no list of texts is none."""
+    questions = attributes.get(QUESTIONS, ())
+    if not isinstance(questions, tuple | list):
+        return (content,)
+    return (content, *(question for question in questions if isinstance(question, str)))

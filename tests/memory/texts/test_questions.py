@@ -1,0 +1,73 @@
+"""Questions that a memory brings: how they are kept, and that it is found and judged by them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from kept_memory import settings_in
+from memory.remembered import item
+
+from router.errors import InvalidRequest
+from router.memory.memory import Memory
+from router.memory.texts.questions import (
+    MAX_QUESTIONS,
+    checked_questions,
+    questions_of,
+    texts_of,
+)
+
+ME = {"user": "ada"}
+NUTS = "Hazelnuts make my throat swell."
+ASKED = ("What am I allergic to?", "Which food is dangerous for me?")
+
+
+def test_a_text_holds_one_question_a_line_and_none_twice() -> None:
+    assert checked_questions("Who  is it?\nWhere?\nWho is it?") == ("Who is it?", "Where?")
+
+
+@pytest.mark.parametrize(
+    "given", [5, ["x" * 301], [""], [5], [f"question {n}" for n in range(MAX_QUESTIONS + 1)]]
+)
+def test_what_are_no_questions_is_refused(given: object) -> None:
+    with pytest.raises(InvalidRequest, match="questions"):
+        checked_questions(given)
+
+
+def test_an_attribute_of_that_name_that_is_no_list_of_texts_holds_none() -> None:
+    assert questions_of(item("a", "text", attributes={"questions": 5})) == ()
+    assert texts_of("text", {"questions": ["Who?", 5]}) == ("text", "Who?")
+
+
+async def test_a_memory_is_recalled_by_its_questions_alone(tmp_path: Path) -> None:
+    async with Memory(settings_in(tmp_path)) as memory:
+        await memory.save(NUTS, layer="user", scope=ME)
+        assert not (await memory.recall("Am I allergic to anything?", ME)).items
+        saved = await memory.save(NUTS, layer="user", scope=ME, questions=ASKED)
+        found = await memory.recall("Am I allergic to anything?", ME)
+        assert [one.item.content for one in found.items] == [NUTS]
+        assert questions_of(found.items[0].item) == ASKED
+        assert not (await memory.recall("What is my shoe size?", ME)).items
+
+        await memory.edit(saved.name, layer="user", scope=ME, attributes={"questions": None})
+        assert not (await memory.recall("Am I allergic to anything?", ME)).items
+
+
+async def test_questions_are_exported_imported_and_forgotten_with_their_memory(
+    tmp_path: Path,
+) -> None:
+    async with Memory(settings_in(tmp_path)) as memory:
+        await memory.save(NUTS, layer="user", scope=ME, questions=ASKED)
+        lines = await memory.export(owner=ME)
+        report = await memory.forget(ME)
+        assert (report.items, report.left, report.vectors) == (1, 0, 0)
+        assert not (await memory.recall("Am I allergic to anything?", ME)).items
+        assert b"allergic" not in (tmp_path / "kept" / "memory.db").read_bytes()
+        await memory.import_lines(lines)
+        assert (await memory.recall("Am I allergic to anything?", ME)).items
+
+
+async def test_a_memory_file_brings_no_questions(tmp_path: Path) -> None:
+    async with Memory(settings_in(tmp_path)) as memory:
+        with pytest.raises(InvalidRequest, match="name a layer"):
+            await memory.save("Deploy with make release.", questions=["How do we deploy?"])
