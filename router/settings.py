@@ -68,6 +68,10 @@ Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 Provider = Annotated[str, AfterValidator(checked_name(LLMS, "openai", "ollama"))]
 ProviderNames = Annotated[tuple[Provider, ...], NoDecode, BeforeValidator(_split)]
 
+Days = Annotated[float, Field(gt=0, le=36_500)]
+MAX_ENTRIES = 10_000_000
+"""A folder may set how much a cache holds, and must not make it more than any machine can."""
+
 Caution = Literal["bold", "balanced", "careful"] | Annotated[float, Field(ge=0, le=1)]
 CAUTIONS = {"bold": 0.3, "balanced": 0.5, "careful": 0.65}
 ENCODER_KINDS = ("wordllama", "onnx", "minilm", "sentence-transformers", "openai", "ollama")
@@ -85,14 +89,14 @@ class FuzzySettings(_Section):
     similarity_threshold: Annotated[float, Trust.ANYONE] = Field(0.75, ge=0, le=1)
     """Least Levenshtein similarity of a hit, in [0, 1]; the content gate applies on top."""
     ttl_seconds: Annotated[float, Trust.ANYONE] = Field(7 * 24 * 3600, gt=0)
-    max_entries: Annotated[int, Trust.ANYONE] = Field(500, ge=1)
+    max_entries: Annotated[int, Trust.ANYONE] = Field(500, ge=1, le=MAX_ENTRIES)
 
 
 class ExactSettings(_Section):
     """Stage 2, the exact cache."""
 
     ttl_seconds: Annotated[float, Trust.ANYONE] = Field(7 * 24 * 3600, gt=0)
-    max_entries: Annotated[int, Trust.ANYONE] = Field(1000, ge=1)
+    max_entries: Annotated[int, Trust.ANYONE] = Field(1000, ge=1, le=MAX_ENTRIES)
 
 
 class OpenAISettings(_Section):
@@ -237,7 +241,7 @@ class MemorySettings(_Section):
     """Whose memories they are where a call does not say."""
     time_zone: Annotated[str | None, Trust.ANYONE] = None
     """Such as ``Europe/Berlin``: where "yesterday" is a day. None: the zone of this machine."""
-    layer_ttl_days: Annotated[dict[str, float], Trust.USER] = {}
+    layer_ttl_days: Annotated[dict[str, Days], Trust.USER] = {}
     """Days after which items of a layer go, by layer, such as ``{"session" = 30}``. An item's own
     ``expires_at`` is stronger."""
     layer_deadline_seconds: Annotated[float, Trust.ANYONE] = Field(0.05, gt=0)

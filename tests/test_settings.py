@@ -105,6 +105,8 @@ def test_an_unknown_argument_or_nested_variable_is_named(monkeypatch: pytest.Mon
         ("fuzzy.similarity_threshold", "nan"),
         ("fuzzy.ttl_seconds", "0"),
         ("exact.max_entries", "0"),
+        ("exact.max_entries", "1000000000000000000000000"),
+        ("fuzzy.max_entries", "1000000000000000000000000"),
         ("max_concurrency", "many"),
         ("vector.confidence_threshold", "-0.1"),
         ("llm.timeout_seconds", "0"),
@@ -141,6 +143,15 @@ def test_the_state_folder_is_expanded_and_never_empty(monkeypatch: pytest.Monkey
 def test_the_home_of_a_user_who_is_not_there_is_a_fault_of_the_setting() -> None:
     with pytest.raises(ConfigurationError, match=r"setting state_dir: .*no such user"):
         Settings(state_dir="~nosuchuser/x")
+
+
+@pytest.mark.parametrize("days", ["0", "-1", "1e300", "NaN", "Infinity"])
+def test_days_that_no_date_can_be_counted_by_are_refused(
+    monkeypatch: pytest.MonkeyPatch, days: str
+) -> None:
+    monkeypatch.setenv("ROUTER_MEMORY__LAYER_TTL_DAYS", f'{{"session": {days}}}')
+    with pytest.raises(ConfigurationError, match=r"memory\.layer_ttl_days\.session"):
+        Settings()
 
 
 @pytest.mark.parametrize("name", ["user", "project", "session"])

@@ -50,6 +50,8 @@ _log: Final = logging.getLogger(__name__)
 
 MAX_ANSWER_BYTES: Final = 64 * 1024
 MAX_MARKS_BYTES: Final = 2**20
+LONGEST_SECONDS: Final = 10 * 365 * 24 * 3600
+"""Answers are kept for ten years at most; the setting may say that they are kept for ever."""
 LATE_SECONDS: Final = 3600
 """A decision that has taken longer than this is kept by nobody."""
 MAX_CANDIDATES: Final = 4
@@ -86,7 +88,7 @@ class SharedAnswers:
         self._reads = Reads(link)
         self._keys = keys
         self._settings = settings
-        self._life = int(settings.exact.ttl_seconds * 1000)
+        self._life = int(min(settings.exact.ttl_seconds, LONGEST_SECONDS) * 1000)
         self._length = 4 * settings.fuzzy.max_entries
         self._index = self._new_index()
         self._fallback = self._new_fallback()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from functools import partial
 from pathlib import Path
@@ -59,6 +60,17 @@ async def test_what_one_process_learns_another_finds(
         assert await skills_of(other, REQUEST) == ("git",)
         await caught_up(other.follower)
         assert await skills_of(other, SIMILAR) == ("git",)
+
+
+async def test_answers_may_be_kept_for_ever(
+    redis_server: RedisServer, settings_of: SettingsOf
+) -> None:
+    settings = settings_of(redis_server.url)
+    for_ever = settings.exact.model_copy(update={"ttl_seconds": math.inf})
+    settings = settings.model_copy(update={"exact": for_ever})
+    async with opened_answers(settings) as one, opened_answers(settings) as other:
+        await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
+        assert await skills_of(other, REQUEST) == ("git",)
 
 
 async def test_no_process_gives_an_answer_after_its_drop_was_acknowledged(
