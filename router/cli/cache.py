@@ -47,17 +47,13 @@ def clear_cache(
     """Forget every cached route. The index of the skills is kept."""
     settings = read_settings()
     with _fuzzy_cache(settings) as cache:
-        entries = len(cache)
+        counted = output.counted(len(cache), "cached route")
         if not yes:
             where = output.plain(settings.state_dir)
-            typer.confirm(f"Forget {_routes(entries)} in {where}?", abort=True, err=True)
+            typer.confirm(f"Forget {counted} in {where}?", abort=True, err=True)
         if not cache.clear():
             raise _unusable(settings, "the routes are still there (the log says why)")
-    typer.echo(f"forgot {_routes(entries)}", err=True)
-
-
-def _routes(number: int) -> str:
-    return "1 cached route" if number == 1 else f"{number} cached routes"
+    typer.echo(f"forgot {counted}", err=True)
 
 
 @contextmanager

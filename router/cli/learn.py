@@ -98,11 +98,11 @@ def reset_evidence(
 ) -> None:
     """Forget all evidence and what was fitted on it. Running routers keep theirs until they end."""
     with _evidence() as store:
-        number = sum(store.counts().values())
+        counted = output.counted(sum(store.counts().values()), "example")
         if not yes:
-            typer.confirm(f"Forget {number} examples?", abort=True, err=True)
+            typer.confirm(f"Forget {counted}?", abort=True, err=True)
         store.reset()
-    typer.echo(f"forgot {number} examples", err=True)
+    typer.echo(f"forgot {counted}", err=True)
 
 
 @app.command("export")

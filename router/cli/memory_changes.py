@@ -258,18 +258,21 @@ def import_memories(
     lines = output.decoded(file.read_bytes(), str(file)).split("\n")
 
     async def take(memory: Memory, owner: Scope) -> None:
-        typer.echo(f"imported {await memory.import_lines(lines, owner=owner)} memories")
+        imported = await memory.import_lines(lines, owner=owner)
+        typer.echo(f"imported {output.counted(imported, 'memory', 'memories')}")
 
     return take
 
 
 def _show_forgotten(report: ForgetReport) -> None:
     typer.echo(
-        f"forgot {report.items} items and {report.files} files; left: {report.left} items, "
-        f"{report.vectors} vectors; the database was written anew"
+        f"forgot {output.counted(report.items, 'item')} and "
+        f"{output.counted(report.files, 'file')}; left: {output.counted(report.left, 'item')}, "
+        f"{output.counted(report.vectors, 'vector')}; the database was written anew"
     )
     if report.waiting:
-        output.warn(f"the memory service has yet to be told of {report.waiting} files: sync")
+        waiting = output.counted(report.waiting, "file")
+        output.warn(f"the memory service has yet to be told of {waiting}: sync")
 
 
 @memory_command(_show_forgotten, configured=False)

@@ -139,6 +139,11 @@ def print_ready_json(text: str) -> None:
     typer.echo(text.encode("utf-8", "backslashreplace"))
 
 
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """A number of things, as "1 item" or "2 items"; ``many`` where an s is not enough."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
 def warn(message: object) -> None:
     """A warning, as one line on standard error."""
     typer.echo(f"warning: {plain(message)}", err=True)

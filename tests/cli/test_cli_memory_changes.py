@@ -249,7 +249,7 @@ def test_what_is_exported_is_imported_elsewhere(
     assert [json.loads(line)["id"] for line in lines.splitlines()] == ["diet"]
     (tmp_path / "ada.jsonl").write_text(lines, encoding="utf-8")
     monkeypatch.setenv("ROUTER_MEMORY__DIRECTORY", str(tmp_path / "elsewhere"))
-    assert memory("import", tmp_path / "ada.jsonl").stdout == "imported 1 memories\n"
+    assert memory("import", tmp_path / "ada.jsonl").stdout == "imported 1 memory\n"
     assert ids(parsed(memory("recall", "What can't I eat?", "--json"))) == ["diet"]
 
 
@@ -267,7 +267,7 @@ def test_an_export_is_utf_8_in_every_locale_and_a_line_of_it_is_one(
     assert json.loads(done.stdout.decode())["content"] == said
     file = tmp_path / "all.jsonl"
     file.write_bytes(done.stdout.replace(b"\n", b"\r\n"))
-    assert memory("import", file).stdout == "imported 1 memories\n"
+    assert memory("import", file).stdout == "imported 1 memory\n"
     assert parsed(memory("get", "odd", "--layer", "semantic", "--json"))["content"] == said
 
 
