@@ -157,7 +157,7 @@ class _Account:
         if self.price is None or self.max_cost is None:
             return 0.0
         needed = self.price.of(_tokens(prompt), ANSWER_TOKENS)
-        if (self.cost or 0.0) + self.reserved + needed > self.max_cost:
+        if not (self.cost or 0.0) + self.reserved + needed <= self.max_cost:  # nor where it is NaN
             return None
         self.reserved += needed
         return needed

@@ -227,6 +227,13 @@ async def test_a_budget_is_never_overrun(skills: Path, writer: Writer) -> None:
     assert "the budget of" in report.ended
 
 
+async def test_a_budget_that_is_no_number_allows_nothing(skills: Path, writer: Writer) -> None:
+    catalog = load_catalog([skills])
+    asking = asker(model_of(writer), catalog, price=Price(1.0, 10.0), max_cost=float("nan"))
+    report = await asking.run(to_ask(catalog))
+    assert (report.written, writer.requests) == ((), [])
+
+
 def test_a_plan_counts_calls_tokens_and_cost(skills: Path) -> None:
     catalog = load_catalog([skills])
     plan = plan_of(catalog, price=Price(1.0, 2.0))
