@@ -4,6 +4,11 @@
 table ``[tool.router]`` of ``pyproject.toml`` in the working directory may be a stranger's: what
 needs the user's trust there is left out until the user has run ``router trust``.
 
+The words of the code: a value of a folder's file is *guarded* where only the user may set it. It is
+*ignored* where it is guarded and the folder is not trusted with it; all others are *effective*. So
+in a cloned folder whose ``router.toml`` sets ``fuzzy.max_entries`` and ``llm.openai.base_url``, the
+size counts at once, and the address only after ``router trust``.
+
 No file may hold a key, because files are copied and committed.
 """
 

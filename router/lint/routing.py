@@ -7,8 +7,11 @@ at once, so that no skill has an advantage over another. Up to ten examples a sk
 out alone (leave one out); beyond that, a tenth of them together. It is the router's own index,
 built over the skills that are linted and no others.
 
-A request that another skill takes only when the example is missing shows how near two skills are;
-one that goes astray although the index holds it is lost in service as well.
+A request that another skill takes only when the example is missing is *taken*: it shows how near
+two skills are. One that goes *astray*, to another skill although the index holds it, is lost in
+service as well. Say ``git`` gives the example "undo my last commit". Without it ``editor`` ranks
+first for that request: taken, and perhaps chance. With it ``editor`` ranks first all the same:
+astray, and one of the two authors has something to change.
 """
 
 from __future__ import annotations

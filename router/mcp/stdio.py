@@ -5,6 +5,14 @@ for two reasons: a line is bounded, and the thread that waits for it is a daemon
 process can end while no line comes. Lines that are no message are answered as JSON-RPC wants it.
 
 The first line has been read, and perhaps answered, by ``router/mcp/hello.py`` before.
+
+A message takes this way, where what is not ours is the SDK's:
+
+    standard input -> _Lines -> its reader -> _pass_requests -> the server
+    standard output <- its writer <- _pass_answers <- the server
+
+``_pass_requests`` answers lines that are no message, and ``_pass_answers`` leaves out what
+``hello.py`` has answered already.
 """
 
 from __future__ import annotations
