@@ -25,7 +25,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from router.learning.head import softmax
 from router.memory.query import classifier_model
 from router.memory.query.classifier_model import (
     NOTHING,
@@ -38,6 +37,7 @@ from router.memory.query.classifier_model import (
     log_odds,
 )
 from router.memory.query.cues import cues
+from router.retrieval.contrast import softmax
 from router.retrieval.encoders import WordLlamaEncoder
 from router.text import tokens
 

@@ -38,8 +38,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.learning.calibration import MIN_PAIRS, Calibrator
-from router.learning.head import Head, energy, softmax
+from router.learning.head import Head, energy
 from router.numeric import logistic
+from router.retrieval.contrast import softmax
 
 RETRIEVAL_WEIGHT: Final = 4.0
 """Cross-validated over 2 to 60 examples an answer, and over catalogs of which half the skills had

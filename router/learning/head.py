@@ -31,14 +31,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self, TypeVar
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from router.learning.features import hashed, rows, scaled
-
-FloatT = TypeVar("FloatT", bound=np.floating[Any])
+from router.retrieval.contrast import softmax
 
 NEAREST_WEIGHT: Final = 3.0
 MAX_NEAREST: Final = 4_096
@@ -156,12 +155,6 @@ def energy(scores: NDArray[np.float32]) -> NDArray[np.float32]:
     """How much of what the examples are about is in a request: log sum exp of its scores, of shape
     (..., classes). Low for a request that is out of scope. Liu et al. (NeurIPS 2020)."""
     return np.asarray(np.logaddexp.reduce(scores, axis=-1))
-
-
-def softmax(scores: NDArray[FloatT]) -> NDArray[FloatT]:
-    """The scores as probabilities, over the last axis."""
-    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
 
 
 def _newest(answers: NDArray[np.intp], limit: int) -> NDArray[np.intp]:

@@ -5,13 +5,14 @@ example has a vector of its own, and a request is near a skill when it is near s
 For a request with vector q, a skill's examples e, their mean m scaled to unit length, and b, the
 mean cosine of q to the own texts of all skills,
 
-    near = mean of the three largest cosine(q, e)  +  cosine(q, m)  -  2 b  +  WORDING p  -  a
+    near = mean of the three largest cosine(q, e)  +  cosine(q, m)  -  2 b  +  WORDING p  +  t  -  a
 
 where p says how alike the wording of the request and of the examples is (``phrases.py``). The three
-nearest remember, the mean generalises, and phrases hold what vectors lose. a is how much more alike
-the skill's examples are than those of other skills: the mean cosine of two of its examples, less
-that over all skills. A request for a skill of many sides is less near to each of its examples than
-one for a skill of a single purpose, and is just as right.
+nearest remember, the mean generalises, and phrases hold what vectors lose. t is what tells the
+skill from its neighbours (``contrast.py``); it is 0 for a request of several clauses. a is how much
+more alike the skill's examples are than those of other skills: the mean cosine of two of its
+examples, less that over all skills. A request for a skill of many sides is less near to each of its
+examples than one for a skill of a single purpose, and is just as right.
 
 Of a skill without examples nobody knows how near they would be. It gets the benefit of the doubt:
 as near as the nearest of the others, at most ``FAIR``. So skills without examples are not starved
@@ -27,6 +28,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from router.retrieval.contrast import Contrast
 from router.retrieval.documents import Edit, T
 from router.retrieval.encoders import unit
 from router.retrieval.phrases import PhraseIndex
@@ -65,6 +67,7 @@ class ExampleIndex:
         self._narrow = self._alike
         self._rows: NDArray[Any] = self.means
         self._scale = 1.0
+        self._contrast = Contrast(self.means, self.count, self.means)
         self._profiles: list[bytes] = []
         self._phrases: PhraseIndex = PhraseIndex([])
 
@@ -114,6 +117,7 @@ class ExampleIndex:
         pairs = held * (held - 1)
         typical = after._alike.sum() / max(pairs.sum(), 1)
         after._narrow = (after._alike - pairs * typical) / (pairs + FEW_PAIRS)
+        after._contrast = Contrast(after._rows, held, after.means)
         profiles = [*self._profiles, *(document.phrases for document in new)]
         after._profiles = [profiles[place] for place in holder.tolist()]
         after._phrases = PhraseIndex(after._profiles)
@@ -125,6 +129,8 @@ class ExampleIndex:
         vectors: NDArray[np.float32],
         background: NDArray[np.float32],
         among: NDArray[np.intp],
+        *,
+        single: bool = False,
     ) -> NDArray[np.float64]:
         """How near some skills' examples are to some texts, shape (texts, skills); see the
         module's formula.
@@ -134,6 +140,7 @@ class ExampleIndex:
             vectors: of the texts, one row of unit length each.
             background: b of each text, the mean cosine to the own texts of all skills.
             among: the positions of the skills. All are 0 where none of them has examples.
+            single: there is one text, and it is a request of a single clause.
         """
         near = np.zeros((len(vectors), len(among)))
         holders = np.flatnonzero(self.count[among])
@@ -157,6 +164,8 @@ class ExampleIndex:
         wording = WORDING * self._phrases.near(spoken, owners)
         offset = means - 2 * background[:, np.newaxis] + wording - self._narrow[owners]
         known = total / np.minimum(held, NEAREST) + offset
+        if single:
+            known += self._contrast.of(vectors, owners)
         near[:] = doubtful(known)[:, np.newaxis]
         near[:, holders] = known
         return near

@@ -420,8 +420,10 @@ class SkillIndex:
             for row, request in enumerate(batch, start):
                 asked = self._asked([request])
                 postings = self._lexical.postings(asked[0].numbers)
-                vectors = encoded[request].vectors[:1]
-                table[row, known] = self._scored(asked, vectors, postings, positions).score[0]
+                texts, vectors = encoded[request]
+                single = len(texts) == 1
+                scored = self._scored(asked, vectors[:1], postings, positions, single=single)
+                table[row, known] = scored.score[0]
             await give_way()
         return table
 
@@ -432,7 +434,8 @@ class SkillIndex:
         asked = self._asked(request.texts[:read])
         postings = self._lexical.postings(asked[0].numbers)
         pool = self._best_of(asked[0], request.vector, postings, allowed, first, limit)
-        scored = self._scored(asked, request.vectors[:read], postings, pool)
+        single = len(request.texts) == 1
+        scored = self._scored(asked, request.vectors[:read], postings, pool, single=single)
         order, lead = _ordered(scored.score[0], max(limit, 2))
         if first:
             order = _first(order, first, pool)
@@ -493,6 +496,8 @@ class SkillIndex:
         vectors: NDArray[np.float32],
         postings: Postings,
         pool: NDArray[np.intp],
+        *,
+        single: bool,
     ) -> _Scored:
         """Some skills scored in full for a request and its clauses, whose words are among its own.
 
@@ -501,6 +506,7 @@ class SkillIndex:
             vectors: of them.
             postings: of the terms of the request.
             pool: the skills.
+            single: the request has a single clause.
         """
         contributions = postings.contributions(pool)
         row_of = {number: row for row, number in enumerate(asked[0].numbers)}
@@ -511,7 +517,11 @@ class SkillIndex:
         lexical = terms @ contributions
         cosine = (vectors @ self._vectors.of(pool).T).astype(np.float64)
         near = self._examples.near(
-            [text.spoken for text in asked], vectors, vectors @ self._vectors.mean, pool
+            [text.spoken for text in asked],
+            vectors,
+            vectors @ self._vectors.mean,
+            pool,
+            single=single,
         )
         score = fuse(lexical, cosine, near)
         return _Scored(pool, score, lexical, cosine, near, contributions)

@@ -10,6 +10,7 @@ from index_edits import edit_between
 from numpy.typing import NDArray
 
 from router.retrieval import examples as module
+from router.retrieval.contrast import Contrast
 from router.retrieval.documents import Edit, SkillDocument
 from router.retrieval.examples import FAIR, FEW_PAIRS, WORDING, ExampleIndex
 from router.retrieval.phrases import PhraseIndex, profile_of
@@ -39,10 +40,16 @@ EVERYTHING = np.arange(len(DOCUMENTS))
 
 
 def near(
-    index: ExampleIndex, request: str, background: float, among: NDArray[np.intp] = EVERYTHING
+    index: ExampleIndex,
+    request: str,
+    background: float,
+    among: NDArray[np.intp] = EVERYTHING,
+    *,
+    single: bool = False,
 ) -> NDArray[np.float64]:
     """How near the skills are to one request."""
-    [found] = index.near([tokens(request)], vectors([request]), np.array([background]), among)
+    texts, rows = [tokens(request)], vectors([request])
+    [found] = index.near(texts, rows, np.array([background]), among, single=single)
     return np.asarray(found)
 
 
@@ -93,8 +100,25 @@ def test_what_was_there_before_is_not_encoded_again() -> None:
     updated = index.edited(edit_between(DOCUMENTS, later), watched)
     assert asked == ["new 0", "new 1"]
     anew = ExampleIndex().edited(Edit.of_all(later), vectors)
-    found = [near(one, REQUEST, 0.0, np.arange(len(later))).tolist() for one in (updated, anew)]
-    assert found[0] == found[1]
+    for single in (False, True):
+        found = [
+            near(one, REQUEST, 0.0, np.arange(len(later)), single=single).tolist()
+            for one in (updated, anew)
+        ]
+        assert found[0] == found[1]
+
+
+def test_for_a_request_of_one_clause_skills_are_told_apart() -> None:
+    index = ExampleIndex().edited(Edit.of_all(DOCUMENTS), vectors)
+    without, found = near(index, REQUEST, 0.1), near(index, REQUEST, 0.1, single=True)
+    holders = DOCUMENTS[1:]
+    rows = vectors([text for each in holders for text in each.examples])
+    contrast = Contrast(rows, np.array([len(each.examples) for each in holders]), index.means)
+    told = contrast.of(vectors([REQUEST]), np.arange(len(holders)))[0]
+    assert np.ptp(told) > 0.01
+    expected = without[1:] + told
+    assert found[1:] == pytest.approx(expected, abs=1e-6)
+    assert found[0] == pytest.approx(min(expected.max(), FAIR), abs=1e-6)
 
 
 def test_several_texts_are_compared_as_each_alone_is() -> None:

@@ -1,0 +1,105 @@
+"""What tells the examples of one skill from those of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from router.retrieval import contrast as module
+from router.retrieval.contrast import SHARPNESS, STEP, Contrast
+from router.retrieval.encoders import unit
+
+DIMENSIONS = 6
+COUNTS = (3, 1, 2, 5)
+PLACES = np.arange(len(COUNTS))
+
+
+def examples(count: int, seed: int = 0) -> NDArray[np.float32]:
+    drawn = np.random.default_rng(seed).normal(size=(count, DIMENSIONS))
+    return unit(drawn.astype(np.float32))
+
+
+def contrast_of(skills: Sequence[NDArray[np.float32]]) -> Contrast:
+    """Of the examples of each skill."""
+    means = unit(np.stack([rows.sum(axis=0) for rows in skills]))
+    return Contrast(np.concatenate(skills), np.array([len(rows) for rows in skills]), means)
+
+
+SKILLS = [examples(count, number) for number, count in enumerate(COUNTS)]
+REQUESTS = examples(4, 99)
+
+
+def by_the_formula() -> NDArray[np.float64]:
+    """What the module says, one example after the other; shape (requests, skills)."""
+    middle = np.concatenate(SKILLS).mean(axis=0)
+    weights = np.zeros((len(SKILLS), DIMENSIONS))
+    for owner, own in enumerate(SKILLS):
+        for number, row in enumerate(own if len(own) > 1 else ()):
+            means = [some.mean(axis=0) for some in SKILLS]
+            means[owner] = np.delete(own, number, axis=0).mean(axis=0)
+            shares = np.exp([SHARPNESS * row @ mean / np.linalg.norm(mean) for mean in means])
+            wrong = (owner == PLACES) - shares / shares.sum()
+            weights += STEP * wrong[:, np.newaxis] / len(own) * (row - middle)
+    told = (REQUESTS - middle) @ weights.T
+    return np.asarray(told - told.max(axis=1, keepdims=True))
+
+
+def test_skills_are_told_apart_by_the_formula() -> None:
+    found = contrast_of(SKILLS).of(REQUESTS, PLACES)
+    assert found == pytest.approx(by_the_formula(), abs=1e-5)
+    assert np.ptp(found) > 0.1
+
+
+def test_what_neighbours_share_says_less_than_what_one_has_alone() -> None:
+    shared, mine, others, far = np.eye(4, dtype=np.float32)
+    skills = [
+        unit(np.stack([2 * shared + own, shared + own, shared + 2 * own])) for own in (mine, others)
+    ]
+    found = contrast_of([*skills, unit(np.stack([far, far + shared]))])
+    told = found.of(np.stack([mine, shared, others]), np.arange(2))
+    assert told[0, 0] > told[0, 1] + 0.04
+    assert abs(told[1, 0] - told[1, 1]) < 1e-5
+    assert told[2, 1] > told[2, 0] + 0.04
+
+
+@given(st.permutations(range(len(COUNTS))))
+def test_the_order_of_the_skills_does_not_matter(order: list[int]) -> None:
+    found = contrast_of([SKILLS[place] for place in order]).of(REQUESTS, PLACES)
+    before = contrast_of(SKILLS).of(REQUESTS, np.array(order))
+    assert found == pytest.approx(before, abs=1e-5)
+
+
+def test_some_skills_are_told_what_they_are_among_all() -> None:
+    contrast = contrast_of(SKILLS)
+    some = np.array([3, 0])
+    assert contrast.of(REQUESTS, some) == pytest.approx(contrast.of(REQUESTS, PLACES)[:, some])
+
+
+def test_lone_examples_teach_nothing() -> None:
+    found = contrast_of([examples(1, 1), examples(1, 2)]).of(REQUESTS, np.arange(2))
+    assert not found.any()
+
+
+@pytest.mark.parametrize("what", ["one skill", "too many", "quantised", "opposite"])
+def test_where_nothing_can_be_told_apart_nothing_is_added(
+    monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    skills = SKILLS[:1] if what == "one skill" else SKILLS
+    if what == "too many":
+        monkeypatch.setattr(module, "MAX_PAIRS", sum(COUNTS) * len(COUNTS) - 1)
+    rows, count = np.concatenate(skills), np.array([len(each) for each in skills])
+    if what == "quantised":
+        rows = np.rint(rows * 127).astype(np.int8)
+    means = unit(np.stack([each.sum(axis=0) for each in skills]))
+    if what == "opposite":  # what is left of a mean without one example may be nothing
+        rows = np.stack([REQUESTS[0], -REQUESTS[0], REQUESTS[1], REQUESTS[1]])
+        count, means = np.array([2, 2]), np.stack([np.zeros_like(REQUESTS[0]), REQUESTS[1]])
+    found = Contrast(rows, count, means).of(REQUESTS, np.arange(len(means)))
+    assert found.shape == (len(REQUESTS), len(means))
+    assert np.isfinite(found).all()
+    assert found.any() == (what == "opposite")
