@@ -13,6 +13,7 @@ from typing import Any
 import httpx2
 import numpy as np
 import pytest
+from greetings import DISCOVER, initialize
 from mcp import Client
 from numpy.typing import NDArray
 
@@ -24,31 +25,6 @@ from router.router import SemanticRouter
 from router.settings import Settings
 
 ACCEPT = {"Accept": "application/json, text/event-stream"}
-
-
-def initialize(version: str) -> dict[str, Any]:
-    client = {"name": "test", "version": "1", "title": "Test"}
-    capabilities = {"roots": {"listChanged": True}, "sampling": {}}
-    return {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "initialize",
-        "params": {"protocolVersion": version, "capabilities": capabilities, "clientInfo": client},
-    }
-
-
-DISCOVER: dict[str, Any] = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "server/discover",
-    "params": {
-        "_meta": {
-            "io.modelcontextprotocol/protocolVersion": STATELESS_VERSION,
-            "io.modelcontextprotocol/clientCapabilities": {},
-            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-        }
-    },
-}
 
 
 async def answer_of_the_sdk(server: SkillServer, message: dict[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import Any
 import httpx2
 import pytest
 import uvicorn
+from greetings import DISCOVER, initialize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp import Client
@@ -33,27 +34,6 @@ from router.mcp.server import SkillServer
 
 NEWER = {"MCP-Protocol-Version": "2026-07-28"}
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
-DISCOVER: dict[str, Any] = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "server/discover",
-    "params": {
-        "_meta": {
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": {},
-        }
-    },
-}
 GENERATIONS = pytest.mark.parametrize("newer", [True, False], ids=["newer", "older"])
 
 
@@ -65,7 +45,7 @@ def post(
     headers: Mapping[str, str] = MappingProxyType({}),
 ) -> httpx2.Response:
     """A raw request; by default the first of its generation of the protocol."""
-    message = DISCOVER if newer else INITIALIZE
+    message = DISCOVER if newer else initialize()
     era = {**NEWER, "Mcp-Method": "server/discover"} if newer else {}
     content = json.dumps(message).encode() if body is None else body
     sent = [(k.encode(), v.encode("latin-1")) for k, v in {**HEADERS, **era, **headers}.items()]

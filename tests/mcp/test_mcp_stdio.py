@@ -11,19 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from greetings import initialize
 
 from router.mcp.lines import MAX_MESSAGE_BYTES
-
-INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
 
 
 class Server:
@@ -72,7 +62,7 @@ def test_faulty_lines_are_answered_and_the_session_goes_on(process: Server) -> N
     ):
         answer = process.ask(line)
         assert (answer["id"], answer["error"]["code"]) == (None, code)
-    assert process.ask(INITIALIZE)["result"]["serverInfo"]["name"] == "cascade-router"
+    assert process.ask(initialize())["result"]["serverInfo"]["name"] == "cascade-router"
     unknown = {"jsonrpc": "2.0", "id": 2, "method": "no/such/method"}
     assert process.ask(unknown)["error"]["code"] == -32601
     bad = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": 5}}
@@ -85,7 +75,7 @@ def test_faulty_lines_are_answered_and_the_session_goes_on(process: Server) -> N
 
 
 def test_an_interrupt_ends_the_server_while_it_waits_for_input(process: Server) -> None:
-    process.ask(INITIALIZE)
+    process.ask(initialize())
     process.process.send_signal(signal.SIGINT)
     code, output, errors = process.end()
     assert (code, output) == (130, b"")
@@ -108,7 +98,7 @@ def test_what_a_library_prints_does_not_reach_the_client() -> None:
         "asyncio.run(main())\n"
     )
     server = Server("-c", code)
-    assert server.ask(INITIALIZE)["id"] == 1
+    assert server.ask(initialize())["id"] == 1
     assert server.end() == (0, b"", b"printed\nwritten")
 
 
