@@ -378,9 +378,9 @@ class Memory(OpenedInBlock):
                 provenance=tuple(provenance),
                 attributes=self._with_expiry(layer, given),
             )
-            replaced = await in_thread(lambda: parts.records.save(item, supersede=supersede))
+            saved, older = await in_thread(lambda: parts.records.save(item, supersede=supersede))
             off = ServiceFate.OFF
-            return SaveReport(item.id, off, layer=layer, item=item, supersedes=replaced)
+            return SaveReport(saved.id, off, layer=layer, item=saved, supersedes=older)
 
     def _with_expiry(
         self, layer: str, attributes: Mapping[str, AttributeValue]

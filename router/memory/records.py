@@ -29,6 +29,7 @@ from router.memory.recall.updates import (
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.ownership import Place, owns
 from router.memory.stores.spaces import PROPOSALS
+from router.memory.texts.questions import inheriting
 from router.plain_json import PlainJson, first_fault
 
 MAX_PAGE: Final = 1_000
@@ -78,26 +79,37 @@ class Records:
         self._store = store
         self._tracker = tracker
 
-    def save(self, item: MemoryItem, *, supersede: Sequence[str]) -> tuple[MemoryItem, ...]:
-        """Store an item, and mark what it replaces; what else it may replace."""
-        self._store.save([*self._marked(supersede, item), item])
+    def save(
+        self, item: MemoryItem, *, supersede: Sequence[str]
+    ) -> tuple[MemoryItem, tuple[MemoryItem, ...]]:
+        """Store an item, and mark what it replaces; the item, and what else it may replace."""
+        item = self._replace(supersede, item)
         if item.layer not in LASTING_LAYERS:
-            return ()
+            return item, ()
         near = self._store.search(
             item.layer, item.content[:MAX_QUERY_CHARACTERS], scope=item.scope, k=_NEAR
         )
-        return tuple(
+        return item, tuple(
             old for old in near if SUPERSEDED_BY not in old.attributes and replaces(item, old)
         )
 
     def mark(self, layer: str, older: Sequence[str], by: str, scope: Scope) -> None:
         """Mark stored items as superseded by another one of the same layer and scope."""
-        self._store.save(self._marked(older, self._store.get_stored(layer, by, scope)))
+        self._replace(older, self._store.get_stored(layer, by, scope))
 
-    def _marked(self, older: Sequence[str], newer: MemoryItem) -> list[MemoryItem]:
+    def _replace(self, older: Sequence[str], newer: MemoryItem) -> MemoryItem:
+        """Store an item and mark what it replaces, which may be one of its own id; the item as it
+        is stored."""
         said = {SUPERSEDED_BY: newer.id, SUPERSEDED_AT: newer.created.isoformat()}
         found = [self._store.get_stored(newer.layer, name, newer.scope) for name in older]
-        return [replace(old, attributes={**old.attributes, **said}) for old in found]
+        marked = [
+            replace(old, attributes={**old.attributes, **said})
+            for old in found
+            if old.id != newer.id
+        ]
+        newer = inheriting(newer, found)
+        self._store.save([*marked, newer])
+        return newer
 
     def page(
         self, scope: Scope, *, layers: Sequence[str] | None, limit: int, after: str | None

@@ -156,7 +156,7 @@ class Proposals:
                 if proposal.kind is ChangeKind.ADD
                 else {},
             )
-            self._records.save(item, supersede=[one for one in proposal.replaces if one != item.id])
+            self._records.save(item, supersede=proposal.replaces)
         elif proposal.kind is ChangeKind.STALE:
             for name in proposal.replaces:
                 self._records.edit(

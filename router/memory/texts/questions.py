@@ -4,12 +4,13 @@ People ask for a memory in words that it does not hold: "What am I allergic to?"
 my throat swell." What lies between is knowledge, and whoever saves a memory has it. So an item may
 bring questions, as its attribute ``questions``. They are found by words and by meaning as its
 content is, and of the content and the questions the one that fits best is what the item is judged
-by. They are never an answer themselves.
+by. They are never an answer themselves. What replaces an item answers its questions from then on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from router.errors import InvalidRequest
@@ -41,6 +42,14 @@ def checked_questions(given: object) -> tuple[str, ...]:
 def questions_of(item: MemoryItem) -> tuple[str, ...]:
     """The questions that an item brings."""
     return texts_of("", item.attributes)[1:]
+
+
+def inheriting(item: MemoryItem, replaced: Iterable[MemoryItem]) -> MemoryItem:
+    """The item with the questions of what it replaces, unless it brings some itself."""
+    asked = dict.fromkeys(question for old in replaced for question in questions_of(old))
+    if not asked or questions_of(item):
+        return item
+    return replace(item, attributes={**item.attributes, QUESTIONS: tuple(asked)[:MAX_QUESTIONS]})
 
 
 def texts_of(content: str, attributes: Mapping[str, Any]) -> tuple[str, ...]:

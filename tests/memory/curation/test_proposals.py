@@ -62,3 +62,22 @@ async def test_a_proposal_cannot_be_imported_as_a_memory(memory: Memory) -> None
     }
     with pytest.raises(InvalidRequest, match="line 1"):
         await memory.import_lines([json.dumps(row)])
+
+
+async def test_a_merged_memory_answers_the_questions_of_all(memory: Memory) -> None:
+    for content, asked in (
+        ("Production deploys on Fridays are forbidden.", "When may I not release?"),
+        ("Production deploys are forbidden on Fridays!", "Is shipping before the weekend fine?"),
+    ):
+        await memory.save(content, layer="semantic", scope=ADA, questions=[asked])
+    [proposal] = await memory.consolidate(scope=ADA)
+    assert proposal.kind is ChangeKind.MERGE
+    await memory.accept(proposal.id, scope=ADA)
+    kept = [
+        item.attributes.get("questions")
+        for item in (await memory.list(scope=ADA, layers=["semantic"])).items
+        if "superseded_by" not in item.attributes
+    ]
+    assert [set(asked) for asked in kept if isinstance(asked, tuple)] == [
+        {"When may I not release?", "Is shipping before the weekend fine?"}
+    ]

@@ -67,6 +67,24 @@ async def test_questions_are_exported_imported_and_forgotten_with_their_memory(
         assert (await memory.recall("Am I allergic to anything?", ME)).items
 
 
+async def test_what_replaces_a_memory_answers_its_questions(tmp_path: Path) -> None:
+    asked = "In which town is my flat?"
+    async with Memory(settings_in(tmp_path)) as memory:
+        old = await memory.save("Antwerp it is.", layer="user", scope=ME, questions=[asked])
+        assert old.item is not None
+        new = await memory.save("Mechelen.", layer="user", scope=ME, supersede=[old.item.id])
+        assert new.item is not None
+        assert questions_of(new.item) == (asked,)
+        found = await memory.recall(asked, ME)
+        assert [one.item.content for one in found.items] == ["Mechelen."]
+        own = ["Where do I live?"]
+        newest = await memory.save(
+            "Ghent.", layer="user", scope=ME, supersede=[new.item.id], questions=own
+        )
+        assert newest.item is not None
+        assert questions_of(newest.item) == ("Where do I live?",)
+
+
 async def test_a_memory_file_brings_no_questions(tmp_path: Path) -> None:
     async with Memory(settings_in(tmp_path)) as memory:
         with pytest.raises(InvalidRequest, match="name a layer"):
