@@ -23,8 +23,33 @@ from router.web.problems import problem
 HEADER_SECONDS: Final = 10.0
 """How long the headers of a request may take from its first byte on; those of the first request
 from the moment at which the connection was made."""
+MAX_HEADER_BYTES: Final = 32 * 1024
+"""How long the first line and the headers of a request may be together before their end has come.
+"""
 BODY_SECONDS: Final = 20.0
 """How long the body of a request may take from the end of its headers on."""
+
+
+class JoinedConnection(h11.Connection):
+    """Gives the head of an answer of known length together with the beginning of its body, so that
+    both are one packet. The socket sends without delay: each write is a packet, and wakes the
+    client. Streams have no length, and their head goes at once."""
+
+    _held: tuple[bytes, ...] = ()
+
+    def send_with_data_passthrough(self, event: h11.Event) -> list[bytes] | None:
+        pieces = super().send_with_data_passthrough(event)
+        if pieces is None:
+            return None
+        if isinstance(event, h11.Response) and any(
+            name == b"content-length" for name, _ in event.headers
+        ):
+            self._held = tuple(pieces)
+            return []
+        if self._held:
+            pieces = [*self._held, *pieces]
+            self._held = ()
+        return pieces
 
 
 class ImpatientProtocol(H11Protocol):
@@ -32,6 +57,10 @@ class ImpatientProtocol(H11Protocol):
 
     _patience: asyncio.TimerHandle | None = None
     _in_body = False
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.conn = JoinedConnection(h11.SERVER, MAX_HEADER_BYTES)
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)

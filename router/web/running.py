@@ -15,8 +15,6 @@ from router.errors import ConfigurationError
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-MAX_HEADER_BYTES: Final = 32 * 1024
-"""How long a request's first line and headers may be together."""
 BACKLOG: Final = 2_048
 """Connections that wait to be taken."""
 IDLE_SECONDS: Final = 75
@@ -105,7 +103,6 @@ async def run(
         access_log=False,
         server_header=False,
         ws="none",
-        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=max(1, round(drain_seconds)),
     )

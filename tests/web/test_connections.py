@@ -7,13 +7,14 @@ import asyncio
 import json
 from typing import Any
 
+import h11
 import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from uvicorn import Config, Server
 
-from router.web.connections import ImpatientProtocol
-from router.web.running import MAX_HEADER_BYTES, listen
+from router.web.connections import MAX_HEADER_BYTES, ImpatientProtocol, JoinedConnection
+from router.web.running import listen
 
 
 async def answer_of(app: Any, sent: bytes) -> tuple[bytes, bytes]:
@@ -24,7 +25,6 @@ async def answer_of(app: Any, sent: bytes) -> tuple[bytes, bytes]:
         log_config=None,
         lifespan="off",
         ws="none",
-        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
     )
     server = Server(config)
     with listen("127.0.0.1", 0) as listening:
@@ -67,6 +67,22 @@ async def test_a_request_that_offers_to_upgrade_keeps_its_body() -> None:
     head, body = await answer_of(echo, sent)
     assert head.startswith(b"HTTP/1.1 200 OK\r\n")
     assert body == b"GET / HTTP/1.1\r\n"  # and no request of its own
+
+
+def test_the_head_of_an_answer_goes_with_its_body_and_that_of_a_stream_at_once() -> None:
+    def asked() -> JoinedConnection:
+        connection = JoinedConnection(h11.SERVER, MAX_HEADER_BYTES)
+        connection.receive_data(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        connection.next_event()
+        return connection
+
+    answering = asked()
+    assert answering.send(h11.Response(status_code=200, headers=[("Content-Length", "4")])) == b""
+    whole = answering.send(h11.Data(data=b"fine"))
+    assert whole == b"HTTP/1.1 200 \r\nContent-Length: 4\r\n\r\nfine"
+    assert answering.send(h11.EndOfMessage()) == b""
+    head = asked().send(h11.Response(status_code=200, headers=[]))
+    assert head == b"HTTP/1.1 200 \r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 PART_OF_A_BODY = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 16\r\n\r\n{"
