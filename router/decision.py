@@ -57,11 +57,7 @@ class Decider:
         self._settings = settings
 
     async def decide(
-        self,
-        asked: Request,
-        caches: tuple[StageTrace, ...],
-        *,
-        id: str,  # noqa: A002 - named like the result's attribute
+        self, asked: Request, caches: tuple[StageTrace, ...]
     ) -> tuple[RoutingResult, bool, EvidenceCheck | None]:
         """Decide a request anew.
 
@@ -76,13 +72,13 @@ class Decider:
         if not self._parts.llm.models:
             verdict = await self._without_llm(asked)
             strong = is_strong(verdict, self._skills, settings)
-            return self._result(asked, verdict, (*caches, _NO_LLM), id), strong, None
+            return self._result(asked, verdict, (*caches, _NO_LLM)), strong, None
         check = None if learner is None else await learner.check(asked, self._index)
         if check is not None and check.answer is not None and check.bound.local:
             reason, evidence = check.bound.reason, check.evidence()
             skipped = StageTrace(Stage.LLM, Outcome.SKIPPED, reason, evidence=evidence)
             verdict = of_examples(asked.text, check.answer, settings)
-            result = self._result(asked, verdict, (*caches, skipped), id)
+            result = self._result(asked, verdict, (*caches, skipped))
             # Not for the caches: a repeated error would stand outside the account of the bound.
             return result, False, check if check.bound.audit else None
         answer = await self._ask_llm(asked, check)
@@ -97,7 +93,7 @@ class Decider:
         entry = answer.trace
         if check is not None:  # why the LLM was asked
             entry = entry.with_evidence(check.evidence())
-        return self._result(asked, verdict, (*caches, entry), id), strong, None
+        return self._result(asked, verdict, (*caches, entry)), strong, None
 
     async def agrees(self, asked: Request, check: EvidenceCheck) -> bool | None:
         """Whether the LLM agrees with an answer that was given without it; None when it gives none.
@@ -111,12 +107,7 @@ class Decider:
         return set(answer.selection.skills) == set(check.answer.skills)
 
     def corrected(
-        self,
-        text: str,
-        skills: Sequence[str],
-        caches: tuple[StageTrace, ...] = (),
-        *,
-        id: str,  # noqa: A002 - named like the result's attribute
+        self, text: str, skills: Sequence[str], caches: tuple[StageTrace, ...] = ()
     ) -> RoutingResult:
         """The answer that a person said is right for a request; ``caches`` had none."""
         selected, why = tuple(skills), "feedback on an earlier answer said so"
@@ -132,7 +123,6 @@ class Decider:
             stage=Stage.VECTOR,
             trace=(*caches, skipped, given),
             catalog_version=self._index.catalog.version,
-            id=id,
         )
 
     def _layers(self, text: str) -> tuple[LayerChoice, ...]:
@@ -229,11 +219,7 @@ class Decider:
         return replace(local, reason=reading.explained(local.reason), evidence=evidence)
 
     def _result(
-        self,
-        asked: Request,
-        verdict: RoutingResult,
-        before: tuple[StageTrace, ...],
-        id: str,  # noqa: A002 - named like the result's attribute
+        self, asked: Request, verdict: RoutingResult, before: tuple[StageTrace, ...]
     ) -> RoutingResult:
         """The whole answer: the verdict behind the trace of the earlier stages, with the memory
         layers to read where no LLM has named any, and with a calibrated confidence as far as
@@ -242,7 +228,6 @@ class Decider:
             memory_layers=verdict.memory_layers or self._layers(asked.text),
             catalog_version=self._index.catalog.version,
             trace=(*before, *verdict.trace),
-            id=id,
         )
         learner = self._parts.learner
         return whole if learner is None else learner.calibrated(whole)

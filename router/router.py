@@ -120,7 +120,8 @@ class SemanticRouter(OpenedInBlock):
             self.cluster = Cluster(settings, self.events)
             cache, observers = self.cluster.answers, (*observers, self.cluster)
         self.cache: AnswerCache = configured_cache(settings) if cache is None else cache
-        self._caches = CacheStages(self.cache, self.events)
+        self._ids = answer_ids()
+        self._caches = CacheStages(self.cache, self.events, self._ids)
         if settings.enrichment_on_save:
             from router.enrichment.asking import EnrichOnSave
 
@@ -140,7 +141,6 @@ class SemanticRouter(OpenedInBlock):
         self._searches: SingleFlight[tuple[Discovered, ...]] = SingleFlight()
         self._admission = Admission(settings.max_pending)
         self._drops = 0
-        self._ids = answer_ids()
         self._answered: deque[AnsweredRequest] = deque(maxlen=RECENT_ANSWERS)
 
     @classmethod
@@ -297,10 +297,11 @@ class SemanticRouter(OpenedInBlock):
         await self._admission.turn()
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
         question = self._question(asked, use_semantic_cache)
-        answer, caches = await self._caches.answer(question, id=next(self._ids))
+        answer, caches = await self._caches.answer(question)
         if answer is None:
             with self._admission:
                 answer = await self._decided(question, caches)
+            answer = answer.copy_with(id=next(self._ids))  # others may have been given the same
         if (learner := self._runtime.parts.learner) is not None:  # for feedback
             self._answered.append(learner.record_of(answer, asked, question.context))
         if self.events.listening:
@@ -327,8 +328,7 @@ class SemanticRouter(OpenedInBlock):
             return await self._decide(question, caches)
         dropped = self._drops if self.cluster is None else self.cluster.answers.era()
         flight = normalise(asked.text), context, similar, index.catalog.version, dropped
-        shared = await self._flights.do(flight, lambda: self._decide(question, caches))
-        return shared.copy_with(id=next(self._ids))
+        return await self._flights.do(flight, lambda: self._decide(question, caches))
 
     async def _decide(self, question: Question, caches: tuple[StageTrace, ...]) -> RoutingResult:
         """Stages 3 and 4. In a cluster one process asks the LLM, and the others take its answer.
@@ -339,7 +339,7 @@ class SemanticRouter(OpenedInBlock):
             return await self._decide_here(question, caches)
 
         async def look() -> RoutingResult | None:
-            again, _ = await self._caches.answer(question, id=next(self._ids), tell=False)
+            again, _ = await self._caches.answer(question, tell=False)
             return again
 
         return await self.cluster.flight.once(
@@ -361,10 +361,10 @@ class SemanticRouter(OpenedInBlock):
         decider, learner = Decider(index, runtime.parts, self.settings), runtime.parts.learner
         by_person = None if learner is None else await learner.correction(asked)
         if by_person is not None and all(map(index.catalog.offers, by_person)):
-            result = decider.corrected(asked.text, by_person, caches, id=next(self._ids))
+            result = decider.corrected(asked.text, by_person, caches)
             strong, audit, decided_by = True, None, DecidedBy.PERSON
         else:
-            result, strong, audit = await decider.decide(asked, caches, id=next(self._ids))
+            result, strong, audit = await decider.decide(asked, caches)
             decided_by = DecidedBy.LLM if result.stage is Stage.LLM else DecidedBy.ROUTER
         # After a reload a newer answer may be kept already, and a drop may have meant this answer.
         now = runtime.snapshot
@@ -407,7 +407,7 @@ class SemanticRouter(OpenedInBlock):
         await self.open()
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
         question = self._question(asked, use_semantic_cache)
-        return await self._caches.answer(question, id=next(self._ids), tell=False)
+        return await self._caches.answer(question, tell=False)
 
     async def forget(
         self,
@@ -660,7 +660,7 @@ class SemanticRouter(OpenedInBlock):
 
         snapshot = self._runtime.current
         decider = Decider(snapshot.index, self._runtime.parts, self.settings)
-        result = decider.corrected(past.text, named, id=next(self._ids))
+        result = decider.corrected(past.text, named)
         basis = Basis.of(DecidedBy.PERSON, named, snapshot.catalog)
         await self._caches.keep(past.text, past.context, result, basis, snapshot.catalog)
 

@@ -43,9 +43,11 @@ class Postings(NamedTuple):
             size: number of all skills.
         """
         chosen = np.asarray(terms, dtype=np.intp)
-        first, count = start[chosen], start[chosen + 1] - start[chosen]
-        row = np.repeat(np.arange(len(chosen)), count)
-        postings = np.arange(len(row)) + np.repeat(first - np.cumsum(count) + count, count)
+        first = start.take(chosen)
+        count = start.take(chosen + 1) - first
+        row = np.arange(len(chosen)).repeat(count)
+        postings = (first - count.cumsum() + count).take(row)
+        postings += np.arange(len(row))
         return cls(skills.take(postings), row, values.take(postings), (len(chosen), size))
 
     def scores(self) -> NDArray[np.float64]:

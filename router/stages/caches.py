@@ -6,6 +6,7 @@ is checked before it is given again (``router/stages/validation.py``).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from router.errors import EncoderError
@@ -46,24 +47,21 @@ class Question(NamedTuple):
 class CacheStages:
     """Asks a cache, checks what it holds, and keeps new answers in it."""
 
-    def __init__(self, cache: AnswerCache, events: Events) -> None:
-        """``events`` are told how each look into the cache ended."""
+    def __init__(self, cache: AnswerCache, events: Events, ids: Iterator[str]) -> None:
+        """``events`` are told how each look into the cache ended; an answer that is given again
+        takes the next of ``ids``."""
         self._cache = cache
         self._events = events
+        self._ids = ids
 
     async def answer(
-        self,
-        question: Question,
-        *,
-        id: str,  # noqa: A002 - named like the result's attribute
-        tell: bool = True,
+        self, question: Question, *, tell: bool = True
     ) -> tuple[RoutingResult | None, tuple[StageTrace, ...]]:
         """What the caches answer now; None when they have no answer that still holds. Then the
         trace entries of both stages, which say why.
 
         Args:
             question: what is asked.
-            id: of the answer.
             tell: whether events are raised; False for a look that gives nobody an answer.
         """
         asked, context, index, evidence, similar = question
@@ -83,7 +81,7 @@ class CacheStages:
             from_cache=True,
             catalog_version=index.catalog.version,
             trace=trace + _NOT_NEEDED,
-            id=id,
+            id=next(self._ids),
         )
         return again, trace
 

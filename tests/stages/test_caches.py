@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from pathlib import Path
 
 import pytest
@@ -36,12 +37,12 @@ async def test_what_was_kept_is_given_again_with_a_trace_and_an_id_of_its_own(
 ) -> None:
     events, told = Events(), list[Event]()
     events.subscribe(told.append)
-    caches = CacheStages(LocalAnswers(), events)
+    caches = CacheStages(LocalAnswers(), events, repeat("new"))
     result = kept_answer("git").result
     basis = Basis.of(DecidedBy.ROUTER, ["git"], index.catalog)
     await caches.keep(ASKED.text, "c", result, basis, index.catalog)
     for asked, stage in ((ASKED, Stage.EXACT), (OTHER_WORDS, Stage.FUZZY)):
-        again, trace = await caches.answer(Question(asked, "c", index, "", True), id="new")
+        again, trace = await caches.answer(Question(asked, "c", index, "", True))
         assert again is not None
         assert (again.stage, again.id, again.from_cache) == (stage, "new", True)
         assert again.trace[:2] == trace
@@ -58,10 +59,10 @@ async def test_an_answer_of_other_evidence_is_refused_and_the_trace_says_why(
 ) -> None:
     events, told = Events(), list[Event]()
     events.subscribe(told.append)
-    caches = CacheStages(LocalAnswers(), events)
+    caches = CacheStages(LocalAnswers(), events, repeat("new"))
     basis = Basis.of(DecidedBy.ROUTER, ["git"], index.catalog, "evidence")
     await caches.keep(ASKED.text, "c", kept_answer("git").result, basis, index.catalog)
-    again, (_, exact) = await caches.answer(Question(ASKED, "c", index, "more", True), id="new")
+    again, (_, exact) = await caches.answer(Question(ASKED, "c", index, "more", True))
     assert again is None
     assert exact.outcome is Outcome.DECLINED
     assert exact.reason == "not given again: the skills or the examples have changed since"
@@ -73,6 +74,6 @@ async def test_an_answer_of_other_evidence_is_refused_and_the_trace_says_why(
 async def test_a_look_that_answers_nobody_is_not_told_of(index: SkillIndex) -> None:
     events, told = Events(), list[Event]()
     events.subscribe(told.append)
-    caches = CacheStages(LocalAnswers(), events)
-    again, _ = await caches.answer(Question(ASKED, "c", index, "", True), id="new", tell=False)
+    caches = CacheStages(LocalAnswers(), events, repeat("new"))
+    again, _ = await caches.answer(Question(ASKED, "c", index, "", True), tell=False)
     assert (again, told) == (None, [])

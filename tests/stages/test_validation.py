@@ -323,7 +323,7 @@ async def test_no_cached_answer_differs_from_what_a_fresh_router_decides(tmp_pat
                 for text in chance.choices(REQUESTS, k=6):
                     result = await router.route(text)
                     decider = Decider(snapshot.index, parts, router.settings)
-                    fresh, _, _ = await decider.decide(Request.parse(text), (), id="fresh")
+                    fresh, _, _ = await decider.decide(Request.parse(text), ())
                     assert summary(result) == (fresh.decision, fresh.selected_skills)
                     assert result.suggested_skills == fresh.suggested_skills
                     cached += result.from_cache
