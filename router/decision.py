@@ -181,11 +181,13 @@ class Decider:
         settings, learner = self._settings.vector, self._parts.learner
         retrieved = await self._retrieve(asked, asked.available)
         by_examples = None
-        if learner is not None and retrieved.fits is not None:
+        if (
+            learner is not None
+            and learner.evidence  # else no model could answer
+            and (fits := retrieved.fits) is not None
+        ):
             scores = {match.name: match.score for match in retrieved.matches}
-            by_examples = await learner.answer_by_examples(
-                asked, self._index, scores, fits=retrieved.fits
-            )
+            by_examples = await learner.answer_by_examples(asked, self._index, scores, fits=fits)
         if learner is None or by_examples is None:
             return of_retrieval(asked.text, retrieved, settings)
         uncovered = 1 - by_examples.coverage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -95,6 +95,21 @@ class Candidate:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Candidate, (self.name, self.score, dict(self.evidence))
+
+
+def candidates(
+    seen: Iterable[tuple[str, float, dict[str, EvidenceValue]]],
+) -> tuple[Candidate, ...]:
+    """The candidates of one stage, each given as its fields; the dicts become theirs. A frozen
+    ``__init__`` would take twice as long, and every answer that is decided names ten."""
+    made = []
+    for name, score, evidence in seen:
+        one = object.__new__(Candidate)
+        object.__setattr__(one, "name", name)
+        object.__setattr__(one, "score", score)
+        object.__setattr__(one, "evidence", MappingProxyType(evidence))
+        made.append(one)
+    return tuple(made)
 
 
 class _Copied:

@@ -485,8 +485,8 @@ class Learner:
         are outcomes. The stage's trace entry then says what its own confidence was."""
         if verdict.calibrated:
             return verdict
-        own, calibration = verdict.confidence, self._calibration(verdict.stage.value)
-        if calibration.calibrator is None:
+        own, calibration = verdict.confidence, self._calibrations.get(verdict.stage.value)
+        if calibration is None or calibration.calibrator is None:
             return verdict
         trace = tuple(
             entry.with_evidence({OWN_CONFIDENCE: own}) if entry.stage is verdict.stage else entry

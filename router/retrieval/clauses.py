@@ -29,11 +29,12 @@ def readable(request: str) -> str:
 def clauses(request: str) -> list[str]:
     """The clauses of a request in order, at least one; each but a lone one has two content words
     or more."""
+    found = [part for part in _BREAK.split(request) if part.strip()]
+    if len(found) < 2:
+        return found or [request]
     parts: list[list[str]] = []
     count = 0  # of the content words in the last part
-    for part in _BREAK.split(request):
-        if not part.strip():
-            continue
+    for part in found:
         more = len(words(part))
         if parts and (more < _MIN_WORDS or count < _MIN_WORDS):
             parts[-1].append(part)
@@ -41,4 +42,4 @@ def clauses(request: str) -> list[str]:
         else:
             parts.append([part])
             count = more
-    return [" ".join(part) for part in parts] or [request]
+    return [" ".join(part) for part in parts]

@@ -23,15 +23,9 @@ class RememberingEncoder:
     def __init__(self, encoder: Encoder) -> None:
         """``encoder`` is asked for what is not remembered."""
         self._encoder = encoder
+        self.identity = encoder.identity
+        self.static = encoder.static
         self._vectors: LRUCache[str, NDArray[np.float32]] = LRUCache(REMEMBERED)
-
-    @property
-    def identity(self) -> str:
-        return self._encoder.identity
-
-    @property
-    def static(self) -> bool:
-        return self._encoder.static
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         if len(texts) != 1 or len(texts[0]) > LONGEST:

@@ -19,13 +19,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from router.result import (
-    Candidate,
     Decision,
     Evidence,
     EvidenceValue,
     Outcome,
     Stage,
     StageTrace,
+    candidates,
 )
 from router.retrieval.index import Match, Ranking, SkillIndex
 from router.settings import CAUTIONS
@@ -115,7 +115,7 @@ class RetrievalDecision:
             self.reason if reason is None else reason,
             self.microseconds,
             self.evidence,
-            tuple(map(_candidate, self.matches)),
+            candidates(map(_seen, self.matches)),
         )
 
 
@@ -243,7 +243,7 @@ def _least_fit(caution: float) -> float:
     return (1 + caution) / 2
 
 
-def _candidate(match: Match) -> Candidate:
+def _seen(match: Match) -> tuple[str, float, dict[str, EvidenceValue]]:
     evidence: dict[str, EvidenceValue] = {
         "lexical": match.lexical,
         "cosine": match.cosine,
@@ -251,4 +251,4 @@ def _candidate(match: Match) -> Candidate:
     }
     if match.has_examples:
         evidence["examples"] = match.examples
-    return Candidate(match.name, match.score, evidence)
+    return match.name, match.score, evidence
