@@ -322,7 +322,7 @@ class SemanticRouter(OpenedInBlock):
     async def _decided(self, question: Question, caches: tuple[StageTrace, ...]) -> RoutingResult:
         """The answer to a request that no cache answers. What waits for an LLM or an encoder is
         shared by the requests that ask the same meanwhile, unless an answer was dropped between
-        their beginnings. Nothing else waits, and a task of its own would only cost time."""
+        their beginnings. Nothing else waits for long, and a task would only cost time."""
         asked, context, index, _, similar = question
         if index.static and not self.models:
             return await self._decide(question, caches)
