@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -16,6 +17,17 @@ class AnswerObject(BaseModel):
     """What an answer must hold: its fields and no others."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON schema of an object with these fields, as OpenAI's strict mode accepts it: all of
+    them required, and no others."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 T = TypeVar("T", bound=AnswerObject)

@@ -19,7 +19,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from router.errors import InvalidRequest
 from router.flight import in_thread
-from router.llm.answer_object import AnswerObject, read_object
+from router.llm.answer_object import AnswerObject, object_schema, read_object
 from router.llm.protocol import ChatModel, Prompt
 from router.memory.curation.proposals import ChangeKind, Proposal
 from router.memory.curation.wording import CALL_SECONDS, numbers_in, say_the_same, terms_of
@@ -58,6 +58,23 @@ Answer with one JSON object and nothing else. Its only field is "memories", an a
 - "layer": one of {", ".join(LAYERS)},
 - "content": one sentence that can be understood without the conversation.
 """
+
+
+_SCHEMA: Final = object_schema(
+    {
+        "memories": {
+            "type": "array",
+            "items": object_schema(
+                {
+                    "turn": {"type": "integer"},
+                    "quote": {"type": "string"},
+                    "layer": {"type": "string", "enum": list(LAYERS)},
+                    "content": {"type": "string"},
+                }
+            ),
+        }
+    }
+)
 
 
 class _Memory(AnswerObject):
@@ -120,7 +137,7 @@ async def extract(
         document = [
             {"number": number, "role": turn.role, "content": turn.text} for number, turn in batch
         ]
-        prompt = Prompt(_SYSTEM, json.dumps({"turns": document}, ensure_ascii=False), _schema())
+        prompt = Prompt(_SYSTEM, json.dumps({"turns": document}, ensure_ascii=False), _SCHEMA)
         completion = await model.complete(prompt, timeout_seconds=CALL_SECONDS)
         rows = read_object(_Memories, completion.text, provider=model.provider).memories
         by_number = dict(batch)
@@ -199,24 +216,3 @@ def _near(made: Proposal, store: MemoryStore) -> list[MemoryItem]:
 
 def _say_the_same(one: str, other: str) -> bool:
     return say_the_same(terms_of(one), terms_of(other)) and numbers_in(one) == numbers_in(other)
-
-
-def _schema() -> dict[str, Any]:
-    """Within what OpenAI's strict mode accepts."""
-    memory = {
-        "type": "object",
-        "properties": {
-            "turn": {"type": "integer"},
-            "quote": {"type": "string"},
-            "layer": {"type": "string", "enum": list(LAYERS)},
-            "content": {"type": "string"},
-        },
-        "required": ["turn", "quote", "layer", "content"],
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": {"memories": {"type": "array", "items": memory}},
-        "required": ["memories"],
-        "additionalProperties": False,
-    }

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from router.errors import InvalidRequest, UnknownMemory
-from router.memory.model import AttributeValue, MemoryItem, Scope
+from router.memory.model import MemoryItem, Scope
 from router.memory.records import MAX_PAGE, Records
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.spaces import PROPOSALS
@@ -75,15 +75,7 @@ class Proposal(PlainJson):
 
     def to_item(self, created: datetime) -> MemoryItem:
         """The form in which it is stored."""
-        given: Mapping[str, AttributeValue] = {
-            "layer": self.layer,
-            "replaces": self.replaces,
-            "by": self.by,
-            "evidence": self.evidence,
-            "reason": self.reason,
-            "source": self.source,
-            "becomes": self.type,
-        }
+        given = {name: getattr(self, name) for name in _ATTRIBUTES} | {"becomes": self.type}
         return MemoryItem(
             self.id,
             PROPOSALS,
@@ -100,18 +92,15 @@ class Proposal(PlainJson):
         given: Mapping[str, Any] = item.attributes
         return cls(
             ChangeKind(item.type),
-            given["layer"],
-            item.scope,
-            item.content,
-            tuple(given["replaces"]),
-            given["by"],
-            tuple(given["evidence"]),
-            given["reason"],
-            given["source"],
-            given["becomes"],
+            scope=item.scope,
+            content=item.content,
+            type=given["becomes"],
+            **{name: given[name] for name in _ATTRIBUTES},
         )
 
 
+_ATTRIBUTES: Final = ("layer", "replaces", "by", "evidence", "reason", "source")
+"""What an item of the queue has as attributes."""
 _REJECTED: Final = "rejected"
 
 

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field
 
 from router.breaker import CircuitBreaker
 from router.errors import LLMAnswerError, LLMError
-from router.llm.answer_object import AnswerObject, read_object
+from router.llm.answer_object import AnswerObject, object_schema, read_object
 from router.llm.guarded import guarded_call
 from router.llm.protocol import ChatModel, Prompt
 from router.memory.model import LayerSpec, QueryType
@@ -134,22 +134,19 @@ def build_prompt(query: str, layers: Sequence[LayerSpec]) -> Prompt:
 
 
 def _schema(names: Sequence[str]) -> dict[str, Any]:
-    """Within what OpenAI's strict mode accepts: all required, nothing else, no ``uniqueItems``."""
+    """Without ``uniqueItems``, which OpenAI's strict mode does not accept."""
 
     def several(choices: Sequence[str], most: int) -> dict[str, Any]:
         items = {"type": "string", "enum": list(choices)}
         return {"type": "array", "items": items, "maxItems": most}
 
-    return {
-        "type": "object",
-        "properties": {
+    return object_schema(
+        {
             "layers": several([*names, _NONE], MAX_LAYERS),
             "types": several([kind.value for kind in QueryType], len(QueryType)),
             "confidence": {"type": "number"},
-        },
-        "required": ["layers", "types", "confidence"],
-        "additionalProperties": False,
-    }
+        }
+    )
 
 
 def parse_answer(text: str, names: Sequence[str], *, provider: str) -> LayerAnswer:

@@ -407,18 +407,16 @@ class _Pool:
                 or asks_for_all_in_use
             ),
         )
-        for update in self.updates:
-            held_at_that_time = held_then(update, self.query)
-            other = update.older if held_at_that_time is update.newer else update.newer
+        pairs = [(held_then(update, self.query), update) for update in self.updates]
+        for held, update in pairs:
             # What replaced an answer is one, though it may share fewer words with the question.
+            other = update.older if held is update.newer else update.newer
             is_answer = other.content in following or (
-                asks_for_all_in_use
-                and held_at_that_time is update.older
-                and self._existed_by_then(held_at_that_time)
+                asks_for_all_in_use and held is update.older and self._existed_by_then(held)
             )
             least = max(judged[other.content].relevance, LISTED * is_answer)
-            if least > judged[held_at_that_time.content].relevance:
-                judged[held_at_that_time.content] = _Judged(held_at_that_time, least)
+            if least > judged[held.content].relevance:
+                judged[held.content] = _Judged(held, least)
         ordered = list(judged.values())
         similarities = rank(
             self.query.subject,
@@ -435,14 +433,11 @@ class _Pool:
             for one, similarity in zip(ordered, similarities, strict=True)
             if one.relevance >= lowest
         }
-        for update in self.updates:
-            held_at_that_time = held_then(update, self.query)
-            other = update.older if held_at_that_time is update.newer else update.newer
-            if held_at_that_time.content in scores and other.content in scores:
-                high = max(scores[held_at_that_time.content], scores[other.content])
-                low = min(scores[held_at_that_time.content], scores[other.content])
-                scores[held_at_that_time.content] = high
-                scores[other.content] = min(low, high * 0.999)
+        for held, update in pairs:
+            both = [update.older.content, update.newer.content]
+            if scores.keys() >= {*both}:
+                low, high = sorted(scores[content] for content in both)
+                scores |= dict.fromkeys(both, min(low, high * 0.999)) | {held.content: high}
         for one in ordered:
             if one.item.content in scores and self._only_counts(one.item):
                 scores[one.item.content] = 0.0
