@@ -10,6 +10,7 @@ import typer
 
 from router.cli.mcp import read_token
 from router.errors import ConfigurationError, RouterError
+from router.replies import RefusedReply, blocking_reply_bounds
 from router.result import RoutingResult
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 SECONDS: Final = 120.0
 """An answer may wait for an LLM, and for a server that is still reading its skills."""
+
+MAX_ANSWER_BYTES: Final = 1 << 24
+"""Far more than the longest answer, with its trace and evidence."""
 
 WINDOW: Final = 8
 """A server works on this many requests of a batch at the same time."""
@@ -51,7 +55,7 @@ class Server:
 
         try:
             parsed = httpx.URL(url)
-        except httpx.InvalidURL as error:
+        except (httpx.InvalidURL, UnicodeEncodeError) as error:
             raise ConfigurationError(f"--server {url}: {error}") from error
         if parsed.scheme not in ("http", "https") or not parsed.host or parsed.userinfo:
             raise ConfigurationError(f"--server {url}: expected http://HOST:PORT or https://HOST")
@@ -59,7 +63,8 @@ class Server:
         headers = (
             {} if key_variable is None else {"Authorization": f"Bearer {read_token(key_variable)}"}
         )
-        self._client = httpx.Client(headers=headers, timeout=SECONDS)
+        bounds = blocking_reply_bounds(seconds=SECONDS, max_bytes=MAX_ANSWER_BYTES)
+        self._client = httpx.Client(headers=headers, timeout=SECONDS, event_hooks=bounds)
 
     def __enter__(self) -> Self:
         return self
@@ -77,14 +82,14 @@ class Server:
 
         try:
             answer = self._client.request(method, self._url + path, **sent)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, RefusedReply) as error:
             reason = str(error) or type(error).__name__
             raise ServerFailed(
                 f"{self._url} cannot be reached: {reason}; is router serve running there?"
             ) from error
         try:
             told = answer.json()
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ServerFailed(
                 f"{self._url} answers {answer.status_code} and no JSON; it is no router serve"
             ) from error

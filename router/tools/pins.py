@@ -98,7 +98,7 @@ def read_pins(file: Path) -> dict[str, str]:
     """
     try:
         pins = json.loads(file.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigurationError(f"{file}: no file of pinned tools: {error}") from error
     if not isinstance(pins, dict) or not all(isinstance(pin, str) for pin in pins.values()):
         raise ConfigurationError(f"{file}: no file of pinned tools: it holds no names and digests")

@@ -49,6 +49,8 @@ def test_a_similar_name_is_suggested(memory: Run, run: Run) -> None:
     ("arguments", "code"),
     [
         (["save", " "], 2),
+        (["save", "\udcff", "--layer", "semantic"], 2),
+        (["get", "\udcff", "--layer", "semantic"], 2),
         (["save", "x", "--name", "../x"], 2),
         (["save", "x", "--layer", "meta"], 2),
         (["save", "x", "--type", "fact"], 2),

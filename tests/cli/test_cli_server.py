@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 from cascade import SQUASH
+from servers.loopback import LoopbackServer, Recorded, Reply
 from typer.testing import CliRunner
 
 from router.cli.app import app
@@ -44,3 +45,34 @@ def test_the_command_asks_a_server_and_tells_what_it_would_itself(
         failed = CliRunner().invoke(app, ["route", SQUASH, *arguments])
         assert failed.exit_code == code, failed.output
         assert said in " ".join(failed.stderr.replace("│", " ").split())
+
+
+class OddServer(LoopbackServer):
+    """Answers whatever it is asked with what the test has scripted."""
+
+    def respond(self, request: Recorded) -> Reply:
+        return self.next_reply()
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (Reply(b"[" * 100_000), "and no JSON; it is no router serve"),
+        (Reply(b"<html>"), "and no JSON; it is no router serve"),
+        (Reply(b"x" * 65_536, endless=True), "the reply is over"),
+        (Reply(b"{}", headers={"Content-Encoding": "gzip"}), "the reply is compressed"),
+        (Reply(b"[]"), "its answer cannot be read"),
+    ],
+)
+def test_an_answer_that_no_router_serve_gives_is_named_in_a_line(reply: Reply, said: str) -> None:
+    server = OddServer()
+    server.queue(reply)
+    done = CliRunner().invoke(app, ["route", SQUASH, "--server", server.address])
+    server.close()
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert said in done.stderr
+
+
+def test_an_address_that_no_url_can_hold_is_refused() -> None:
+    done = CliRunner().invoke(app, ["route", SQUASH, "--server", "http://127.0.0.1/\udcff"])
+    assert (done.exit_code, "--server" in done.stderr) == (2, True)

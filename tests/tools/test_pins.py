@@ -68,7 +68,7 @@ def test_a_tool_is_approved_with_its_twins_and_pinned_with_all_that_it_says(
         ]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", json.dumps({"a": 1})])
+@pytest.mark.parametrize("text", ["{", "[]", "[" * 100_000, json.dumps({"a": 1})])
 def test_a_file_that_holds_no_pins_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "pins").write_text(text)
     with pytest.raises(ConfigurationError, match="no file of pinned tools"):

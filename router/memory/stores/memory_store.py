@@ -169,20 +169,17 @@ class MemoryStore:
             [texts_of(draft.item.content, draft.item.attributes) for draft in drafts]
         )
         changes = Changes()
-        try:
-            with self._db.writing() as db:
-                spaces = {
-                    key: make_space(db, *key)
-                    for key in {(draft.item.layer, draft.key) for draft in drafts}
-                }
-                placed = {(spaces[d.item.layer, d.key], d.item.id): d for d in drafts}
-                changes.remove(db, placed)
-                rows = changes.insert(db, placed)
-                places = zip(rows, (space for space, _ in placed), strict=True)
-                self._vectors.insert(db, list(places), vectors)
-                changes.write(db, next_generation(db))
-        except UnicodeEncodeError as error:
-            raise InvalidRequest(f"an item holds a lone surrogate: {error}") from None
+        with self._db.writing() as db:
+            spaces = {
+                key: make_space(db, *key)
+                for key in {(draft.item.layer, draft.key) for draft in drafts}
+            }
+            placed = {(spaces[d.item.layer, d.key], d.item.id): d for d in drafts}
+            changes.remove(db, placed)
+            rows = changes.insert(db, placed)
+            places = zip(rows, (space for space, _ in placed), strict=True)
+            self._vectors.insert(db, list(places), vectors)
+            changes.write(db, next_generation(db))
         self._vectors.complete()
 
     def delete(self, layer: str, ids: Iterable[str], scope: Scope) -> int:

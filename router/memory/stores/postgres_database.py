@@ -19,7 +19,7 @@ from pgvector.psycopg import register_vector
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool
 
-from router.errors import ConfigurationError, StoreError
+from router.errors import ConfigurationError, InvalidRequest, StoreError
 from router.memory.stores.database import Rows, WordMatch
 
 SCHEMA: Final = "router_memory"
@@ -216,6 +216,8 @@ class PostgresDatabase:
                 yield db
         except psycopg.Error as error:
             raise StoreError(self._name, _reason(error)) from error
+        except UnicodeEncodeError as error:
+            raise InvalidRequest(f"a text holds a lone surrogate: {error}") from None
 
     def _migrate(self, db: psycopg.Connection[Any]) -> None:
         while (version := self._version(db)) < len(MIGRATIONS):

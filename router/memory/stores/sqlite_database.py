@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.database import Schema, UnusableFile, opened, reopened
-from router.errors import StoreError
+from router.errors import InvalidRequest, StoreError
 from router.memory.stores.database import Rows, WordMatch
 
 _SCHEMA: Final = Schema(
@@ -224,6 +224,8 @@ class SqliteDatabase:
             yield db
         except sqlite3.Error as error:
             raise StoreError(self._path, f"{error}{_way_out(error)}") from error
+        except UnicodeEncodeError as error:
+            raise InvalidRequest(f"a text holds a lone surrogate: {error}") from None
         finally:
             if db is not None:
                 self._give_back(db)

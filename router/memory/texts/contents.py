@@ -30,7 +30,8 @@ def content_key(text: str) -> str:
     and two memories must never be taken for one.
     """
     normal = " ".join(composed(text).split())
-    return hashlib.sha256(normal.encode()).hexdigest()
+    # What cannot be stored is refused elsewhere, with the reason.
+    return hashlib.sha256(normal.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def memory_digest(content: str, tags: Sequence[str]) -> str:

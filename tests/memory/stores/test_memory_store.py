@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from router.errors import EncoderError, InvalidRequest, StoreError, UnknownMemory
 from router.memory.model import MAX_QUERY_CHARACTERS, MemoryItem, Period, Scope, ScoreKind
 from router.memory.stores.memory_store import MemoryStore
+from router.memory.stores.ownership import Place
 from router.memory.stores.spaces import Filter
 from router.retrieval.encoders import Encoder, WordLlamaEncoder
 
@@ -281,6 +282,20 @@ def test_what_cannot_be_stored_is_refused_and_nothing_of_it_is_kept(
 def test_a_query_that_is_no_text_is_refused(store: MemoryStore, text: str) -> None:
     with pytest.raises(InvalidRequest):
         store.search("semantic", text, scope=EVERYBODY, k=5)
+
+
+def test_a_name_that_no_text_can_hold_is_refused(store: MemoryStore) -> None:
+    store.save([item("a", "Redis")])
+    name = "\udcff"  # what an argument that is no UTF-8 becomes
+    for call in (
+        lambda: store.get("semantic", name, EVERYBODY),
+        lambda: store.get_stored("semantic", name, EVERYBODY),
+        lambda: store.delete("semantic", [name], EVERYBODY),
+        lambda: store.page(EVERYBODY, layers=[name], after=Place(), limit=5),
+    ):
+        with pytest.raises(InvalidRequest, match="a lone surrogate"):
+            call()
+    assert find(store, "redis") == ["a"]
 
 
 def test_any_text_can_be_searched_for(store: MemoryStore) -> None:
