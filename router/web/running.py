@@ -110,4 +110,7 @@ async def run(
     # uvicorn handles signals while it runs, and raises them again when it has stopped; SIGTERM
     # would then end the process before the router is closed.
     signal.signal(signal.SIGTERM, lambda *_: setattr(running, "should_exit", True))
+    # Ctrl-C may have cancelled this task while modules were imported. It ends here, and not inside
+    # uvicorn, which would log a traceback.
+    await asyncio.sleep(0)
     await running.serve(sockets=[listening, *more])

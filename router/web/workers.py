@@ -56,11 +56,18 @@ async def run_workers(
 
     Raises:
         WorkersFailed: a worker refused to serve.
+        KeyboardInterrupt: Ctrl-C told the process to stop.
     """
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
+    told: list[int] = []
+
+    def stop(name: int) -> None:
+        told.append(name)
+        stopping.set()
+
     for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, stopping.set)
+        loop.add_signal_handler(name, stop, name)
     running: dict[int, asyncio.subprocess.Process] = {}
 
     async def start(worker: int) -> asyncio.subprocess.Process:
@@ -96,8 +103,8 @@ async def run_workers(
             asyncio.create_task(keep(worker, await start(worker))) for worker in range(number)
         ]
         started()
-        stop = asyncio.create_task(stopping.wait())
-        done, _ = await asyncio.wait([stop, *keepers], return_when=asyncio.FIRST_COMPLETED)
+        end = asyncio.create_task(stopping.wait())
+        done, _ = await asyncio.wait([end, *keepers], return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
     finally:
@@ -106,6 +113,8 @@ async def run_workers(
         await asyncio.gather(*keepers, return_exceptions=True)
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(name)
+    if signal.SIGINT in told:
+        raise KeyboardInterrupt
 
 
 async def _stop(processes: Iterable[asyncio.subprocess.Process], seconds: float) -> None:

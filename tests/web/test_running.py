@@ -6,9 +6,10 @@ import asyncio
 import socket
 
 import pytest
+from starlette.applications import Starlette
 
 from router.errors import ConfigurationError
-from router.web.running import address_of, listen
+from router.web.running import address_of, listen, run
 
 
 async def test_answers_are_sent_without_delay() -> None:
@@ -33,3 +34,17 @@ def test_the_address_stands_as_in_a_url() -> None:
         assert address_of(listening) == f"http://127.0.0.1:{port}"
         with pytest.raises(ConfigurationError, match=f"cannot listen on 127.0.0.1, port {port}"):
             listen("127.0.0.1", port)
+
+
+def test_what_was_interrupted_before_it_listens_ends_without_a_word(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def interrupted(listening: socket.socket) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()  # as Ctrl-C does while something is imported
+        await run(Starlette(), listening, drain_seconds=1)
+
+    with listen("127.0.0.1", 0) as listening, pytest.raises(asyncio.CancelledError):
+        asyncio.run(interrupted(listening))
+    assert caplog.text == ""

@@ -55,6 +55,13 @@ def test_workers_answer_as_one_server(tmp_path: Path, environment: dict[str, str
         assert (process.returncode, output, errors) == (0, "", "")
 
 
+def test_ctrl_c_ends_workers_as_it_ends_one(tmp_path: Path, environment: dict[str, str]) -> None:
+    with started(tmp_path, environment, "--workers", "2") as (process, _):
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+        assert (process.returncode, output, errors) == (130, "", "")
+
+
 def test_a_worker_that_dies_is_started_again(tmp_path: Path, environment: dict[str, str]) -> None:
     with started(tmp_path, environment, "--workers", "2") as (process, url):
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
