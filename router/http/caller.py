@@ -7,15 +7,21 @@ in the scope ``shop`` or ``shop/ada``, and asks in ``shop`` when it says nothing
 from __future__ import annotations
 
 import hmac
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from router.errors import ConfigurationError
 from router.http.keys import Key, KeyFile, Right, digest_of
 from router.http.problems import Refused
 from router.web.names import bearer_token
 
 if TYPE_CHECKING:
     from starlette.datastructures import Headers
+
+_log: Final = logging.getLogger(__name__)
 
 ALL_RIGHTS: Final = frozenset(Right)
 
@@ -109,7 +115,9 @@ class Callers:
         """
         shown = bearer_token(headers) or headers.get("x-api-key")
         if shown is None:
-            if self._required or "authorization" in headers or self._keys.all():
+            with _read_from_the_file():
+                is_open = not (self._required or "authorization" in headers or self._keys.all())
+            if not is_open:
                 raise Refused(401, "a key is required", "send it as Authorization: Bearer <key>")
             return LOCAL
         return self.of_key(shown)
@@ -124,7 +132,8 @@ class Callers:
             shown.encode("utf-8", "replace"), self._secret.encode("utf-8", "replace")
         ):
             return _ENVIRONMENT
-        key = self._keys.find(shown)
+        with _read_from_the_file():
+            key = self._keys.find(shown)
         if key is None:
             raise Refused(401, "this key is not known", "it may have been revoked")
         return _caller_of(key)
@@ -133,8 +142,20 @@ class Callers:
         """Whose the key of this id is, and the key's digest; None when there is none any more."""
         if key_id == _ENVIRONMENT.id and self._secret is not None:
             return _ENVIRONMENT, digest_of(self._secret)
-        key = next((key for key in self._keys.all() if key.id == key_id), None)
+        with _read_from_the_file():
+            key = next((key for key in self._keys.all() if key.id == key_id), None)
         return None if key is None else (_caller_of(key), key.digest)
+
+
+@contextmanager
+def _read_from_the_file() -> Iterator[None]:
+    """While the file of keys cannot be read nobody is let in by it. Why it cannot is for the log:
+    who asks is not known yet, and the reason names a folder of this machine."""
+    try:
+        yield
+    except ConfigurationError as error:
+        _log.error("%s", error)
+        raise Refused(503, "the keys cannot be read", "the server's log says why") from None
 
 
 def _caller_of(key: Key) -> Caller:

@@ -80,3 +80,16 @@ async def test_what_one_tenant_asks_no_other_sees(
     assert corrected["selected_skills"] == ["testing"]
     unmoved = (await bank.post("/v1/route", json={"request": SQUASH})).json()
     assert unmoved["selected_skills"] == ["git"]
+
+
+async def test_while_the_keys_cannot_be_read_nobody_is_let_in_or_told_where_they_are(
+    api: Api, guarded: Api, connect: Connect, keys: KeyFile
+) -> None:
+    secret = keys.make("agents", rights=[Right.ROUTE])
+    keys.path.write_text("{", encoding="utf-8")
+    for served, key in ((api, None), (api, secret), (guarded, secret)):
+        answer = await connect(served, key).post("/v1/route", json={"request": SQUASH})
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        assert keys.path.name not in answer.text
+    known = connect(guarded, "from-the-environment")
+    assert (await known.post("/v1/route", json={"request": SQUASH})).status_code == 200
