@@ -74,7 +74,8 @@ async def test_the_call_of_the_llm_is_a_child_of_its_route_and_tells_no_words(
         "gen_ai.usage.output_tokens": 40,
         "router.outcome": "answered",
     }
-    assert bad.status.status_code is StatusCode.ERROR
+    assert (bad.name, bad.status.status_code) == ("chat gpt-test", StatusCode.ERROR)
+    assert dict(bad.attributes or {})["gen_ai.provider.name"] == "openai"
     assert all(SQUASH not in str(dict(span.attributes or {})) for span in spans)
 
 

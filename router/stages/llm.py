@@ -78,10 +78,10 @@ class LLMAnswer:
 
 @dataclass(slots=True)
 class _Log:
-    """What was tried for one request."""
+    """What was tried for one request, and the model that was asked last."""
 
     lines: list[str] = field(default_factory=list)
-    calls: int = 0
+    asked: ChatModel | None = None
 
     def note(self, model: ChatModel, what: str) -> None:
         # Providers' messages may be long, and may quote the request over several lines.
@@ -161,6 +161,8 @@ class LLMStage:
                 "attempts": tuple(log.lines),
                 "skills_offered": len(skills),
             }
+            if log.asked is not None:
+                evidence |= {"provider": log.asked.provider, "model": log.asked.model}
             elapsed = (self._clock() - started) * 1e6
             return LLMAnswer(None, 0.0, StageTrace(Stage.LLM, outcome, reason, elapsed, evidence))
 
@@ -178,7 +180,7 @@ class LLMStage:
                 return _answer(model, *answered, tuple(log.lines), len(skills), elapsed)
         why = "; ".join(dict.fromkeys(log.lines))
         self._part.failed(why)
-        if not log.calls:
+        if log.asked is None:
             return ended(Outcome.SKIPPED, "every provider failed lately and is left alone")
         _log.warning("no LLM answered: %s", why)
         return ended(Outcome.FAILED, f"no usable answer; last: {log.lines[-1]}")
@@ -206,7 +208,7 @@ class LLMStage:
             if call is None:
                 log.note(model, "left alone after failures in a row")
                 return None
-            log.calls += 1
+            log.asked = model
             try:
                 completion = await guarded_call(
                     model,
