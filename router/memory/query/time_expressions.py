@@ -143,14 +143,8 @@ def _optional(match: re.Match[str], name: str) -> str | None:
 
 def _part_of_month(match: re.Match[str], asked: _Asked) -> Period:
     """The first or second half, the beginning, the middle or the end of a month."""
-    name, year = match["month"], _optional(match, "year")
-    month = _month_number(name)
-    first = (
-        asked.today.replace(year=int(year), month=month, day=1)
-        if year
-        else _nearest_year(asked, month)
-    )
-    whole = _months(first, 1)
+    whole = _month(match, asked)
+    first = whole.start
     tenth, half, twentieth = (first + timedelta(days=days) for days in (10, 15, 20))
     return {
         "first half": Period(whole.start, half),
@@ -192,10 +186,7 @@ def _season_alone(match: re.Match[str], asked: _Asked) -> Period:
 def _days_of_month(match: re.Match[str], asked: _Asked) -> Period | None:
     """ "Between 3 and 5 November": two days of one month."""
     month, first, last = _month_number(match["month"]), int(match["day"]), int(match["until"])
-    if year := _optional(match, "year"):
-        start = asked.today.replace(year=int(year), month=month, day=first)
-    else:
-        start = _nearest_year(asked, month, first)
+    start = _dated(match, asked, month, first)
     return Period(start, start.replace(day=last) + timedelta(days=1)) if last >= first else None
 
 
@@ -225,17 +216,21 @@ def _nearest_year(asked: _Asked, month: int, day: int = 1) -> datetime:
     return start if asked.ahead or start <= asked.now else _in_year(start, -1)
 
 
+def _dated(match: re.Match[str], asked: _Asked, month: int, day: int = 1) -> datetime:
+    """Such a day of the year that is named; without one, the nearest."""
+    if year := _optional(match, "year"):
+        return asked.today.replace(year=int(year), month=month, day=day)
+    return _nearest_year(asked, month, day)
+
+
 def _in_year(start: datetime, years: int) -> datetime:
     return start.replace(year=start.year + years)
 
 
 def _calendar_day(match: re.Match[str], asked: _Asked) -> Period | None:
-    month, day = _month_number(match["month"]), int(match["day"])
-    if match["year"]:
-        return _days(asked.today.replace(year=int(match["year"]), month=month, day=day), 1)
-    if match["month"] in ("may", "march") and not match["th"]:
+    if not match["year"] and match["month"] in ("may", "march") and not match["th"]:
         return None  # "8 may fail"
-    return _days(_nearest_year(asked, month, day), 1)
+    return _days(_dated(match, asked, _month_number(match["month"]), int(match["day"])), 1)
 
 
 def _iso_day(match: re.Match[str], asked: _Asked) -> Period:
@@ -243,23 +238,18 @@ def _iso_day(match: re.Match[str], asked: _Asked) -> Period:
     return _days(asked.today.replace(year=year, month=month, day=day), 1)
 
 
-def _month_of_year(match: re.Match[str], asked: _Asked) -> Period:
-    month = _month_number(match["month"])
-    return _months(asked.today.replace(year=int(match["year"]), month=month, day=1), 1)
-
-
-def _month_alone(match: re.Match[str], asked: _Asked) -> Period:
-    return _months(_nearest_year(asked, _month_number(match["month"])), 1)
+def _month(match: re.Match[str], asked: _Asked) -> Period:
+    return _months(_dated(match, asked, _month_number(match["month"])), 1)
 
 
 def _year_alone(match: re.Match[str], asked: _Asked) -> Period:
-    return _months(asked.today.replace(year=int(match["year"]), month=1, day=1), 12)
+    return _months(_dated(match, asked, 1), 12)
 
 
 def _season(match: re.Match[str], asked: _Asked) -> Period:
     month = _SEASONS[match["season"].casefold()]
-    if year := _optional(match, "year"):
-        return _months(asked.today.replace(year=int(year), month=month, day=1), 3)
+    if _optional(match, "year"):
+        return _months(_dated(match, asked, month), 3)
     latest = _nearest_year(_Asked(asked.now), month)
     over = _shifted(latest, 3) <= asked.now
     which = match["which"].casefold()
@@ -377,7 +367,7 @@ _DATES: Final = (
     _Form(rf"{_YEAR}[-/](?P<number>0?[1-9]|1[0-2])[-/](?P<day>0?[1-9]|[12]\d|3[01])", _iso_day),
     _Form(rf"{_DAY}\s+(?:of\s+)?(?P<month>{_MONTH})\.?(?:,?\s+{_YEAR})?", _calendar_day),
     _Form(rf"(?P<month>{_MONTH})\.?\s+{_DAY}(?:,?\s+{_YEAR})?", _calendar_day),
-    _Form(rf"(?P<month>{_MONTH})\.?,?\s+(?:of\s+)?{_YEAR}", _month_of_year),
+    _Form(rf"(?P<month>{_MONTH})\.?,?\s+(?:of\s+)?{_YEAR}", _month),
     _Form(rf"(?P<which>last|next|this)\s+(?P<season>{'|'.join(_SEASONS)})", _season),
     _Form(rf"(?P<season>{'|'.join(_SEASONS)})\s+(?:of\s+)?{_YEAR}", _season),
     _Form(rf"(?P<named>yesterday|tomorrow)(?:\s+(?P<part>{_PART}))?", _named_day),
@@ -394,12 +384,12 @@ _DATES: Final = (
         r"(?P<which>last|this|next|previous|coming)\s+(?P<unit>week|weekend|month|quarter|year)",
         _calendar_unit,
     ),
-    _Form(rf"(?:last|next)\s+(?P<month>{'|'.join(_MONTHS)})", _month_alone),
+    _Form(rf"(?:last|next)\s+(?P<month>{'|'.join(_MONTHS)})", _month),
     _Form(rf"{_COUNT}\s+{_UNIT}\s+ago", _ago),
 )
 """Dates that need no other word."""
 _BARE: Final = (
-    _Form(rf"(?P<month>{'|'.join(_MONTHS)})", _month_alone),
+    _Form(rf"(?P<month>{'|'.join(_MONTHS)})", _month),
     _Form(_YEAR, _year_alone),
 )
 """Dates only beside a preposition: otherwise a person's name, a verb, a number."""
