@@ -24,7 +24,7 @@ from router.service.memory import (
     SearchArguments,
     Searched,
     Stock,
-    Stored,
+    StoredInFull,
 )
 from router.service.schemas import input_schema
 from router.service.service import Service, offered_names
@@ -237,7 +237,7 @@ def _memory_tools(service: MemoryService) -> tuple[Tool, ...]:
             "Gives one memory in full: a file by its name, or an item of a layer by its id. Call "
             "it when a list or a search has shown only a part of it.",
             NamedArguments,
-            Stored,
+            StoredInFull,
             service.get,
             lambda stored: stored.content,
         ),

@@ -133,7 +133,7 @@ class SaveArguments(ScopedArguments):
 
 
 def _without_questions(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Attributes for whoever reads an answer, who pays for each token: the questions that a memory
+    """Attributes for whoever reads many memories, and pays for each token: the questions that one
     brings have done their work when it is found."""
     return {name: value for name, value in attributes.items() if name != QUESTIONS}
 
@@ -147,11 +147,14 @@ class Stored(BaseModel):
     created: datetime
     scope: dict[str, str]
     provenance: list[str]
+    attributes: Annotated[dict[str, Any], AfterValidator(_without_questions)]
+
+
+class StoredInFull(Stored):
     attributes: dict[str, Any]
 
 
 class RecalledMemory(Stored):
-    attributes: Annotated[dict[str, Any], AfterValidator(_without_questions)]
     relevance: float = Field(description="Probability that it bears on the query.")
     confidence: dict[str, Any] | None = Field(
         description="The five factors, their weighted mean `overall`, and its `level`."
@@ -379,10 +382,10 @@ class MemoryService:
         known = await self._memory.profile(scope=self._scope(asked))
         return Stock(items=[Stored(**item.to_dict()) for item in known], next=None)
 
-    async def get(self, asked: NamedArguments) -> Stored:
+    async def get(self, asked: NamedArguments) -> StoredInFull:
         """One memory by its name."""
         item = await self._memory.get(asked.name, layer=asked.layer, scope=self._scope(asked))
-        return Stored(**item.to_dict())
+        return StoredInFull(**item.to_dict())
 
     async def delete(self, asked: NamedArguments) -> Deleted:
         """Forget one memory: a file, or an item stored in exactly this scope."""

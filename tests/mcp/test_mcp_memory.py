@@ -301,6 +301,9 @@ async def test_questions_find_a_memory_and_are_not_read_with_the_answer(client: 
     assert found.structured_content is not None
     (item,) = found.structured_content["items"]
     assert (item["content"], item["attributes"]) == (content, {})
+    listed = await client.call_tool("user_profile", {})
+    assert listed.structured_content is not None
+    assert [item["attributes"] for item in listed.structured_content["items"]] == [{}]
     kept = await client.call_tool("get_memory", {"name": "nuts", "layer": "user"})
     assert kept.structured_content is not None
     assert kept.structured_content["attributes"] == {"questions": asked}
