@@ -18,11 +18,15 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from router.llm.protocol import OfferedSkill
 from router.request import Request
 from router.retrieval.index import SkillIndex
+from router.skills.catalog import Catalog
 from router.stages.followup import read
 from router.text import STOPWORDS, stem, tokens
 
@@ -40,8 +44,7 @@ LEAST_CHARACTERS: Final = 120
 """No description is cut to fewer characters."""
 MOST_CHARACTERS: Final = 1_000
 SHARES: Final = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6)
-"""Descriptions are shortened until all fit: these shares of their weight (see ``_shortened``) are
-tried in this order."""
+"""Descriptions are cut until all fit: these shares of their weight are tried in this order."""
 SHORTLIST_SHARE: Final = 0.9
 _WORD: Final = re.compile(r"\S+")
 
@@ -76,58 +79,82 @@ async def offer_of(
     Raises:
         EncoderError: the request cannot be encoded.
     """
-    allowed = None if asked.available is None else frozenset(asked.available)
-    described = {
-        skill.name: " ".join(skill.description.split())[:MOST_CHARACTERS]
-        for skill in index.catalog.routable
-        if allowed is None or skill.name in allowed
-    }
-    if _fits_in_names(described):
-        least = sum(_size(name, text[:LEAST_CHARACTERS]) for name, text in described.items())
+    described = _described.get(index)
+    if described is None:
+        described = _described[index] = _Descriptions(index.catalog)
+    texts, short = described.texts, described.short
+    allowed = texts if asked.available is None else texts.keys() & asked.available
+    names = [name for name in texts if name in allowed]
+    if _fits_in_names(names):
+        least = sum(_size(name, texts[name][:LEAST_CHARACTERS]) for name in names)
         if least <= token_budget:
             for share in SHARES:
-                short = _shortened(described, share)
-                if sum(_size(name, text) for name, text in short.items()) <= token_budget:
-                    return Offer(tuple(OfferedSkill(*item) for item in sorted(short.items())))
+                if sum(_size(name, short(name, share)) for name in names) <= token_budget:
+                    return Offer(tuple(OfferedSkill(name, short(name, share)) for name in names))
     ranking = await index.rank(read(asked).text, among=asked.available, limit=MAX_OFFERED)
-    kept = sorted(name for name in dict.fromkeys(pinned) if name in described)
-    ranked = [match.name for match in ranking.matches if match.name not in kept]
-    short = _shortened({name: described[name] for name in (*kept, *ranked)}, SHORTLIST_SHARE)
-    left = token_budget - sum(_size(name, short[name]) for name in kept)
-    names = MAX_NAME_CHARACTERS - sum(map(len, kept))
-    likeliest: list[str] = []
-    for name in ranked[: max(MAX_OFFERED - len(kept), 0)]:
-        left -= _size(name, short[name])
-        names -= len(name)
-        if (left < 0 or names < 0) and (likeliest or kept):
+    kept = sorted(name for name in dict.fromkeys(pinned) if name in allowed)
+    offered = {name: short(name, SHORTLIST_SHARE) for name in kept}
+    left = token_budget - sum(_size(*skill) for skill in offered.items())
+    letters = MAX_NAME_CHARACTERS - sum(map(len, kept))
+    for match in ranking.matches:
+        if match.name in offered:
+            continue
+        text = short(match.name, SHORTLIST_SHARE)
+        left -= _size(match.name, text)
+        letters -= len(match.name)
+        if len(offered) >= MAX_OFFERED or ((left < 0 or letters < 0) and offered):
             break
-        likeliest.append(name)
-    return Offer(
-        tuple(OfferedSkill(name, short[name]) for name in kept),
-        tuple(OfferedSkill(name, short[name]) for name in likeliest),
-    )
+        offered[match.name] = text
+    skills = [OfferedSkill(*skill) for skill in offered.items()]
+    return Offer(tuple(skills[: len(kept)]), tuple(skills[len(kept) :]))
 
 
-def _fits_in_names(described: dict[str, str]) -> bool:
-    return len(described) <= MAX_OFFERED and sum(map(len, described)) <= MAX_NAME_CHARACTERS
+class _Descriptions:
+    """What the skills of one catalog say of themselves, as it is offered. What was cut is kept:
+    over hundreds of skills it takes tens of milliseconds.
+
+    Attributes:
+        texts: the whole descriptions, by name.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        """Nothing is cut yet."""
+        self.texts = {
+            skill.name: " ".join(skill.description.split())[:MOST_CHARACTERS]
+            for skill in catalog.routable
+        }
+        self._short: dict[tuple[str, float], str] = {}
+
+    @cached_property
+    def _weight(self) -> dict[str, float]:
+        """What each word tells: the more, the fewer descriptions have it."""
+        words = ({word for _, word in _stems(text)} for text in self.texts.values())
+        most = math.log(len(self.texts) + 1)
+        counts = Counter(chain.from_iterable(words))
+        return {word: most - math.log(count) for word, count in counts.items()}
+
+    def short(self, name: str, share: float) -> str:
+        """A description, cut behind the word with which it has reached this share of its weight,
+        which is the sum of the weights of its different words."""
+        text = self.texts[name]
+        if share >= 1:
+            return text
+        if (found := self._short.get((name, share))) is None:
+            found = self._short[name, share] = _cut(text, _stems(text), self._weight, share)
+        return found
+
+
+_described: Final[WeakKeyDictionary[SkillIndex, _Descriptions]] = WeakKeyDictionary()
+"""Of each index that has been asked for an offer, while it is there."""
+
+
+def _fits_in_names(names: Sequence[str]) -> bool:
+    return len(names) <= MAX_OFFERED and sum(map(len, names)) <= MAX_NAME_CHARACTERS
 
 
 def _size(name: str, text: str) -> int:
     """Estimated tokens of one skill in the document."""
     return FRAME_TOKENS + len(f"{name}{text}".encode("utf-8", "replace")) // BYTES_PER_TOKEN
-
-
-def _shortened(described: dict[str, str], share: float) -> dict[str, str]:
-    """Each description, cut behind the word with which it has reached this share of its weight.
-    That is the sum of the weights of its different words; a word weighs the more, the fewer
-    descriptions have it (the logarithm of their share)."""
-    if share >= 1:
-        return described
-    stems = {name: _stems(text) for name, text in described.items()}
-    in_how_many = Counter(word for found in stems.values() for word in {w for _, w in found})
-    most = math.log(len(described) + 1)
-    weight = {word: most - math.log(count) for word, count in in_how_many.items()}
-    return {name: _cut(text, stems[name], weight, share) for name, text in described.items()}
 
 
 def _cut(

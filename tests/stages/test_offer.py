@@ -58,6 +58,30 @@ async def test_what_all_descriptions_say_is_cut_before_a_skill_is_left_out(
         assert LEAST_CHARACTERS <= len(after.description) < len(before.description)
 
 
+async def test_a_skill_is_offered_in_the_same_words_whoever_may_choose_it(tmp_path: Path) -> None:
+    """What tells a skill apart is asked of the whole catalog, once."""
+    root = put(
+        tmp_path / "s",
+        baking="Bakes bread with much care. " + 3 * COMMON,
+        sailing="Sails boats on lakes. " + 3 * COMMON,
+        sewing="Sews shirts and coats. " + 3 * COMMON,
+    )
+    async with router_over(root, tmp_path / "state") as router:
+
+        async def told(*available: str) -> str:
+            """Of the only skill that fits into the least budget."""
+            asked = Request.parse("sew shirts", available=available or None)
+            index = (await router.open()).index
+            (skill,) = (await offer_of(asked, index, pinned=(), token_budget=1)).likeliest
+            assert skill.name == "sewing"
+            return skill.description
+
+        assert await told() == await told("sewing", "baking") == await told("sewing")
+        put(root, sewing="Sews nothing but shirts. " + 3 * COMMON)
+        await router.reload()
+        assert (await told()).startswith("Sews nothing but shirts.")
+
+
 async def test_with_too_many_skills_the_likeliest_come_first(tmp_path: Path) -> None:
     words = "sourdough brioche pumpernickel focaccia ciabatta baguette challah naan injera bagels"
     root = put(
