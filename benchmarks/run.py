@@ -96,6 +96,8 @@ def bring_up_to_date(table: Table, options: argparse.Namespace) -> str:
     if table.data and options.data is None:
         return "left out: it needs --data or ROUTER_BENCH_DATA"
     data = Path(options.data or ".").absolute()
+    if missing := [part for part in table.data if not (data / part).exists()]:
+        return f"left out: {data} holds no {missing[0]}"
     kept = read(table.name)
     measured_on = fingerprint(table, data)
     if kept is not None and kept["fingerprint"] == measured_on and not options.fresh:

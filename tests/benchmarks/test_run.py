@@ -228,3 +228,15 @@ def test_rows_of_another_kind_become_a_table_of_their_own() -> None:
 )
 def test_the_shapes_of_series_become_lines(series: object, lines: object) -> None:
     assert list(plots.lines(series)) == lines
+
+
+def test_a_table_whose_part_of_the_data_is_not_there_is_left_out_as_well(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "nothing").mkdir()
+    monkeypatch.setenv("ROUTER_BENCH_DATA", str(tmp_path / "nothing"))
+    assert command(monkeypatch) == 0
+    assert f"left out: {tmp_path / 'nothing'} holds no " in capsys.readouterr().err
