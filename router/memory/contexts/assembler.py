@@ -38,6 +38,7 @@ from router.memory.recall.recaller import RELEVANCE_FLOOR
 from router.memory.recall.relevance import RelevanceModel, parts_of
 from router.memory.texts.bm25 import TEXTBOOK
 from router.memory.texts.contents import content_key
+from router.memory.texts.questions import questions_of
 from router.text import stems
 
 MAX_BUDGET_TOKENS: Final = 1_000_000
@@ -237,7 +238,8 @@ class ContextAssembler:
             for part in parts_of(item.content)
         ]
         contents = [part for _, _, part in parts]
-        relevance = self._relevance.of(asked.subject, contents)
+        questions = [questions_of(item) if part == item.content else () for _, item, part in parts]
+        relevance = self._relevance.of(asked.subject, contents, questions)
         words = TEXTBOOK.shares(stems(asked.subject), contents)
         most = max(words, default=0.0) or 1.0
         best: dict[int, float] = {}

@@ -53,6 +53,16 @@ async def test_a_memory_is_recalled_by_its_questions_alone(tmp_path: Path) -> No
         assert not (await memory.recall("Am I allergic to anything?", ME)).items
 
 
+@pytest.mark.parametrize("strategy", ["lexical", "hybrid"])
+async def test_a_memory_that_its_questions_find_is_in_a_context(
+    tmp_path: Path, strategy: str
+) -> None:
+    async with Memory(settings_in(tmp_path)) as memory:
+        await memory.save(NUTS, layer="user", scope=ME, questions=ASKED)
+        context = await memory.assemble("Am I allergic to anything?", strategy, scope=ME)
+        assert [chunk.content for chunk in context.chunks] == [NUTS]
+
+
 async def test_questions_are_exported_imported_and_forgotten_with_their_memory(
     tmp_path: Path,
 ) -> None:
