@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from mcp.types import Tool as Definition
 
 MAX_PAGES: Final = 1_000
+FIRST_PAUSE: Final = 1.0
+LONGEST_PAUSE: Final = 60.0
+"""Seconds before a stream of changes that has ended is opened again; doubled each time while none
+of them lasts."""
 MAX_MESSAGE_BYTES: Final = 16 << 20
 """The longest message that a server may send over HTTP, as a reply or as an event of a stream."""
 
@@ -77,19 +81,32 @@ async def all_tools(client: Client) -> tuple[Definition, ...]:
 
 
 async def _listen(client: Client, changed: asyncio.Event) -> None:
-    """Hear of changes over the newer generation of the protocol; the older one pushes them."""
+    """Hear of changes over the newer generation of the protocol; the older one pushes them. A
+    stream that ends, as many do when nothing was said for a minute, is opened again."""
     from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
     from mcp.shared.exceptions import MCPError
 
-    try:
-        async with client.listen(tools_list_changed=True) as subscription:
-            async for _ in subscription:
-                changed.set()
-    except (ListenNotSupportedError, MCPError):
-        return
-    except (SubscriptionLost, TimeoutError):
-        pass
-    changed.set()  # nothing is heard any more: look again, which finds out why
+    clock = asyncio.get_running_loop().time
+    opened, pause = False, FIRST_PAUSE
+    while True:
+        began = clock()
+        try:
+            async with client.listen(tools_list_changed=True) as subscription:
+                if opened:
+                    changed.set()  # perhaps it has changed while nobody listened
+                opened = True
+                async for _ in subscription:
+                    changed.set()
+        except ListenNotSupportedError:
+            return
+        except (MCPError, SubscriptionLost, TimeoutError) as error:
+            if isinstance(error, MCPError) and not opened:  # the server does not offer it
+                return
+            changed.set()  # look again, which finds out whether the server is still there
+        if clock() - began > LONGEST_PAUSE:
+            pause = FIRST_PAUSE
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
 
 
 async def _transport(how: Mapping[str, Any], stack: AsyncExitStack, seconds: float) -> Any:
@@ -116,7 +133,8 @@ async def _transport(how: Mapping[str, Any], stack: AsyncExitStack, seconds: flo
     http = await stack.enter_async_context(
         httpx2.AsyncClient(
             headers=dict(how.get("headers", {})),
-            timeout=seconds,
+            # A call has a time of its own, and a stream of changes is silent for hours.
+            timeout=httpx2.Timeout(seconds, read=None),
             event_hooks={**hooks, "response": [bound_reply]},
         )
     )

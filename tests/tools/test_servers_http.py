@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -21,6 +22,8 @@ from router.errors import SourceError
 from router.loop_thread import LoopThread
 from router.tools.servers import McpServers
 
+NEVER = 10 * WAIT_SECONDS
+
 
 class NewerServer:
     """The SDK's server over HTTP, whose list of tools a test changes. It wants a header."""
@@ -32,6 +35,7 @@ class NewerServer:
         self.protocols: set[str] = set()
         self.listening = threading.Event()
         self._listen = ListenHandler(self.bus)
+        self._answering = asyncio.Event()
         server: Server[Any] = Server(
             "newer",
             on_list_tools=self._list,
@@ -65,9 +69,21 @@ class NewerServer:
         self.protocols.add(context.protocol_version)
         return types.ListToolsResult(tools=[types.Tool.model_validate(one) for one in self.tools])
 
+    async def end_listening(self) -> None:
+        """End the streams on which clients hear of changes, as a server does that is updated."""
+        ended, self._listen = self._listen, ListenHandler(self.bus)
+        self.listening.clear()
+        ended.close()
+
+    async def answer(self) -> None:
+        """Answer the calls that wait."""
+        self._answering.set()
+
     async def _call(
         self, context: Any, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
+        if (params.arguments or {}).get("slow"):
+            await self._answering.wait()
         key = context.request.headers.get("x-key", "")
         said = f"{params.name} {params.arguments} {key}"
         return types.CallToolResult(content=[types.TextContent(text=said)])
@@ -117,6 +133,33 @@ async def test_a_server_of_the_newer_protocol_is_listed_called_and_heard() -> No
             thread.wait(server.change(REFUND, WEATHER))
             assert until(source, lambda names: len(names) == 2)[1] == "bank__weather"
     assert server.protocols == {"2026-07-28"}
+
+
+async def test_a_server_may_be_silent_for_longer_than_an_answer_of_its_list_may_take() -> None:
+    with newer_server() as (server, thread):
+        config = {"bank": {"url": server.url}}
+        with McpServers(config, timeout_seconds=1, first_pause=0.1, rescan_seconds=NEVER) as source:
+            until(source, lambda names: names == ["bank__refund"])
+            assert server.listening.wait(WAIT_SECONDS)
+            call = asyncio.ensure_future(source.call("bank__refund", {"slow": True}))
+            done, _ = await asyncio.wait([call], timeout=1.5)
+            assert not done  # the call's own time is a minute
+            thread.wait(server.answer())
+            assert not (await call).is_error
+            thread.wait(server.change(REFUND, WEATHER))
+            assert until(source, lambda names: len(names) == 2)[1] == "bank__weather"
+
+
+def test_changes_are_heard_again_after_the_server_ended_the_stream_of_them() -> None:
+    with newer_server() as (server, thread):
+        config = {"bank": {"url": server.url}}
+        with McpServers(config, timeout_seconds=WAIT_SECONDS, rescan_seconds=NEVER) as source:
+            until(source, lambda names: names == ["bank__refund"])
+            assert server.listening.wait(WAIT_SECONDS)
+            thread.wait(server.end_listening())
+            assert server.listening.wait(WAIT_SECONDS)
+            thread.wait(server.change(REFUND, WEATHER))
+            assert until(source, lambda names: len(names) == 2)[1] == "bank__weather"
 
 
 class BadServer(LoopbackServer):
