@@ -328,15 +328,14 @@ class SemanticRouter(OpenedInBlock):
             return await self._decide(question, caches)
         dropped = self._drops if self.cluster is None else self.cluster.answers.era()
         flight = normalise(asked.text), context, similar, index.catalog.version, dropped
-        return await self._flights.do(flight, lambda: self._decide(question, caches))
+        return await self._flights.do(flight, lambda: self._decide_once(question, caches))
 
-    async def _decide(self, question: Question, caches: tuple[StageTrace, ...]) -> RoutingResult:
-        """Stages 3 and 4. In a cluster one process asks the LLM, and the others take its answer.
-        Each request waits for its turn: all that began in one round of the event loop would
-        otherwise decide together in the next one."""
-        await self._admission.turn(is_inside=True)
+    async def _decide_once(
+        self, question: Question, caches: tuple[StageTrace, ...]
+    ) -> RoutingResult:
+        """In a cluster one process asks the LLM, and the others take its answer."""
         if self.cluster is None or not self.models:
-            return await self._decide_here(question, caches)
+            return await self._decide(question, caches)
 
         async def look() -> RoutingResult | None:
             again, _ = await self._caches.answer(question, tell=False)
@@ -347,15 +346,15 @@ class SemanticRouter(OpenedInBlock):
             question.context,
             question.skill_index.catalog.version,
             look=look,
-            decide=lambda: self._decide_here(question, caches),
+            decide=lambda: self._decide(question, caches),
         )
 
-    async def _decide_here(
-        self, question: Question, caches: tuple[StageTrace, ...]
-    ) -> RoutingResult:
-        """Decide, and have both caches keep a strong answer."""
+    async def _decide(self, question: Question, caches: tuple[StageTrace, ...]) -> RoutingResult:
+        """Stages 3 and 4; both caches keep a strong answer. Each request waits for its turn: all
+        that began in one round of the event loop would otherwise decide together in the next."""
         from router.decision import Decider
 
+        await self._admission.turn(is_inside=True)
         asked, context, index, evidence, similar = question
         runtime, drops = self._runtime, self._drops
         decider, learner = Decider(index, runtime.parts, self.settings), runtime.parts.learner
