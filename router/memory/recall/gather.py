@@ -7,8 +7,8 @@ each take as long as all of them: over 100,000 memories on two busy cores the sl
 recall took 39 ms with six at a time and 23 ms with two (19 of 20 recalls took less), and all of
 them together no longer. What makes that safe with layers that are anyone's code:
 
-* A layer gets at most its equal part of the time that is left, so that layers which hang leave
-  time for those that come after them.
+* While others of its kind wait for their turn, a layer gets at most half of the time that is left,
+  so that layers which hang leave time for those that come after them.
 * A layer on the event loop is a task. When it is late it is cancelled and given a moment to end.
   One that ignores that goes on, but is not forgotten: it is kept in ``running`` until it ends.
 * A layer that blocks is asked in daemon threads of our own, because a hung thread cannot be killed:
@@ -154,14 +154,14 @@ class Gatherer:
             await asyncio.gather(*(ask(*turns[choice.name], choice) for choice in choices))
         )
 
-    def _turns(self, names: Iterable[str]) -> dict[str, tuple[asyncio.Semaphore, int]]:
-        """For each layer what it waits for, and how many rounds of its kind are then left."""
+    def _turns(self, names: Iterable[str]) -> dict[str, tuple[asyncio.Semaphore, bool]]:
+        """For each layer what it waits for, and whether others of its kind come after it."""
         in_threads = {name: isinstance(self._sources[name], _ThreadSource) for name in names}
-        turns: dict[str, tuple[asyncio.Semaphore, int]] = {}
+        turns: dict[str, tuple[asyncio.Semaphore, bool]] = {}
         for kind, at_a_time in ((False, LAYERS_AT_A_TIME), (True, self._threads_at_a_time)):
             asked = [name for name, threaded in in_threads.items() if threaded is kind]
-            turn, rounds = asyncio.Semaphore(at_a_time), math.ceil(len(asked) / at_a_time)
-            turns |= {name: (turn, rounds - n // at_a_time) for n, name in enumerate(asked)}
+            turn, last = asyncio.Semaphore(at_a_time), len(asked) - at_a_time
+            turns |= {name: (turn, place < last) for place, name in enumerate(asked)}
         return turns
 
     def states(self) -> tuple[LayerState, ...]:
@@ -198,16 +198,16 @@ class Gatherer:
         k: int,
         until: float,
         turn: asyncio.Semaphore,
-        rounds_left: int,
+        others_wait: bool,
         choice: LayerChoice,
     ) -> LayerReport:
-        """One layer's report, once it is its turn. If all layers of its kind hang, so many rounds
-        of them are left, its own included, in the time until ``until``."""
+        """One layer's report, once it is its turn."""
         source = self._sources[choice.name]
         report = partial(LayerReport, choice.name, choice.weight)
         async with turn:
             started = self._clock()
-            deadline = started + min(self._layer_seconds, (until - started) / rounds_left)
+            left = (until - started) / (2 if others_wait else 1)
+            deadline = started + min(self._layer_seconds, left)
             if source.late(started) >= CALLS_AT_A_TIME:
                 reason = "busy: earlier calls of it still hang"
                 return report(LayerStatus.SKIPPED, 0.0, reason)

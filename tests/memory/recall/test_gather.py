@@ -225,6 +225,18 @@ async def test_layers_that_hang_leave_time_to_ask_the_others() -> None:
     ]
 
 
+async def test_a_slow_layer_has_half_of_the_time_left_however_many_wait() -> None:
+    hung = HungLayer("hung")
+    quick = [ThreadLayer(f"quick{i}", lambda: []) for i in range(8)]
+    async with gathering(hung, *quick) as gatherer:
+        choices = [LayerChoice(name, 1.0) for name in gatherer.specs]
+        until = time.monotonic() + 0.4
+        slow, *_ = await gatherer.gather(query(), choices, scope=NOBODY, k=5, until=until)
+        hung.go.set()
+    assert slow.status is LayerStatus.TIMEOUT
+    assert slow.milliseconds > 150
+
+
 async def test_a_layer_that_ignores_cancellation_neither_holds_the_answer_nor_is_forgotten() -> (
     None
 ):
