@@ -375,11 +375,14 @@ class _FileSource(PydanticBaseSettingsSource):
 
 
 def _render(error: ValidationError) -> str:
-    """One line a fault: the setting's dotted name and what is wrong, never the value of a key."""
-    return "; ".join(
-        f"setting {'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}"
-        for fault in error.errors(include_input=False, include_url=False)
-    )
+    """For each setting its dotted name and what is wrong, never the value of a key."""
+    faults: dict[str, list[str]] = {}
+    for fault in error.errors(include_input=False, include_url=False):
+        # Of a setting that has several types, the last part names the one that did not fit.
+        parts = [str(part) for part in fault["loc"]]
+        named = [part for part in parts if not part.startswith(("literal[", "constrained-"))]
+        faults.setdefault(".".join(named), []).append(fault["msg"])
+    return "; ".join(f"setting {name}: {', or: '.join(what)}" for name, what in faults.items())
 
 
 def _file_values(settings: type[BaseSettings]) -> tuple[dict[str, Any], ...]:

@@ -144,7 +144,7 @@ def _read(file: Path, name: str) -> dict[str, Any]:
             content = opened.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise ConfigurationError(f"{name}: larger than {MAX_BYTES:,} bytes")
-        return tomllib.loads(content.decode("utf-8"))
+        return tomllib.loads(content.decode("utf-8-sig"))  # editors of Windows write a mark
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{name}: {error}") from error
     except RecursionError as error:

@@ -201,5 +201,6 @@ def test_caution_is_a_word_or_the_least_probability(caution: object, least: floa
 
 @pytest.mark.parametrize("caution", ["reckless", -0.1, 1.1])
 def test_another_caution_is_refused(caution: object) -> None:
-    with pytest.raises(ConfigurationError, match=r"vector\.caution"):
+    known = r"^setting vector\.caution: Input should be 'bold', 'balanced' or 'careful', or: Input "
+    with pytest.raises(ConfigurationError, match=known):
         Settings(vector={"caution": caution})

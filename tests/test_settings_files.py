@@ -76,6 +76,11 @@ def test_a_file_that_is_not_toml_is_named(file: str, text: bytes) -> None:
         Settings()
 
 
+def test_a_mark_of_the_encoding_is_no_part_of_a_file() -> None:
+    Path("router.toml").write_bytes(b"\xef\xbb\xbfmax_pending = 5\n")
+    assert Settings().max_pending == 5
+
+
 @pytest.mark.parametrize("text", ["tool = 5", '[tool]\nrouter = "x"'])
 def test_a_table_that_is_none_is_an_error_of_its_file(text: str) -> None:
     write("pyproject.toml", text)
