@@ -115,7 +115,8 @@ def assemble(
         _log.warning("%s", fault)
     if len(registry.catalog.left_out) > MAX_WARNINGS:
         more = len(registry.catalog.left_out) - MAX_WARNINGS
-        _log.warning("%d more skills or folders are left out: router skills check", more)
+        where = "router skills check" if sources is None else "router.catalog.left_out names them"
+        _log.warning("%d more skills, tools or folders are left out: %s", more, where)
     encoder = build_encoder(settings) if encoder is None else encoder
     if encoder.static:  # others work in threads of their own
         encoder = RememberingEncoder(encoder)

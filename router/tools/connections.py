@@ -144,7 +144,8 @@ async def _transport(how: Mapping[str, Any], stack: AsyncExitStack, seconds: flo
 
 
 def parsed(servers: Path | str | Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """How to reach each server of a configuration, in its order.
+    """How to reach each server of a configuration, in its order, but for those that are
+    ``disabled``, as several clients write it.
 
     Raises:
         ConfigurationError: it cannot be read or used; the message names the server.
@@ -164,7 +165,8 @@ def parsed(servers: Path | str | Mapping[str, Any]) -> dict[str, Mapping[str, An
         for key, kind in kinds.items():
             if key in how and not isinstance(how[key], kind):
                 raise ConfigurationError(f"{place}: server {name!r}: {key} is no {kind.__name__}")
-        found[str(name)] = how
+        if how.get("disabled") is not True:
+            found[str(name)] = how
     return found
 
 

@@ -103,7 +103,8 @@ class McpServers(ClosedByBlock):
         Args:
             servers: a JSON file, or what it holds: ``{"mcpServers": {NAME: {"command": …, "args":
                 […], "env": {…}, "cwd": …} or {"url": …, "headers": {…}}}}``; the inner object
-                alone is fine. The order is the order of preference among twins.
+                alone is fine. A server with ``"disabled": true`` is left alone. The order is the
+                order of preference among twins.
             name: of the source, for reports.
             timeout_seconds: for connecting to a server, and for each answer of it.
             first_pause: seconds before a server that is down is tried again, doubled each time ...

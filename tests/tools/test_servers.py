@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -146,6 +147,18 @@ def test_ten_thousand_tools_of_a_server_are_taken_and_no_more(servers: ToolFolde
         found = source.read()
         assert len(found.skills) == 10_000
         assert [notice.code for notice in found.notices] == ["too-many-tools"]
+
+
+def test_a_server_that_its_user_has_disabled_is_not_started(
+    servers: ToolFolders, tmp_path: Path
+) -> None:
+    servers.put("good", REFUND)
+    program = f"open({str(tmp_path / 'started')!r}, 'w')"
+    off = {"command": sys.executable, "args": ["-c", program], "disabled": True}
+    with McpServers({"off": off, **servers.config()["mcpServers"]}) as source:
+        assert [skill.name for skill in source.read().skills] == ["good__refund"]
+        assert source.read().failures == ()
+    assert not (tmp_path / "started").exists()
 
 
 @pytest.mark.parametrize(
