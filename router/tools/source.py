@@ -8,7 +8,7 @@ async with SemanticRouter(sources=[tools]) as router:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from router.errors import SourceError
@@ -36,8 +36,12 @@ class ToolSource:
                 cluster (``SharedTools``), so each tool must be given as JSON.
 
         Raises:
-            SourceError: one of them cannot be used, or two have one name.
+            SourceError: one of them cannot be used, two have one name, or it is one tool and no
+                list.
         """
+        if isinstance(tools, Mapping) or not isinstance(tools, Iterable):
+            kind = type(tools).__name__
+            raise SourceError(name, "", f"expected a list of tools, not one {kind}")
         self.name = name
         self.shared = shared
         self.share: Share | None = None

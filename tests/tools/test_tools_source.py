@@ -128,6 +128,12 @@ async def test_options_that_cannot_be_used_are_named(
         await router.rank("hello there", **options)
 
 
+@pytest.mark.parametrize("one", [{"name": "rain", "description": "Will it rain?"}, print, 5])
+def test_one_tool_is_no_list_of_tools(one: Any) -> None:
+    with pytest.raises(SourceError, match=r"^source 'tools': expected a list of tools, not one "):
+        SemanticRouter.from_tools(one)
+
+
 async def test_two_tools_of_one_name_are_refused() -> None:
     with pytest.raises(SourceError, match=r"source 'tools', 'a': there is one of that name"):
         SemanticRouter.from_tools([tool("a", "x"), tool("a", "y")])
