@@ -24,6 +24,7 @@ import yaml
 from router.bounded_yaml import load_yaml
 from router.errors import ConfigurationError
 from router.memory.files.names import GLOBAL, NamePatterns
+from router.memory.files.text import Unreadable, read_text, stamp_of
 
 MAX_BYTES: Final = 1 << 17
 """Serena's own files, which are mostly comments, have some 15 KB."""
@@ -102,24 +103,19 @@ def _home() -> Path:
 
 def _stamp(file: Path) -> object:
     try:
-        info = file.stat()
+        return stamp_of(file.stat())
     except OSError:
         return None
-    return info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino
 
 
 def _values(file: Path) -> dict[str, Any]:
     """The top level of a YAML file; empty without the file. Raises ConfigurationError if it cannot
     be read."""
     try:
-        data = file.read_bytes() if file.is_file() else b""
-        if len(data) > MAX_BYTES:
-            raise ConfigurationError(f"over {MAX_BYTES:,} bytes")
+        text = read_text(file, most=MAX_BYTES) if file.is_file() else ""
         # Serena writes neither aliases nor what is nested deeply.
-        values = load_yaml(data.decode(), max_depth=MAX_DEPTH, aliases=False)
-    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
-        if isinstance(error, ConfigurationError):
-            raise
+        values = load_yaml(text, max_depth=MAX_DEPTH, aliases=False)
+    except (Unreadable, OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         raise ConfigurationError(" ".join(str(error).split())) from None
     if values is None:
         return {}
