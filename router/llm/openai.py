@@ -115,7 +115,7 @@ class OpenAIModel:
 
 def _client(base_url: str | None, api_key: str | None) -> AsyncOpenAI:
     """Raises LLMRejected: no call can be made with these settings."""
-    from openai import AsyncOpenAI, DefaultAsyncHttpxClient, OpenAIError
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
     if api_key is None and base_url is not None:
         api_key = "not-needed"  # the SDK insists on one
@@ -126,7 +126,7 @@ def _client(base_url: str | None, api_key: str | None) -> AsyncOpenAI:
         if address.scheme not in ("http", "https") or not address.hostname:
             raise ValueError("the base URL is not an http address")
         _ = address.port  # raises when it is out of range; the SDK would, much later
-    except (OpenAIError, ValueError) as error:
+    except Exception as error:  # the HTTP library below the SDK has errors of its own
         raise LLMRejected(_PROVIDER, f"the settings cannot be used: {error}") from error
     return client
 

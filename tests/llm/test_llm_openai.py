@@ -305,7 +305,8 @@ async def test_without_key_and_address_the_call_is_rejected_before_it_is_made() 
 
 
 @pytest.mark.parametrize(
-    "address", ["ftp://127.0.0.1", "127.0.0.1:80/v1", "http://127.0.0.1:99999/v1", ""]
+    "address",
+    ["ftp://127.0.0.1", "127.0.0.1:80/v1", "http://127.0.0.1:99999/v1", "http://[::", "h\0", ""],
 )
 async def test_an_address_that_cannot_be_used_is_rejected(address: str) -> None:
     with pytest.raises(LLMRejected, match="openai: the settings cannot be used"):
