@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib.util import find_spec
 from itertools import accumulate, chain
@@ -196,18 +197,19 @@ class OpenAIEncoder(HeadEncoder):
     static: Final = False
 
     def __init__(self, model: str, *, base_url: str | None, api_key: str | None) -> None:
-        import openai
-
         self._name = model
         # Local servers need no key, but the SDK refuses to start without one.
         key = api_key or os.environ.get("OPENAI_API_KEY") or "none"
-        self._client: openai.OpenAI = openai.OpenAI(
-            base_url=base_url,
-            api_key=key,
-            timeout=REMOTE_TIMEOUT_SECONDS,
-            max_retries=1,
-            http_client=openai.DefaultHttpxClient(event_hooks=_bounds()),
-        )
+        with _settings_of("openai"):
+            import openai
+
+            self._client: openai.OpenAI = openai.OpenAI(
+                base_url=base_url,
+                api_key=key,
+                timeout=REMOTE_TIMEOUT_SECONDS,
+                max_retries=1,
+                http_client=openai.DefaultHttpxClient(event_hooks=_bounds()),
+            )
         self.identity = f"openai/{self._client.base_url}/{model}"
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -241,13 +243,14 @@ class OllamaEncoder(HeadEncoder):
     static: Final = False
 
     def __init__(self, model: str, *, host: str | None) -> None:
-        import ollama
-
         self.identity = f"ollama/{host or 'default'}/{model}"
         self._name = model
-        self._client: ollama.Client = ollama.Client(
-            host=host, timeout=REMOTE_TIMEOUT_SECONDS, event_hooks=_bounds()
-        )
+        with _settings_of("ollama"):
+            import ollama  # reads OLLAMA_HOST
+
+            self._client: ollama.Client = ollama.Client(
+                host=host, timeout=REMOTE_TIMEOUT_SECONDS, event_hooks=_bounds()
+            )
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import httpx
@@ -263,6 +266,16 @@ class OllamaEncoder(HeadEncoder):
         except _MALFORMED as error:
             raise EncoderError(f"ollama embeddings: not a usable answer: {error}") from error
         return _checked(rows, len(texts), "ollama")
+
+
+@contextmanager
+def _settings_of(provider: str) -> Iterator[None]:
+    """Names the provider where its SDK, or the HTTP library below it, takes no such settings."""
+    try:
+        yield
+    except Exception as error:
+        reason = f"{provider} embeddings: the settings cannot be used: {error}"
+        raise EncoderError(reason) from error
 
 
 def _bounds() -> dict[str, list[Callable[..., Any]]]:

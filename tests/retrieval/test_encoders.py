@@ -177,6 +177,20 @@ def remote(
     )
 
 
+@pytest.mark.parametrize(
+    ("make", "provider"),
+    [
+        (lambda address: OpenAIEncoder("m", base_url=address, api_key="sk-test"), "openai"),
+        (lambda address: OllamaEncoder("m", host=address), "ollama"),
+    ],
+)
+def test_an_address_that_is_none_is_named_with_its_provider(
+    make: Callable[[str], object], provider: str
+) -> None:
+    with pytest.raises(EncoderError, match=f"^{provider} embeddings: the settings cannot be used"):
+        make("http://[::")
+
+
 def test_remote_rows_are_scaled_to_length_one(remote: Remote) -> None:
     remote.server.queue(remote.vectors([[3, 4], [0, 0]]))
     assert remote.encoder.encode(["a", "b"]).tolist() == [pytest.approx([0.6, 0.8]), [0, 0]]
