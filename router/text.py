@@ -199,7 +199,9 @@ _TOKEN: Final = re.compile(
     rf"[{_CJK}]+|(?:(?![{_CJK}])[^\W_])+(?:'[a-z]+)?(?:\+\+|#)?",
 )
 _ASCII_TOKEN: Final = re.compile(r"[a-z0-9]+(?:'[a-z]+)?(?:\+\+|#)?")
-"""The same for case-folded ASCII, in less than half the time."""
+_SPACED_TOKEN: Final = re.compile(r"[^\W_]+(?:'[a-z]+)?(?:\+\+|#)?")
+"""The same for case-folded ASCII, and for text without Chinese, Japanese and Korean, in less than
+half the time."""
 _IS_CJK: Final = re.compile(rf"[{_CJK}]")
 
 
@@ -212,6 +214,10 @@ def tokens(text: str) -> list[str]:
     if text.isascii():
         return _ASCII_TOKEN.findall(text.lower())
     folded = compatible(_plain_punctuation(text))
+    if folded.isascii():
+        return _ASCII_TOKEN.findall(folded)
+    if _IS_CJK.search(folded) is None:
+        return _SPACED_TOKEN.findall(folded)
     words: list[str] = []
     for word in _TOKEN.findall(folded):
         if len(word) > 2 and _IS_CJK.match(word):

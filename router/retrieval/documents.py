@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from router.retrieval.phrases import is_profile, profile_of
 from router.skills.manifest import SkillManifest
-from router.text import STOPWORDS, stem, tokens
+from router.text import STOPWORDS, stems_of, tokens
 
 T = TypeVar("T", bound=np.generic)
 
@@ -56,11 +56,13 @@ def content_words(spoken: Iterable[str]) -> list[str]:
     return [word for word in spoken if word not in STOPWORDS and not word.isdigit()]
 
 
-def indexed_words(text: str) -> list[str]:
-    """The words of a text as a skill is indexed: an identifier counts whole and in its parts, so
-    that "FlatList" is found by "flatlist" and by "list"."""
+def indexed_words(text: str) -> dict[str, int]:
+    """The content words of a text as a skill is indexed, with their counts: an identifier counts
+    whole and in its parts, so that "FlatList" is found by "flatlist" and by "list"."""
     parts = [part for name in _CAMEL_CASE.findall(text) for part in _CAMEL.split(name)]
-    return words(text) + words(" ".join(parts))
+    counted = Counter(tokens(text))
+    counted.update(tokens(" ".join(parts)))
+    return {word: counted[word] for word in content_words(counted)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,7 @@ def analysis_key(skill: SkillManifest) -> str:
 @cache
 def generation() -> str:
     """Digest of the code that reads texts, so that nothing is kept that other code has made."""
-    modules = (stem.__module__, profile_of.__module__, __name__)
+    modules = (stems_of.__module__, profile_of.__module__, __name__)
     code = "".join(inspect.getsource(sys.modules[name]) for name in modules)
     return hashlib.sha256(f"{Stemmer.version()}\0{code}".encode()).hexdigest()
 
@@ -210,6 +212,15 @@ def _analysed(skill: SkillManifest) -> _Analysis:
     prose = _FENCE.sub("\n", body)
     code = "\n".join(match.group() for match in _FENCE.finditer(body))
     when = " ".join(match.group(1)[:MAX_SECTION_CHARACTERS] for match in _WHEN.finditer(prose))
-    bags = [indexed_words(text) for text in (title, hints, description, prose, code, when)]
-    fields = tuple(Counter(map(stem, bag)) for bag in bags)
-    return fields, frozenset().union(*bags), profile_of(examples_of(skill))
+    counted = [indexed_words(text) for text in (title, hints, description, prose, code, when)]
+    fields = tuple(map(_by_stem, counted))
+    return fields, frozenset().union(*counted), profile_of(examples_of(skill))
+
+
+def _by_stem(counted: Mapping[str, int]) -> dict[str, int]:
+    """The counts of words, as counts of their stems: most words come several times, and each is
+    stemmed once."""
+    found: dict[str, int] = {}
+    for root, count in zip(stems_of(counted), counted.values(), strict=True):
+        found[root] = found.get(root, 0) + count
+    return found

@@ -264,9 +264,9 @@ def test_documents_are_the_same_when_they_are_kept(
     db.close()
     read: list[str] = []
 
-    def watched(text: str) -> list[str]:
+    def watched(text: str) -> dict[str, int]:
         read.append(text)
-        return []
+        return {}
 
     monkeypatch.setattr("router.retrieval.documents.indexed_words", watched)
     store = VectorStore.open(tmp_path, identity="test")
