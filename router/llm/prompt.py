@@ -364,16 +364,17 @@ _JOINERS: Final = "\u200c\u200d"  # many scripts need them; all other format cha
 
 def clean(text: str, limit: int) -> str:
     """One line of visible text, at most ``limit`` characters."""
-    visible = (
-        character
-        if character in _JOINERS or unicodedata.category(character)[0] != "C"
-        else " "
-        if character.isspace()
-        else ""
-        # Four times the limit bounds the work and leaves room for what is taken out.
-        for character in text[: 4 * limit]
-    )
-    return _cut(" ".join("".join(visible).split()), limit)
+    text = text[: 4 * limit]  # bounds the work, and leaves room for what is taken out
+    if not text.isprintable():  # else nothing is hidden in it
+        text = "".join(
+            character
+            if character in _JOINERS or unicodedata.category(character)[0] != "C"
+            else " "
+            if character.isspace()
+            else ""
+            for character in text
+        )
+    return _cut(" ".join(text.split()), limit)
 
 
 def _cut(text: str, limit: int) -> str:
