@@ -31,6 +31,9 @@ from router.result import Decision
 
 MAX_FOUND: Final = 50
 """How many skills one search gives at most."""
+MAX_MESSAGES: Final = 1_000
+"""How many messages a history may hold, those that say nothing included. A body has room for a
+million, which would take seconds to read."""
 MAX_TOOLS: Final = 2_000
 """How many tools one request may bring along."""
 MAX_FAILURES: Final = 50
@@ -73,6 +76,7 @@ def _read_turn(given: Any) -> Turn | None:
 
 History: TypeAlias = Annotated[
     list[Annotated[Turn | None, PlainValidator(_read_turn)]],
+    Field(max_length=MAX_MESSAGES),
     WithJsonSchema(
         {
             "type": "array",

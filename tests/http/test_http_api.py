@@ -144,6 +144,7 @@ async def test_messages_of_a_chat_api_are_a_history(api: Api, connect: Connect) 
         ("POST", "/v1/route", {"json": {}}, 422, "request"),
         ("POST", "/v1/route", {"json": {"request": "x", "wrong": 1}}, 422, "wrong"),
         ("POST", "/v1/route", {"json": {"request": "x", "history": [{}]}}, 422, "history.0"),
+        ("POST", "/v1/route", {"json": {"request": "x", "history": ["y"] * 1001}}, 422, "history"),
         ("POST", "/v1/route", {"json": {"request": "a\x00b"}}, 422, None),
         ("POST", "/v1/route", {"json": []}, 400, None),
         ("POST", "/v1/route", {"content": b"{"}, 400, None),
