@@ -29,6 +29,10 @@ def main() -> None:
 def _run() -> None:
     import signal
 
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by whoever started the command, such as a scheduler
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - pathlib takes time
+
     # While libraries are imported, an exception could come out of any line of any of them, and some
     # make another exception of it. There is nothing to be tidied up yet.
     usual = signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))

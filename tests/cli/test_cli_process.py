@@ -110,3 +110,13 @@ def test_importing_the_package_for_a_command_imports_none_of_its_rooms() -> None
     code = "import router.cli, sys; print(sorted(m for m in sys.modules if m.startswith('router')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['router', 'router.cli']"
+
+
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_a_closed_standard_stream_is_as_an_empty_one(closed: int) -> None:
+    asked = ["skills", "list"] if closed else ["route", "-"]
+    command = [sys.executable, "-m", "router", *asked]
+    code = f"import os; os.close({closed}); os.execv({sys.executable!r}, {command!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == (0 if closed else 2)
