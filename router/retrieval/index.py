@@ -52,6 +52,9 @@ from router.text import stem, stems_of, tokens
 REMEMBERED_VECTORS: Final = 1_024
 MAX_CLAUSES: Final = 12
 """Clauses of one request that are ranked by themselves; hardly any has more."""
+MAX_MISSPELT: Final = 100
+"""Unknown words of a request that may be misspelt. Nobody misspells more, and a pasted log is full
+of them."""
 IN_CONTEXT: Final = 0.5
 """How much the score for the whole request counts when one of its clauses is scored: "mail it to
 her" says little by itself."""
@@ -619,8 +622,9 @@ class SkillIndex:
         stem; None where no skill has it."""
         roots = stems_of(words)
         found = dict(zip(words, zip(roots, self._lexical.numbers(roots), strict=True), strict=True))
-        for word, (_, number) in found.items():
-            if number is None and (meant := self._spelling.correct(word)) is not None:
+        unknown = [word for word, (_, number) in found.items() if number is None]
+        for word in unknown[:MAX_MISSPELT]:
+            if (meant := self._spelling.correct(word)) is not None:
                 root = stem(meant)
                 found[word] = root, self._lexical.numbers([root])[0]
         return found

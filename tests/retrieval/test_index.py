@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from router.errors import EncoderError
 from router.retrieval.encoders import WordLlamaEncoder
 from router.retrieval.fusion import DENSE_WEIGHT, EXAMPLES_WEIGHT, LEXICAL_WEIGHT
-from router.retrieval.index import SkillIndex
+from router.retrieval.index import MAX_MISSPELT, SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
 from router.skills.enrichment import Enrichment
@@ -101,6 +101,14 @@ async def test_the_skill_that_is_meant_comes_first(shipped: SkillIndex) -> None:
 async def test_a_misspelt_word_is_read_as_the_word_that_is_meant(shipped: SkillIndex) -> None:
     ranking = await shipped.rank("resolve the merge conflcit")
     assert {"merge", "conflcit"} <= set(ranking.matches[0].terms)
+
+
+async def test_not_every_word_of_a_pasted_log_is_looked_up_as_misspelt(shipped: SkillIndex) -> None:
+    """Each look-up compares a word with hundreds of others."""
+    log = " ".join(f"qqq{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(MAX_MISSPELT))
+    for request, found in ((f"conflcit {log}", True), (f"{log} conflcit", False)):
+        matches = (await shipped.rank(request, limit=16)).matches
+        assert any("conflcit" in match.terms for match in matches) is found
 
 
 async def test_ranking_is_deterministic(tmp_path: Path, shipped: SkillIndex) -> None:
