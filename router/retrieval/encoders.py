@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.util import find_spec
-from itertools import accumulate, chain
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
@@ -119,18 +119,15 @@ class WordLlamaEncoder:
     def _pooled(self, texts: Sequence[str], *, damped: bool) -> NDArray[np.float32]:
         """Sums of token vectors; damped: a token that occurs n times counts as sqrt(n), so that a
         long text is not drowned by the few words that it repeats most."""
-        table, tokenized = self._table, self._tokenized(texts)
-        lengths = list(map(len, tokenized))
+        table = self._table
         rows = np.zeros((len(texts), table.shape[1]), dtype=np.float32)
-        if not damped and lengths and min(lengths) > 0 and max(lengths) <= SHORT:
-            ids = np.array(list(chain.from_iterable(tokenized)), dtype=np.intp)
-            starts = [0, *accumulate(lengths[:-1])]
-            # 64 bits hold sums of 16-bit numbers without rounding.
-            rows[:] = np.add.reduceat(table.take(ids, axis=0).astype(np.float64), starts)
-            return rows
-        for row, tokens_of_text in zip(rows, tokenized, strict=True):
-            ids, counts = np.unique(np.asarray(tokens_of_text, dtype=np.intp), return_counts=True)
-            row[:] = (np.sqrt(counts) if damped else counts) @ table[ids].astype(np.float32)
+        for row, tokens_of_text in zip(rows, self._tokenized(texts), strict=True):
+            if damped or len(tokens_of_text) > SHORT:
+                ids = np.asarray(tokens_of_text, dtype=np.intp)
+                tokens, counts = np.unique(ids, return_counts=True)
+                row[:] = (np.sqrt(counts) if damped else counts) @ table[tokens].astype(np.float32)
+            elif tokens_of_text:  # the same: 64 bits hold sums of 16-bit numbers without rounding
+                row[:] = np.add.reduce(table.take(tokens_of_text, axis=0), dtype=np.float64)
         return rows
 
     def _tokenized(self, texts: Sequence[str]) -> list[Sequence[int]]:
