@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,22 +38,49 @@ _FUNCTION_STEMS: Final = frozenset(stem(word) for word in STOPWORDS)
 _TEXTS_BETWEEN_PAUSES: Final = 16
 
 
-def hashed(text: str) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-    """The hashed part of a text's row: buckets, which may repeat, and what to add to each."""
-    words = tokens(text)[:MAX_WORDS]
-    if not words:
-        return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.float32)
-    roots = stems_of(words)
-    stems = {code(root): FUNCTION_WORD_WEIGHT if root in _FUNCTION_STEMS else 1.0 for root in roots}
-    neighbours, sequences = pairs(roots), letters(words)
-    length = sum(weight * weight for weight in stems.values())
-    stem_scale = (STEM_SHARE / _TOTAL / length) ** 0.5
-    weights = [weight * stem_scale for weight in stems.values()]
-    weights += [(PAIR_SHARE / _TOTAL / len(neighbours)) ** 0.5] * len(neighbours)
-    weights += [(LETTER_SHARE / _TOTAL / len(sequences)) ** 0.5] * len(sequences)
-    codes = np.array([*stems, *neighbours, *sequences])
-    values = np.array(weights, dtype=np.float32)
-    return codes % BUCKETS, np.where(codes >> 31, values, -values)
+class Terms(NamedTuple):
+    """The terms of a text: stems, pairs of neighbouring stems, letter sequences.
+
+    Attributes:
+        codes: the hash of each.
+        values: what each weighs in the text's row, above 0.
+    """
+
+    codes: NDArray[np.int64]
+    values: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """The terms of a text, of which the first ``MAX_WORDS`` words count."""
+        words = tokens(text)[:MAX_WORDS]
+        if not words:
+            return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))
+        roots = stems_of(words)
+        stems = {
+            code(root): FUNCTION_WORD_WEIGHT if root in _FUNCTION_STEMS else 1.0 for root in roots
+        }
+        neighbours, sequences = pairs(roots), letters(words)
+        length = sum(weight * weight for weight in stems.values())
+        stem_scale = (STEM_SHARE / _TOTAL / length) ** 0.5
+        weights = [weight * stem_scale for weight in stems.values()]
+        weights += [(PAIR_SHARE / _TOTAL / len(neighbours)) ** 0.5] * len(neighbours)
+        weights += [(LETTER_SHARE / _TOTAL / len(sequences)) ** 0.5] * len(sequences)
+        codes = np.array([*stems, *neighbours, *sequences])
+        return cls(codes, np.array(weights, dtype=np.float32))
+
+    def hashed(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The hashed part of the text's row: buckets, which may repeat, and what to add to each."""
+        return self.codes % BUCKETS, np.where(self.codes >> 31, self.values, -self.values)
+
+
+def terms_of(texts: Sequence[str]) -> list[Terms]:
+    """The terms of many texts."""
+    found = []
+    for number, text in enumerate(texts):
+        found.append(Terms.of(text))
+        if number % _TEXTS_BETWEEN_PAUSES == 0:
+            time.sleep(0)  # a fit runs beside requests; this hands them the interpreter
+    return found
 
 
 def scaled(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -61,19 +88,18 @@ def scaled(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(vectors * (VECTOR_SHARE / _TOTAL) ** 0.5, dtype=np.float32)
 
 
-def rows(texts: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Whole rows, shape (len(texts), dimension + BUCKETS), of length about 1.
+def rows(found: Sequence[Terms], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Whole rows, shape (len(found), dimension + BUCKETS), of length about 1.
 
     Args:
-        texts: the requests.
-        vectors: of them, shape (len(texts), dimension), unit length.
+        found: the terms of the requests.
+        vectors: of the requests, shape (len(found), dimension), unit length.
     """
     dimension = vectors.shape[1]
     table = np.zeros((len(vectors), dimension + BUCKETS), dtype=np.float32)
     table[:, :dimension] = scaled(vectors)
-    for number, (row, text) in enumerate(zip(table, texts, strict=True)):
-        buckets, values = hashed(text)
-        np.add.at(row[dimension:], buckets, values)
+    for number, (row, terms) in enumerate(zip(table, found, strict=True)):
+        np.add.at(row[dimension:], *terms.hashed())
         if number % _TEXTS_BETWEEN_PAUSES == 0:
-            time.sleep(0)  # a fit runs beside requests; this hands them the interpreter
+            time.sleep(0)
     return table

@@ -1,15 +1,17 @@
 """The head: from a request to one score for every answer that the examples name.
 
-Two parts add up. Softmax regression over the encoder's vector and the hashed words generalises: on
-few examples of each of many answers it was better than ridge regression, one-against-rest losses,
-discriminant analysis and class means. The nearest example of each answer remembers: it helps where
-an answer is many things (a tool with a thousand uses), and tells requests that nothing known is
-like. Answers with few examples are lifted, for what the regression learns of a rare one is mostly
-that it is rare: logit adjustment, Menon et al. (ICLR 2021). From FEW examples on, how often an
-answer came counts as knowledge. The score of answer c, which n_c examples name, for a request with
-features x and vector v is
+Three parts add up. Softmax regression over the encoder's vector and the hashed words generalises:
+on few examples of each of many answers it was better than ridge regression, one-against-rest
+losses, discriminant analysis and class means. The nearest example of each answer remembers: it
+helps where an answer is many things (a tool with a thousand uses), and tells requests that nothing
+known is like. Counts of words, one for each (``words.py``), know the rare ones. Answers with few
+examples are lifted, for what the regression learns of a rare one is mostly that it is rare: logit
+adjustment, Menon et al. (ICLR 2021). From FEW examples on, how often an answer came counts as
+knowledge. The score of answer c, which n_c examples name, for a request with features x and vector
+v is
 
-    x W_c + b_c + NEAREST_WEIGHT * (max over examples e of c of cosine(v, e) - 1) + log(r_c),
+    x W_c + b_c + NEAREST_WEIGHT * (max over examples e of c of cosine(v, e) - 1)
+        + WORDS_WEIGHT * (what its words say for c) + log(r_c),
 
 with the rarities r_c proportional to 1 / min(n_c, FEW), and 1 on average.
 
@@ -36,10 +38,12 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from router.learning.features import hashed, rows, scaled
+from router.learning.features import Terms, rows, scaled, terms_of
+from router.learning.words import WordCounts
 from router.retrieval.contrast import softmax
 
 NEAREST_WEIGHT: Final = 3.0
+WORDS_WEIGHT: Final = 2.0
 MAX_NEAREST: Final = 4_096
 """Examples kept for the look at the nearest (unless there are more answers); some 0.1 ms."""
 FEW: Final = 30
@@ -68,6 +72,7 @@ class Head:
         examples: vectors of examples, those of one answer together, in the order of ``classes``;
             at least one of each.
         starts: where the examples of each answer start, shape (classes,).
+        words: what the words of a request say for each answer.
     """
 
     classes: tuple[str, ...]
@@ -75,6 +80,7 @@ class Head:
     bias: NDArray[np.float32]
     examples: NDArray[np.float32]
     starts: NDArray[np.intp]
+    words: WordCounts
 
     @classmethod
     def fit(
@@ -84,6 +90,7 @@ class Head:
         vectors: NDArray[np.float32],
         *,
         weights: Sequence[float] | None = None,
+        counts_words: bool = True,
     ) -> Self:
         """The head of labelled examples. Meant for a thread: it takes up to some seconds.
 
@@ -96,13 +103,16 @@ class Head:
             vectors: of the texts, shape (len(texts), dimension), unit length.
             weights: how much each example counts in the regression beside the others, above 0;
                 None means that all count the same.
+            counts_words: whether every word is counted beside the regression.
         """
         classes = tuple(sorted(set(labels)))
         place = {name: number for number, name in enumerate(classes)}
         answers = np.array([place[label] for label in labels], dtype=np.intp)
         counts = np.ones(len(answers)) if weights is None else np.asarray(weights)
         counts = counts / counts.mean()  # evidence that has aged as a whole teaches no less
-        features = rows(texts, vectors)
+        found = terms_of(texts)
+        words = WordCounts.of(found if counts_words else (), answers, counts)
+        features = rows(found, vectors)
         mean = features.mean(axis=0)
         features -= mean
         matrix, bias = _descended(features, answers, counts.astype(np.float32), len(classes))
@@ -112,9 +122,9 @@ class Head:
         kept = kept[np.argsort(answers[kept], kind="stable")]
         starts = np.searchsorted(answers[kept], np.arange(len(classes)))
         examples = vectors[kept].astype(np.float32)
-        for array in (matrix, bias, examples, starts):
+        for array in (matrix, bias, examples, starts, *words):
             array.flags.writeable = False
-        return cls(classes, matrix, bias, examples, starts)
+        return cls(classes, matrix, bias, examples, starts, words)
 
     def look(
         self, text: str, vector: NDArray[np.float32]
@@ -130,12 +140,14 @@ class Head:
             gives probabilities. And the cosine to the nearest example of each, likewise.
         """
         dimension = len(vector)
-        buckets, values = hashed(text)
+        terms = Terms.of(text)
+        buckets, values = terms.hashed()
         nearest = np.maximum.reduceat(self.examples @ vector, self.starts)
         scores = scaled(vector) @ self.weights[:dimension] + self.bias
         # A request has some dozens of hashed terms, far fewer than there are buckets.
         scores += values @ self.weights[dimension + buckets]
         scores += NEAREST_WEIGHT * (nearest - 1)
+        scores += WORDS_WEIGHT * self.words.scores(terms)
         return scores, nearest
 
     def scores(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -24,10 +24,13 @@ from router.learning.coverage import ExampleCoverage
 from router.learning.evidence import Example
 from router.learning.features import BUCKETS
 from router.learning.head import Head, energy
+from router.learning.words import WordCounts
 from router.text import tokens
 
 MAX_RANKED: Final = 5
 _JOINT: Final = " + "
+_WORDS: Final = "words_"
+"""Before the names of the parts of ``WordCounts`` in a model's file."""
 """It joins the names of an answer of several skills. Names hold no spaces around a plus sign."""
 
 _SURE: Final = 1e-4
@@ -149,6 +152,7 @@ class LocalModel:
         vectors: NDArray[np.float32],
         *,
         version: int,
+        counts_words: bool = True,
     ) -> Self | None:
         """A model of labels that say what is right; None when they name fewer than two answers.
 
@@ -156,6 +160,7 @@ class LocalModel:
             examples: labels, of which those that say what is wrong are passed over.
             vectors: of their texts, shape (len(examples), dimension), unit length.
             version: of the new model.
+            counts_words: see ``Head.fit``.
         """
         kept = [number for number, example in enumerate(examples) if example.right]
         answers = [answer_of(examples[number].skills) for number in kept]
@@ -166,6 +171,7 @@ class LocalModel:
             answers,
             vectors[kept],
             weights=[examples[number].weight for number in kept],
+            counts_words=counts_words,
         )
         counts = Counter(answers)
         return cls(head, np.asarray([counts[answer] for answer in head.classes]), version)
@@ -182,7 +188,8 @@ class LocalModel:
         """The model as ``from_bytes`` reads it: NumPy's own format, without any code in it."""
         coverage = None if self.coverage is None else asdict(self.coverage)
         about = {"classes": self.head.classes, "evidence": self.evidence, "coverage": coverage}
-        arrays = {item.name: getattr(self.head, item.name) for item in fields(self.head)[1:]}
+        arrays = {item.name: getattr(self.head, item.name) for item in fields(self.head)[1:-1]}
+        words = {f"{_WORDS}{name}": part for name, part in self.head.words._asdict().items()}
         file = BytesIO()
         np.savez(
             file,
@@ -190,6 +197,7 @@ class LocalModel:
             about=np.frombuffer(json.dumps(about).encode(), dtype=np.uint8),
             counts=self._counts,
             **arrays,
+            **words,
         )
         return file.getvalue()
 
@@ -205,7 +213,8 @@ class LocalModel:
                 arrays = {name: file[name] for name in file.files}
             about = json.loads(arrays.pop("about").tobytes())
             counts = arrays.pop("counts")
-            head = Head(tuple(map(str, about["classes"])), **arrays)
+            words = WordCounts(*(arrays.pop(f"{_WORDS}{name}") for name in WordCounts._fields))
+            head = Head(tuple(map(str, about["classes"])), **arrays, words=words)
             _check(head, counts)
             model = cls(head, counts, version)
             model.evidence = str(about["evidence"])
@@ -252,6 +261,7 @@ def _check(head: Head, counts: NDArray[np.intp]) -> None:
         or not head.bias.shape == head.starts.shape == counts.shape == (answers,)
         or head.weights.shape != (dimension + BUCKETS, answers)
         or not (head.starts[0] == 0 and (np.diff(head.starts, append=examples) > 0).all())
+        or not head.words.fits(answers)
         or not all(np.isfinite(part).all() for part in (head.weights, head.bias, head.examples))
     ):
         raise ValueError("a model whose parts do not fit together")

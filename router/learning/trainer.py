@@ -30,7 +30,7 @@ from router.retrieval.index import encode_requests
 
 _log: Final = logging.getLogger(__name__)
 
-FORMAT: Final = "1"
+FORMAT: Final = "2"
 """The format of kept models. Change it when something else is fitted."""
 
 FIRST_EXAMPLES: Final = 2
@@ -195,7 +195,12 @@ class Trainer:
         vectors = self._encoded(examples)
         self._versions += 1
         model, accuracy, incumbent = refit(
-            previous, examples, vectors, new=new, version=self._versions
+            previous,
+            examples,
+            vectors,
+            new=new,
+            version=self._versions,
+            counts_words=self.calibrates,
         )
         if model is previous and previous is not None:
             return previous, TrainingReport(False, accuracy, incumbent)
@@ -279,6 +284,7 @@ def refit(
     *,
     new: int,
     version: int,
+    counts_words: bool = True,
 ) -> tuple[LocalModel | None, float | None, float | None]:
     """A model of all examples; or the previous one, where a candidate that has not seen the newest
     examples knows less of them. None when the examples name fewer than two answers.
@@ -289,6 +295,7 @@ def refit(
         vectors: of their texts.
         new: how many examples there are that ``previous`` does not know.
         version: of the new model.
+        counts_words: see ``Head.fit``.
 
     Returns:
         The model, and the accuracies of the candidate and of the previous model on the held-out
@@ -298,14 +305,15 @@ def refit(
     accuracy = incumbent = None
     if previous is not None and MIN_HELD_OUT <= held_out < len(examples):
         seen, unseen = examples[:-held_out], examples[-held_out:]
-        candidate = LocalModel.fit(seen, vectors[:-held_out], version=0)
+        candidate = LocalModel.fit(seen, vectors[:-held_out], version=0, counts_words=counts_words)
         incumbent = _accuracy(previous, unseen, vectors[-held_out:])
         accuracy = 0.0
         if candidate is not None:
             accuracy = _accuracy(candidate, unseen, vectors[-held_out:])
         if accuracy < incumbent:
             return previous, accuracy, incumbent
-    return LocalModel.fit(examples, vectors, version=version), accuracy, incumbent
+    model = LocalModel.fit(examples, vectors, version=version, counts_words=counts_words)
+    return model, accuracy, incumbent
 
 
 def due(model: LocalModel | None) -> float:

@@ -13,9 +13,10 @@ from router.learning.features import (
     PAIR_SHARE,
     STEM_SHARE,
     VECTOR_SHARE,
-    hashed,
+    Terms,
     rows,
     scaled,
+    terms_of,
 )
 from router.retrieval.phrases import MAX_WORDS
 
@@ -28,7 +29,7 @@ def place_of(term: str) -> tuple[int, float]:
 
 
 def block(text: str) -> np.ndarray:
-    buckets, values = hashed(text)
+    buckets, values = Terms.of(text).hashed()
     return np.bincount(buckets, weights=values, minlength=BUCKETS)
 
 
@@ -53,7 +54,7 @@ def test_one_word_gives_its_stem_its_pairs_with_the_ends_and_its_letters() -> No
 
 def test_a_function_word_weighs_half_of_another() -> None:
     weight = {}
-    buckets, values = hashed("the refund")
+    buckets, values = Terms.of("the refund").hashed()
     for bucket, value in zip(buckets[:2], values[:2], strict=True):
         weight[int(bucket)] = abs(float(value))
     assert weight[place_of("the")[0]] == pytest.approx(weight[place_of("refund")[0]] / 2)
@@ -61,12 +62,12 @@ def test_a_function_word_weighs_half_of_another() -> None:
 
 @pytest.mark.parametrize("text", ["", "   ", "?!", "🙂"])
 def test_a_text_without_words_has_no_terms(text: str) -> None:
-    buckets, values = hashed(text)
+    buckets, values = Terms.of(text).hashed()
     assert (len(buckets), len(values)) == (0, 0)
 
 
 def test_saying_a_word_again_changes_no_stem() -> None:
-    once, again = hashed("card lost"), hashed("card lost lost")
+    once, again = Terms.of("card lost").hashed(), Terms.of("card lost lost").hashed()
     assert set(zip(*(part[:2].tolist() for part in once), strict=True)) == set(
         zip(*(part[:2].tolist() for part in again), strict=True)
     )
@@ -94,17 +95,17 @@ def test_of_a_long_text_only_the_beginning_is_read() -> None:
 @settings(max_examples=100)
 @given(st.text(max_size=200))
 def test_the_hashed_part_is_finite_repeatable_and_bounded(text: str) -> None:
-    buckets, values = hashed(text)
+    buckets, values = Terms.of(text).hashed()
     assert ((buckets >= 0) & (buckets < BUCKETS)).all()
     shares = (STEM_SHARE + PAIR_SHARE + LETTER_SHARE) / TOTAL
     assert float(values @ values) == pytest.approx(shares if len(values) else 0.0, rel=1e-4)
-    assert (hashed(text)[1] == values).all()
+    assert (Terms.of(text).hashed()[1] == values).all()
 
 
 def test_rows_hold_the_scaled_vector_and_then_the_hashed_terms() -> None:
     vectors = np.eye(3, 5, dtype=np.float32)
     texts = ["lost my card", "", "weather tomorrow"]
-    table = rows(texts, vectors)
+    table = rows(terms_of(texts), vectors)
     assert table.shape == (3, 5 + BUCKETS)
     assert (table[:, :5] == scaled(vectors)).all()
     for row, text in zip(table, texts, strict=True):
@@ -113,10 +114,10 @@ def test_rows_hold_the_scaled_vector_and_then_the_hashed_terms() -> None:
 
 def test_a_row_does_not_depend_on_the_rows_beside_it() -> None:
     vectors = np.eye(2, 4, dtype=np.float32)
-    together = rows(["open the door", "play some jazz"], vectors)
-    assert (together[1:] == rows(["play some jazz"], vectors[1:])).all()
+    together = rows(terms_of(["open the door", "play some jazz"]), vectors)
+    assert (together[1:] == rows(terms_of(["play some jazz"]), vectors[1:])).all()
 
 
 def test_every_text_needs_its_vector() -> None:
     with pytest.raises(ValueError, match="shorter"):
-        rows(["one"], np.eye(2, 4, dtype=np.float32))
+        rows(terms_of(["one"]), np.eye(2, 4, dtype=np.float32))

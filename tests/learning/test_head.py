@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from router.learning import head as module
-from router.learning.features import BUCKETS, rows
-from router.learning.head import BIAS_RATE, NEAREST_WEIGHT, Head, energy
+from router.learning.features import BUCKETS, Terms, rows, terms_of
+from router.learning.head import BIAS_RATE, NEAREST_WEIGHT, WORDS_WEIGHT, Head, energy
+from router.learning.words import ENOUGH
 
 WORDS = {
     "weather": "rain sun wind snow cloud storm forecast degrees".split(),
@@ -89,7 +90,7 @@ def test_equal_input_gives_equal_weights() -> None:
 
 def test_a_head_cannot_be_written_to() -> None:
     head = Head.fit(*requests(2))
-    for array in (head.weights, head.bias, head.examples, head.starts):
+    for array in (head.weights, head.bias, head.examples, head.starts, *head.words):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
 
@@ -102,8 +103,9 @@ def test_the_callers_vectors_stay_as_they_are() -> None:
 
 
 def test_scores_are_the_formula_of_the_module() -> None:
-    texts, labels, vectors = requests(4)
+    texts, labels, vectors = requests(ENOUGH)
     head = Head.fit(texts, labels, vectors)
+    assert head.words.gains.any()
     unseen, _, others = requests(3, seed=1)
     nearest = np.array(
         [
@@ -114,7 +116,9 @@ def test_scores_are_the_formula_of_the_module() -> None:
             for v in others
         ]
     )
-    expected = rows(unseen, others) @ head.weights + head.bias + NEAREST_WEIGHT * (nearest - 1)
+    expected = rows(terms_of(unseen), others) @ head.weights + head.bias
+    expected += NEAREST_WEIGHT * (nearest - 1)
+    expected += WORDS_WEIGHT * np.stack([head.words.scores(Terms.of(text)) for text in unseen])
     assert head.scores(unseen, others) == pytest.approx(expected, abs=1e-3)
     for text, vector, closest in zip(unseen, others, nearest, strict=True):
         assert head.look(text, vector)[1] == pytest.approx(closest, abs=1e-5)
@@ -137,7 +141,7 @@ def test_the_descent_goes_down_to_the_regularised_optimum(monkeypatch: pytest.Mo
     monkeypatch.setattr(module, "STEPS", 6_000)
     monkeypatch.setattr(module, "L2", 1e-2)
     head = Head.fit(texts, labels, vectors)
-    features = rows(texts, vectors).astype(np.float64)
+    features = rows(terms_of(texts), vectors).astype(np.float64)
     truth = np.array([[name == label for name in head.classes] for label in labels], dtype=float)
     logits = features @ head.weights + head.bias
     shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
@@ -151,7 +155,7 @@ def test_the_first_step_is_the_gradient(monkeypatch: pytest.MonkeyPatch) -> None
     texts, labels, vectors = requests(2)
     monkeypatch.setattr(module, "STEPS", 1)
     head = Head.fit(texts, labels, vectors)
-    features = rows(texts, vectors)
+    features = rows(terms_of(texts), vectors)
     centred = features - features.mean(axis=0)
     truth = np.array([[name == label for name in head.classes] for label in labels], dtype=float)
     wrong = (1 / 3 - truth) / len(texts)

@@ -24,7 +24,7 @@ from kept_memory import settings_in
 
 from router import Memory
 from router.errors import InvalidRequest, LLMAnswerError, ManifestError
-from router.learning.features import hashed
+from router.learning.features import Terms
 from router.lint.manifest import lint_manifest
 from router.llm.prompt import build_prompt, parse_answer
 from router.llm.protocol import OfferedSkill
@@ -89,7 +89,7 @@ ENTRIES: Final[dict[str, Callable[[str], object]]] = {
     "stems": stems,
     "content gate": lambda text: signature_of(normalise(text)),
     "clauses": clauses,
-    "learnt features": hashed,
+    "learnt features": Terms.of,
     "indexed words": indexed_words,
     "body of a skill": read_skill,
     "description of a skill": lambda text: read_skill("Commit.", text[:5_000]),
