@@ -76,7 +76,8 @@ async def test_work_that_nobody_waits_for_any_more_is_cancelled() -> None:
     only.cancel()
     with pytest.raises(asyncio.CancelledError):
         await only
-    await asyncio.wait_for(work.cancelled.wait(), timeout=120)
+    async with asyncio.timeout(120):
+        await work.cancelled.wait()
 
 
 async def test_a_caller_after_the_last_cancellation_does_not_join_the_dying_work() -> None:

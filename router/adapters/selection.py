@@ -174,7 +174,8 @@ class ToolSelector(ClosedByBlock):
             return list(offered)
 
     async def _in_time(self, future: Future[T]) -> T:
-        return await asyncio.wait_for(asyncio.wrap_future(future), self._timeout)
+        async with asyncio.timeout(self._timeout):
+            return await asyncio.wrap_future(future)
 
     def _search(self, query: str, offered: Mapping[str, object], limit: int) -> list[str]:
         self._ranker.take(offered)

@@ -151,7 +151,8 @@ class Trainer:
 
     async def _train(self) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._no_delay.wait(), DELAY_SECONDS)
+            async with asyncio.timeout(DELAY_SECONDS):
+                await self._no_delay.wait()
         self._no_delay.clear()
         while True:
             self._stale = False

@@ -228,7 +228,8 @@ class McpServers(ClosedByBlock):
                         self._learn(server, tools, "")
                         pause = self._first_pause
                         with suppress(TimeoutError):
-                            await asyncio.wait_for(changed.wait(), self._rescan)
+                            async with asyncio.timeout(self._rescan):
+                                await changed.wait()
             except Exception as error:  # noqa: BLE001 - the SDK lets through whatever its tasks
                 # raise; a server that fails in any way is down, and the others are not.
                 server.client = None

@@ -162,6 +162,20 @@ def test_changes_are_heard_again_after_the_server_ended_the_stream_of_them() -> 
             assert until(source, lambda names: len(names) == 2)[1] == "bank__weather"
 
 
+def test_a_source_that_is_closed_at_the_moment_of_a_change_ends() -> None:
+    with newer_server() as (server, _):
+        source = McpServers({"bank": {"url": server.url}}, timeout_seconds=WAIT_SECONDS)
+        until(source, lambda names: names == ["bank__refund"])
+
+        async def change_and_end() -> None:
+            for connection in source._servers:
+                connection.look_again.set()
+            await source._end()
+
+        source._thread.submit(change_and_end()).result(WAIT_SECONDS)
+        source.close()
+
+
 class BadServer(LoopbackServer):
     """Gives the same reply to everything."""
 

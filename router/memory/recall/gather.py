@@ -372,7 +372,8 @@ class _Threads:
         """End the threads; one that still hangs ends when its work does."""
         if self._at_work:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._idle.wait(), _CLOSE_SECONDS)
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    await self._idle.wait()
         for _ in self._threads:
             self._jobs.put(None)
         until = time.monotonic() + _JOIN_SECONDS
