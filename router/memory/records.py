@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from router.errors import InvalidRequest
+from router.errors import InvalidRequest, UnknownMemory
 from router.memory.contexts.documents import LAYER as DOCUMENTS
 from router.memory.contexts.usage_patterns import QueryPatternTracker
 from router.memory.layers import WRITABLE
@@ -28,8 +29,9 @@ from router.memory.recall.updates import (
 )
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.ownership import Place, owns
+from router.memory.stores.rows import checked
 from router.memory.stores.spaces import PROPOSALS
-from router.memory.texts.questions import inheriting
+from router.memory.texts.questions import QUESTIONS, checked_questions, inheriting
 from router.plain_json import PlainJson, first_fault
 
 MAX_PAGE: Final = 1_000
@@ -102,13 +104,14 @@ class Records:
         is stored."""
         said = {SUPERSEDED_BY: newer.id, SUPERSEDED_AT: newer.created.isoformat()}
         found = [self._store.get_stored(newer.layer, name, newer.scope) for name in older]
+        with suppress(UnknownMemory):  # the same text again is no reason to lose its questions
+            found.append(self._store.get_stored(newer.layer, newer.id, newer.scope))
         marked = [
             replace(old, attributes={**old.attributes, **said})
             for old in found
             if old.id != newer.id
         ]
-        newer = inheriting(newer, found)
-        self._store.save([*marked, newer])
+        *_, newer = self._store.save([*marked, inheriting(newer, found)])
         return newer
 
     def page(
@@ -138,10 +141,13 @@ class Records:
         tags: Sequence[str] | None,
         attributes: Mapping[str, AttributeValue | None] | None,
     ) -> MemoryItem:
-        """Change an item that is stored in exactly this scope. An attribute of None is removed."""
+        """Change an item that is stored in exactly this scope; the item as it is stored. An
+        attribute of None is removed."""
         item = self._store.get_stored(layer, name, scope)
         given = dict(item.attributes)
         for key, value in (attributes or {}).items():
+            if key == QUESTIONS and value is not None:
+                checked_questions(value)
             if value is None:
                 given.pop(key, None)
             else:
@@ -152,7 +158,7 @@ class Records:
             tags=item.tags if tags is None else tuple(tags),
             attributes=given,
         )
-        self._store.save([changed])
+        (changed,) = self._store.save([changed])
         return changed
 
     def profile(self, scope: Scope, *, limit: int) -> tuple[MemoryItem, ...]:
@@ -224,7 +230,8 @@ def _place(after: str | None) -> Place:
 def _item(line: str, number: int, owner: Scope) -> MemoryItem:
     try:
         row = json.loads(line)
-        item = _ITEM.validate_python({**row, "scope": Scope.parse(row.get("scope"))})
+        given = _ITEM.validate_python({**row, "scope": Scope.parse(row.get("scope"))})
+        item = checked(given)
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         fault = first_fault(error) if isinstance(error, ValidationError) else error
         raise InvalidRequest(f"line {number}: no exported memory: {fault}") from None

@@ -193,6 +193,16 @@ async def test_an_import_refuses_what_no_export_gives(
     assert (await memory.list(scope=ADA)).items == ()
 
 
+async def test_an_import_with_one_wrong_line_stores_nothing_and_names_it(memory: Memory) -> None:
+    fact = {"layer": "semantic", "content": "x", "created": NOW.isoformat(), "scope": ADA}
+    lines = [json.dumps({**fact, "id": f"f{n}"}) for n in range(600)]
+    for wrong in ({"relations": "Redis"}, {"due": "soon"}, {"expires_at": "soon"}):
+        bad = json.dumps({**fact, "id": "bad", "attributes": wrong})
+        with pytest.raises(InvalidRequest, match=f"line 601: .*attributes.{next(iter(wrong))}"):
+            await memory.import_lines([*lines, bad])
+    assert (await memory.list(scope=ADA)).items == ()
+
+
 async def test_documents_come_back_by_an_import(memory: Memory, tmp_path: Path) -> None:
     (tmp_path / "note.md").write_text("JWT expires after an hour.", encoding="utf-8")
     await memory.ingest(tmp_path / "note.md", scope=ADA)

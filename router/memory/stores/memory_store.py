@@ -151,8 +151,8 @@ class MemoryStore:
         """The vectors of the texts that were found lately, and of others."""
         return self._vectors.texts
 
-    def save(self, items: Sequence[MemoryItem]) -> None:
-        """Store items, all or none; on the disk when this returns.
+    def save(self, items: Sequence[MemoryItem]) -> list[MemoryItem]:
+        """Store items, all or none; on the disk when this returns. The items as they are stored.
 
         An item replaces the one with its layer, scope and id. Scores are not kept. If the encoder
         fails the items are stored all the same, found by their words, and encoded with a later save
@@ -164,7 +164,7 @@ class MemoryStore:
         """
         drafts = list({(i.layer, i.scope, i.id): Draft.of(i) for i in items}.values())
         if not drafts:
-            return
+            return []
         vectors = self._vectors.encode(
             [texts_of(draft.item.content, draft.item.attributes) for draft in drafts]
         )
@@ -181,6 +181,7 @@ class MemoryStore:
             self._vectors.insert(db, list(places), vectors)
             changes.write(db, next_generation(db))
         self._vectors.complete()
+        return [draft.item for draft in drafts]
 
     def delete(self, layer: str, ids: Iterable[str], scope: Scope) -> int:
         """Remove items that are stored in exactly this scope; how many there were.

@@ -16,28 +16,47 @@ from router.memory.stores.database import Connection, batched, placeholders
 from router.memory.stores.graph import checked_relations, edges_of
 from router.memory.stores.lexical import index_terms, indexed
 from router.memory.stores.spaces import Space, scope_key
-from router.memory.texts.questions import QUESTIONS, checked_questions
+from router.memory.texts.questions import QUESTIONS, kept_questions, questions_of
 
 REQUIRED_SCOPE: Final[Mapping[str, str]] = {"user": "user", "project": "project"}
 """Layers whose items belong to one user or project: an item of everybody has no place there."""
 TASKS: Final = "prospective"
 """The layer whose items have a status."""
-NAMED_ATTRIBUTES: Final = (
-    "title",
-    "entity",
-    "relations",
-    "actor",
-    "action",
-    "subject",
-    QUESTIONS,
-)
-"""Attributes that are found by their words, as the content is."""
+NAMED_ATTRIBUTES: Final = ("title", "entity", "relations", "actor", "action", "subject")
+"""Attributes that are found by their words, as the content and the questions are."""
 TAG_MARK: Final = "#"
 """Begins a whole tag among the counted terms; no term of a text begins with it."""
 
 _COLUMNS: Final = (
     "row, space, id, created, accessed, usefulness, type, tags, provenance, attributes, content"
 )
+
+
+def checked(item: MemoryItem) -> MemoryItem:
+    """An item as it is stored.
+
+    Raises:
+        InvalidRequest: it lacks a scope that its layer requires, or a value cannot be stored.
+    """
+    needed = REQUIRED_SCOPE.get(item.layer)
+    if needed is not None and getattr(item.scope, needed) is None:
+        raise InvalidRequest(
+            f"layer {item.layer}: an item needs scope.{needed}: "
+            f"name one; commands and MCP take it from the setting memory.{needed}"
+        )
+    attributes = dict(item.attributes)
+    if item.layer == TASKS and "status" in attributes:
+        attributes["status"] = TaskStatus.parse(attributes["status"]).value
+    if "expires_at" in attributes:
+        expires = _seconds(_moment("expires_at", attributes["expires_at"]))
+        attributes["expires_at"] = datetime.fromtimestamp(expires, UTC).isoformat()
+    if "due" in attributes:
+        _due(attributes["due"])
+    if "relations" in attributes:
+        attributes["relations"] = checked_relations(attributes["relations"])
+    if QUESTIONS in attributes:
+        attributes[QUESTIONS] = kept_questions(attributes[QUESTIONS])
+    return item if attributes == item.attributes else replace(item, attributes=attributes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,37 +83,16 @@ class Draft:
 
     @classmethod
     def of(cls, item: MemoryItem) -> Self:
-        """Check and prepare an item.
-
-        Raises:
-            InvalidRequest: it lacks a scope that its layer requires, or a value cannot be stored.
-        """
-        needed = REQUIRED_SCOPE.get(item.layer)
-        if needed is not None and getattr(item.scope, needed) is None:
-            raise InvalidRequest(
-                f"layer {item.layer}: an item needs scope.{needed}: "
-                f"name one; commands and MCP take it from the setting memory.{needed}"
-            )
+        """Check and prepare an item; raises as ``checked``."""
+        item = checked(item)
         status: str | None = None
         if item.layer == TASKS:
             given = TaskStatus.parse(item.attributes.get("status", TaskStatus.OPEN))
-            if "status" in item.attributes:
-                item = replace(item, attributes={**item.attributes, "status": given.value})
             status = TaskStatus.OPEN.value if given.is_open else given.value
-        expires: float | None = None
-        if "expires_at" in item.attributes:
-            expires = _seconds(_moment("expires_at", item.attributes["expires_at"]))
-            expiry = datetime.fromtimestamp(expires, UTC).isoformat()
-            item = replace(item, attributes={**item.attributes, "expires_at": expiry})
-        if "relations" in item.attributes:
-            relations = checked_relations(item.attributes["relations"])
-            item = replace(item, attributes={**item.attributes, "relations": relations})
-        if QUESTIONS in item.attributes:
-            questions = checked_questions(item.attributes[QUESTIONS])
-            item = replace(item, attributes={**item.attributes, QUESTIONS: questions})
         due = item.attributes.get("due")
+        expires = item.attributes.get("expires_at")
         named = [item.attributes.get(name) for name in NAMED_ATTRIBUTES]
-        texts = [item.content, *item.tags]
+        texts = [item.content, *item.tags, *questions_of(item)]
         for value in named:
             texts += (
                 value if isinstance(value, tuple) else [value] if isinstance(value, str) else []
@@ -106,7 +104,7 @@ class Draft:
             [term for text in texts for term in index_terms(text)],
             status,
             None if due is None else _due(due),
-            expires,
+            None if expires is None else _seconds(_moment("expires_at", expires)),
         )
 
     def values(self, space: int) -> tuple[Any, ...]:

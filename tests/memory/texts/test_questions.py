@@ -10,6 +10,7 @@ from memory.remembered import item
 
 from router.errors import InvalidRequest
 from router.memory.memory import Memory
+from router.memory.model import AttributeValue
 from router.memory.texts.questions import (
     MAX_QUESTIONS,
     checked_questions,
@@ -23,7 +24,8 @@ ASKED = ("What am I allergic to?", "Which food is dangerous for me?")
 
 
 def test_a_text_holds_one_question_a_line_and_none_twice() -> None:
-    assert checked_questions("Who  is it?\nWhere?\nWho is it?") == ("Who is it?", "Where?")
+    asked = "Who  is it?\n\nWhere?\nWho is it?\n"
+    assert checked_questions(asked) == ("Who is it?", "Where?")
 
 
 @pytest.mark.parametrize(
@@ -37,6 +39,60 @@ def test_what_are_no_questions_is_refused(given: object) -> None:
 def test_an_attribute_of_that_name_that_is_no_list_of_texts_holds_none() -> None:
     assert questions_of(item("a", "text", attributes={"questions": 5})) == ()
     assert texts_of("text", {"questions": ["Who?", 5]}) == ("text", "Who?")
+
+
+def test_of_an_endless_list_or_text_in_a_layer_of_anyones_no_more_is_read_than_may_be_stored() -> (
+    None
+):
+    endless = [f"question {n}" for n in range(1000)]
+    assert texts_of("text", {"questions": endless}) == ("text", *endless[:MAX_QUESTIONS])
+    assert texts_of("text", {"questions": ["x" * 301, "Who?"]}) == ("text", "Who?")
+
+
+@pytest.mark.parametrize("other", [5, "x" * 301, tuple(f"word {n}" for n in range(9))])
+async def test_an_attribute_that_means_something_else_stays_as_it_is(
+    tmp_path: Path, other: AttributeValue
+) -> None:
+    async with Memory(settings_in(tmp_path)) as memory:
+        saved = await memory.save(NUTS, layer="user", scope=ME, attributes={"questions": other})
+        edited = await memory.edit(saved.name, layer="user", scope=ME, tags=["food"])
+        assert (edited.attributes["questions"], edited.tags) == (other, ("food",))
+        lines = await memory.export(owner=ME)
+        assert await memory.import_lines(lines) == 1
+        assert await memory.export(owner=ME) == lines
+        mine = {"questions": 7}
+        newer = await memory.save(
+            "Nuts.", layer="user", scope=ME, supersede=[saved.name], attributes=mine
+        )
+        assert newer.item is not None
+        assert newer.item.attributes["questions"] == 7
+        with pytest.raises(InvalidRequest, match="questions"):
+            await memory.edit(saved.name, layer="user", scope=ME, attributes={"questions": 5})
+
+
+async def test_what_is_saved_or_edited_is_told_as_it_is_stored(tmp_path: Path) -> None:
+    async with Memory(settings_in(tmp_path)) as memory:
+        one = {"questions": "One?\n\nTwo?", "relations": "uses -> Redis"}
+        saved = await memory.save(NUTS, layer="user", scope=ME, attributes=one)
+        assert saved.item is not None
+        assert saved.item.attributes == {
+            "questions": ("One?", "Two?"),
+            "relations": ("uses -> Redis",),
+        }
+        three = {"questions": "Three?"}
+        edited = await memory.edit(saved.name, layer="user", scope=ME, attributes=three)
+        assert questions_of(edited) == ("Three?",)
+
+
+async def test_the_same_text_saved_again_keeps_its_questions(tmp_path: Path) -> None:
+    async with Memory(settings_in(tmp_path)) as memory:
+        await memory.save(NUTS, layer="user", scope=ME, questions=ASKED)
+        again = await memory.save(NUTS, layer="user", scope=ME, tags=["food"])
+        assert again.item is not None
+        assert (questions_of(again.item), again.item.tags) == (ASKED, ("food",))
+        other = await memory.save(NUTS, layer="user", scope=ME, questions=["What hurts?"])
+        assert other.item is not None
+        assert questions_of(other.item) == ("What hurts?",)
 
 
 async def test_a_memory_is_recalled_by_its_questions_alone(tmp_path: Path) -> None:
