@@ -58,15 +58,21 @@ def read_lines(source: BinaryIO) -> Iterator[Line]:
             yield Line(number, piece, end)
 
 
+def text_of(line: Line) -> str:
+    """What a line says, without the white space around it. Raises InvalidRequest if it is too long,
+    or is not UTF-8."""
+    if line.data is None:
+        raise InvalidRequest(f"longer than {MAX_LINE_BYTES:,} bytes")
+    return output.decoded(line.data, "the line").strip()
+
+
 def parse_line(line: Line, key: str = "request") -> Mapping[str, Any]:
     """The object that a line is, with a sound ``id`` if any; a plain text is under ``key``.
 
     Raises:
         InvalidRequest: the line is neither an object nor a plain text.
     """
-    if line.data is None:
-        raise InvalidRequest(f"longer than {MAX_LINE_BYTES:,} bytes")
-    text = output.decoded(line.data, "the line").strip()
+    text = text_of(line)
     if not text.startswith("{"):
         return {key: text}
     try:

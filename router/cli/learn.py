@@ -4,6 +4,7 @@ and how to teach it more."""
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from router.cli import output
-from router.cli.batch import Line, parse_line, read_lines
+from router.cli.batch import Line, read_lines, text_of
 from router.cli.commands import prints
 from router.cli.options import (
     NoLLM,
@@ -161,7 +162,12 @@ def _example(line: Line) -> Example:
     from router.learning.evidence import Example, Source
     from router.request import MAX_REQUEST_CHARACTERS, check_text
 
-    row = parse_line(line)
+    try:
+        row = json.loads(text_of(line))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InvalidRequest(f"not JSON ({error})") from error
+    if not isinstance(row, dict):
+        raise InvalidRequest(f"expected an object, not {type(row).__name__}")
     text, right = row.get("request", row.get("query")), "wrong" not in row
     key = "skills" if right else "wrong"
     names = row.get(key)

@@ -61,8 +61,9 @@ def test_what_is_exported_can_be_imported(
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("{", "starts with { but is not JSON"),
-        ("save my work", "'skills' must be a list"),
+        ("{", "not JSON (Expecting property name"),
+        ("save my work", "not JSON (Expecting value"),
+        ('["a"]', "expected an object, not list"),
         ('{"skills": []}', "'request' must be a string"),
         ('{"request": "x"}', "'skills' must be a list of names"),
         ('{"request": "x", "skills": [1]}', "'skills' must be a list of names"),
@@ -81,6 +82,13 @@ def test_a_line_that_is_no_label_is_named_and_nothing_is_imported(
         True,
     )
     assert run("learn", "export").stdout == ""
+
+
+def test_a_label_may_have_an_id_of_any_kind(
+    run: Callable[..., Result], skills: Path, tmp_path: Path
+) -> None:
+    source = lines(tmp_path / "labels.jsonl", {"id": 1.5, "request": SQUASH, "skills": ["git"]})
+    assert run("learn", "import", str(source), "--skills", str(skills)).exit_code == 0
 
 
 def test_a_trigger_file_is_imported_for_its_skill(
