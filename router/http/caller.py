@@ -106,6 +106,7 @@ class Callers:
         self._keys = keys
         self._secret = secret
         self._required = required
+        self._unread = ""
 
     def identify(self, headers: Headers) -> Caller:
         """Who sends a request with these headers.
@@ -115,7 +116,7 @@ class Callers:
         """
         shown = bearer_token(headers) or headers.get("x-api-key")
         if shown is None:
-            with _read_from_the_file():
+            with self._reading():
                 is_open = not (self._required or "authorization" in headers or self._keys.all())
             if not is_open:
                 raise Refused(401, "a key is required", "send it as Authorization: Bearer <key>")
@@ -132,7 +133,7 @@ class Callers:
             shown.encode("utf-8", "replace"), self._secret.encode("utf-8", "replace")
         ):
             return _ENVIRONMENT
-        with _read_from_the_file():
+        with self._reading():
             key = self._keys.find(shown)
         if key is None:
             raise Refused(401, "this key is not known", "it may have been revoked")
@@ -142,20 +143,23 @@ class Callers:
         """Whose the key of this id is, and the key's digest; None when there is none any more."""
         if key_id == _ENVIRONMENT.id and self._secret is not None:
             return _ENVIRONMENT, digest_of(self._secret)
-        with _read_from_the_file():
+        with self._reading():
             key = next((key for key in self._keys.all() if key.id == key_id), None)
         return None if key is None else (_caller_of(key), key.digest)
 
-
-@contextmanager
-def _read_from_the_file() -> Iterator[None]:
-    """While the file of keys cannot be read nobody is let in by it. Why it cannot is for the log:
-    who asks is not known yet, and the reason names a folder of this machine."""
-    try:
-        yield
-    except ConfigurationError as error:
-        _log.error("%s", error)
-        raise Refused(503, "the keys cannot be read", "the server's log says why") from None
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """While the file of keys cannot be read nobody is let in by it. Why it cannot is for the
+        log, once until it can: who asks is not known yet, and the reason names a folder of this
+        machine."""
+        try:
+            yield
+        except ConfigurationError as error:
+            if self._unread != (reason := str(error)):
+                self._unread = reason
+                _log.error("%s", reason)
+            raise Refused(503, "the keys cannot be read", "the server's log says why") from None
+        self._unread = ""
 
 
 def _caller_of(key: Key) -> Caller:

@@ -83,9 +83,14 @@ async def test_what_one_tenant_asks_no_other_sees(
 
 
 async def test_while_the_keys_cannot_be_read_nobody_is_let_in_or_told_where_they_are(
-    api: Api, guarded: Api, connect: Connect, keys: KeyFile
+    api: Api,
+    guarded: Api,
+    connect: Connect,
+    keys: KeyFile,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     secret = keys.make("agents", rights=[Right.ROUTE])
+    whole = keys.path.read_text(encoding="utf-8")
     keys.path.write_text("{", encoding="utf-8")
     for served, key in ((api, None), (api, secret), (guarded, secret)):
         answer = await connect(served, key).post("/v1/route", json={"request": SQUASH})
@@ -93,3 +98,16 @@ async def test_while_the_keys_cannot_be_read_nobody_is_let_in_or_told_where_they
         assert keys.path.name not in answer.text
     known = connect(guarded, "from-the-environment")
     assert (await known.post("/v1/route", json={"request": SQUASH})).status_code == 200
+
+    def told() -> int:
+        return sum("is not a file of API keys" in record.message for record in caplog.records)
+
+    client, before = connect(guarded, secret), told()
+    for _ in range(3):
+        await client.post("/v1/route", json={"request": SQUASH})
+    assert told() == before
+    for text, status in ((whole, 200), ("{", 503)):
+        keys.path.write_text(text, encoding="utf-8")
+        answer = await client.post("/v1/route", json={"request": SQUASH})
+        assert answer.status_code == status
+    assert told() == before + 1
