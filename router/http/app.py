@@ -37,7 +37,7 @@ from router.http.limits import read_json
 from router.http.metrics import CONTENT_TYPE
 from router.http.openapi import openapi
 from router.http.playground.playground import playground
-from router.http.problems import Refused, problem_of
+from router.http.problems import STOPPING, Refused, problem_of
 from router.http.stream import PATH as EVENTS_PATH
 from router.service.schemas import adapter_of, input_schema
 from router.service.shapes import Arguments
@@ -47,7 +47,7 @@ from router.web.problems import problem
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from router.mcp.http import McpApp
 
@@ -151,7 +151,7 @@ def _guarded(api: Api, handler: Handler) -> Handler:
         except asyncio.CancelledError:
             if not api.places.draining:
                 raise
-            return problem(503, "the server is stopping", "it waits no longer for this request")
+            return problem(*STOPPING)
         except Exception as error:  # noqa: BLE001 - a bug: its text may hold anything
             told = problem_of(error)
             if told is None:
@@ -298,7 +298,8 @@ async def _http_problem(_request: Request, error: Exception) -> Response:
 
 
 class _UnboundCallersOnly:
-    """Lets only callers through who may do everything: the tools of MCP reach all scopes."""
+    """Lets only callers through who may do everything: the tools of MCP reach all scopes. Tells
+    those who wait longer than a stopping server does, as ``_guarded`` does for the API."""
 
     def __init__(self, api: Api, app: ASGIApp) -> None:
         self._api = api
@@ -317,4 +318,17 @@ class _UnboundCallersOnly:
                 )
         except Refused as error:
             answer = problem(error.status, error.title, str(error))
-        await answer(scope, receive, send)
+        begun = False
+
+        async def passed_on(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await answer(scope, receive, passed_on)
+        except asyncio.CancelledError:
+            if not self._api.places.draining:
+                raise
+            if not begun:
+                await problem(*STOPPING)(scope, receive, send)
