@@ -220,7 +220,7 @@ class Events:
                 _log.exception("a sink failed on %s", type(event).__name__)
 
 
-class Part:
+class OptionalPart:
     """A part that the router can do without, and what is told of it: each time that it does not
     work, and that it works again."""
 

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from router.events import Degraded, Event, Events, Part, Recovered
+from router.events import Degraded, Event, Events, OptionalPart, Recovered
 
 FIRST = Degraded("llm", "no provider answers")
 SECOND = Degraded("fuzzy cache", "works in memory only")
@@ -70,7 +70,7 @@ def test_a_sink_may_unsubscribe_while_it_is_told() -> None:
 
 def test_a_part_tells_each_failure_and_its_return_once() -> None:
     events = Events()
-    part = Part("llm", events)
+    part = OptionalPart("llm", events)
     part.failed("before anybody listened")
     told: list[Event] = []
     events.subscribe(told.append)

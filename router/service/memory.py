@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
 
-from router.events import Events, Part, Recalled
+from router.events import Events, OptionalPart, Recalled
 from router.memory.contexts.assembler import MAX_BUDGET_TOKENS
 from router.memory.layers import WRITABLE
 from router.memory.model import (
@@ -285,7 +285,7 @@ class MemoryService:
         """A service over a memory, which the caller closes; ``events`` are told of each recall."""
         self._memory = memory
         self._events = Events() if events is None else events
-        self._service = Part("memory service", self._events)
+        self._service = OptionalPart("memory service", self._events)
 
     def _scope(self, asked: ScopedArguments) -> Scope:
         return scope_of(self._memory.settings, asked.user, asked.project, asked.session)

@@ -24,7 +24,7 @@ from typing import Final
 
 from router.breaker import BreakerState, CircuitBreaker
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
-from router.events import Events, Part
+from router.events import Events, OptionalPart
 from router.llm.guarded import guarded_call
 from router.llm.ollama import OllamaModel
 from router.llm.openai import OpenAIModel
@@ -116,7 +116,7 @@ class LLMStage:
     ) -> None:
         self.models = tuple(models)
         self._events = Events() if events is None else events
-        self._part = Part("llm", self._events)
+        self._part = OptionalPart("llm", self._events)
         self._prices = prices_of(settings)
         self._settings = settings
         self._clock = clock

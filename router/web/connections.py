@@ -24,8 +24,8 @@ HEADER_SECONDS: Final = 10.0
 """How long the headers of a request may take from its first byte on; those of the first request
 from the moment at which the connection was made."""
 MAX_HEADER_BYTES: Final = 32 * 1024
-"""How long the first line and the headers of a request may be together before their end has come.
-"""
+"""How long the first line and the headers of a request may be together; checked while the headers
+are still incomplete, so a head that arrives in one piece may be a little longer."""
 BODY_SECONDS: Final = 20.0
 """How long the body of a request may take from the end of its headers on."""
 

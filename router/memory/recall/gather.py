@@ -155,7 +155,8 @@ class Gatherer:
         )
 
     def _turns(self, names: Iterable[str]) -> dict[str, tuple[asyncio.Semaphore, bool]]:
-        """For each layer what it waits for, and whether others of its kind come after it."""
+        """For each layer the semaphore that it must take, and whether layers of its kind are asked
+        after it."""
         in_threads = {name: isinstance(self._sources[name], _ThreadSource) for name in names}
         turns: dict[str, tuple[asyncio.Semaphore, bool]] = {}
         for kind, at_a_time in ((False, LAYERS_AT_A_TIME), (True, self._threads_at_a_time)):

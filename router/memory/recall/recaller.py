@@ -433,6 +433,7 @@ class _Pool:
             for one, similarity in zip(ordered, similarities, strict=True)
             if one.relevance >= lowest
         }
+        # What held then gets the higher score of both, the other stays just below.
         for held, update in pairs:
             both = [update.older.content, update.newer.content]
             if scores.keys() >= {*both}:

@@ -127,9 +127,9 @@ class _QueryWords:
     def signal(self, text: TextWords, *, is_question: bool) -> float:
         """What the coverage, the related words, the missing names and being a question add up
         to."""
-        beside = -QUESTION if is_question else 0.0
+        bonus = -QUESTION if is_question else 0.0
         if not self.terms:
-            return beside
+            return bonus
         stored = text.bag.keys()
         if not is_question:
             related = [
@@ -137,10 +137,10 @@ class _QueryWords:
                 for word, others in self.related.items()
                 if word not in stored and not others.isdisjoint(stored)
             ]
-            beside = RELATED * len(related) / len(self.terms)
+            bonus = RELATED * len(related) / len(self.terms)
         return (
             COVERAGE * len(self.terms & stored) / len(self.terms)
-            + beside
+            + bonus
             + MISSING_NAMES * _missing(self.names, stored)
         )
 

@@ -109,11 +109,14 @@ class SqliteVectors(ItemVectors):
             if where:
                 chosen = np.isin(rows, newest_rows(db, [space], where, FILTERED_ROWS))
                 rows, similarity = rows[chosen], similarity[chosen]
-            some = limit * (1 + MAX_QUESTIONS)  # they are of that many items at least
+            # An item has at most 1 + MAX_QUESTIONS vectors, so these belong to at least `limit`
+            # items.
+            some = limit * (1 + MAX_QUESTIONS)
             if len(rows) > some:
                 best = np.argpartition(-similarity, some - 1)[:some]
                 rows, similarity = rows[best], similarity[best]
-            ascending = np.argsort(similarity)  # the last vector of a row, its nearest, stands
+            # A dictionary keeps the last value of a key, so each row keeps its highest similarity.
+            ascending = np.argsort(similarity)
             found |= zip(rows[ascending].tolist(), similarity[ascending].tolist(), strict=True)
         return found
 
