@@ -365,6 +365,8 @@ class SemanticRouter(OpenedInBlock):
         else:
             result, strong, audit = await decider.decide(asked, caches)
             decided_by = DecidedBy.LLM if result.stage is Stage.LLM else DecidedBy.ROUTER
+            if strong and learner is not None and await learner.correction(asked) != by_person:
+                strong = False  # a person has said meanwhile what is right
         # After a reload a newer answer may be kept already, and a drop may have meant this answer.
         now = runtime.snapshot
         if strong and now is not None and index is now.index and drops == self._drops:

@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from router.database import Schema, SharedConnection, opened
+from router.database import Schema, SharedConnection, opened, version_of
 from router.errors import InvalidRequest, StoreError
 from router.numeric import finite
 from router.request import MAX_REQUEST_CHARACTERS, check_text
@@ -234,6 +234,9 @@ class EvidenceStore:
             path, _SCHEMA, durable=True, set_aside=lambda what: _log.error("%s", what)
         )
         self.close = self._file.close
+        # What others write is read when it is asked for, and what this process writes is added.
+        self._with_feedback: set[str] = set()
+        self._feedback_of: int | None = None  # the version of the file; None before it is read
 
     @property
     def folder(self) -> Path:
@@ -302,6 +305,7 @@ class EvidenceStore:
                 " ORDER BY rank DESC, learnt DESC, key, wrong LIMIT -1 OFFSET ?)",
                 (self._max_examples,),
             )
+            self._note_feedback(rows)
         return changed
 
     def _row(self, example: Example, catalog: Mapping[str, SkillManifest]) -> tuple[Any, ...]:
@@ -337,14 +341,15 @@ class EvidenceStore:
                 found.append(Example(text, tuple(digests), not wrong, Source(source), weight))
         return found
 
-    def spoken_of(self) -> set[str]:
-        """The requests, in normal form, that people gave labels for.
-
-        Raises:
-            StoreError: the file cannot be read.
-        """
-        rows = self._read("SELECT key FROM examples WHERE source = ?", Source.FEEDBACK.value)
-        return {key for (key,) in rows}
+    def may_be_corrected(self, text: str) -> bool:
+        """Whether ``correction`` has to be asked: False only where no person gave a label for this
+        request, in any process. It takes some microseconds and waits for no thread."""
+        version = self._file.version()
+        return (
+            version is None
+            or version != self._feedback_of
+            or (normalise(text) in self._with_feedback)
+        )
 
     def correction(self, text: str, catalog: Mapping[str, SkillManifest]) -> tuple[str, ...] | None:
         """The skills that a person said are right for a request; None where nobody did, or called
@@ -353,11 +358,13 @@ class EvidenceStore:
         Raises:
             StoreError: the file cannot be read.
         """
-        rows = self._read(
-            "SELECT wrong, digests FROM examples WHERE key = ? AND source = ? ORDER BY learnt",
-            normalise(text),
-            Source.FEEDBACK.value,
-        )
+        key = normalise(text)
+        with self._file.turn() as database:
+            self._follow(database)
+            rows = database.execute(
+                "SELECT wrong, digests FROM examples WHERE key = ? AND source = ? ORDER BY learnt",
+                (key, Source.FEEDBACK.value),
+            ).fetchall()
         right: dict[str, str] | None = None
         for wrong, digests in rows:
             if not wrong:
@@ -370,6 +377,19 @@ class EvidenceStore:
         ):
             return None
         return tuple(right)
+
+    def _follow(self, database: sqlite3.Connection) -> None:
+        """Take over which requests have labels of people, where another process has written."""
+        version = version_of(database)  # first: what is written meanwhile is another version
+        if version != self._feedback_of:
+            rows = database.execute(
+                "SELECT key FROM examples WHERE rank = ?", (Source.FEEDBACK.rank,)
+            )
+            self._with_feedback = {key for (key,) in rows}
+            self._feedback_of = version
+
+    def _note_feedback(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._with_feedback.update(row[0] for row in rows if row[5] == Source.FEEDBACK.rank)
 
     def all(self) -> list[Example]:
         """Every label, whatever the catalog, oldest first; for export.
@@ -417,6 +437,7 @@ class EvidenceStore:
         """
         rows = [row for label in labels if (row := _checked(label)) is not None]
         with self._file.transaction() as database:
+            self._note_feedback(rows)
             return sum(database.execute(_MERGE, row).rowcount for row in rows)
 
     def counts(self) -> dict[Source, int]:

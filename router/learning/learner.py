@@ -161,7 +161,6 @@ class Learner:
         self.bound = ErrorBound(settings.max_error, seed=settings.seed)
         self._calibrations: dict[str, Calibration] = {}
         self._calibrated_rows: dict[str, None] = {}  # oldest first
-        self._spoken_of: set[str] = set()  # by people
         self._unsaved = 0
         self._background = Background(_log)
 
@@ -192,7 +191,6 @@ class Learner:
         bound = await in_thread(lambda: self._store.state(place.state))
         calibrations = await in_thread(lambda: self._store.state("calibrations"))
         rows = await in_thread(lambda: self._store.state("calibrated_rows"))
-        self._spoken_of = await in_thread(self._store.spoken_of)
         try:
             self._calibrated_rows = {str(row): None for row in rows or ()}
             if bound is not None:
@@ -242,9 +240,9 @@ class Learner:
         return _stands_alone(asked) and (asked.scope is None or self._settings.share_scopes)
 
     async def correction(self, asked: Request) -> tuple[str, ...] | None:
-        """The skills that a person said are right for this very request; None where nobody did.
-        The caches hold that, too, but they forget."""
-        if not _stands_alone(asked) or normalise(asked.text) not in self._spoken_of:
+        """The skills that a person said are right for this very request, here or in a process that
+        shares the evidence; None where nobody did. The caches hold that, too, but they forget."""
+        if not _stands_alone(asked) or not self._store.may_be_corrected(asked.text):
             return None
         known = self._skills
         try:
@@ -403,7 +401,6 @@ class Learner:
             await in_thread(lambda: self._store.add_many(labels, catalog=known))
             self.trainer.note(len(labels))
             key = normalise(answer.text)
-            self._spoken_of.add(key)
             await self._share_labels(
                 {(key, "" if label.right else label.skills[0]) for label in labels}
             )
@@ -428,7 +425,6 @@ class Learner:
         """
         if changed := await in_thread(lambda: self._store.merge(labels)):
             self.trainer.note(changed)
-            self._spoken_of = await in_thread(self._store.spoken_of)
 
     async def labels(self) -> list[list[Any]]:
         """Every label, for another process.

@@ -17,7 +17,7 @@ from router.database import Schema, opened
 from router.errors import StoreError
 from router.result import RoutingResult
 from router.stages.fuzzy_index import Entry
-from router.stages.validation import Basis, KeptAnswer
+from router.stages.validation import Basis, DecidedBy, KeptAnswer
 
 _log = logging.getLogger(__name__)
 
@@ -53,6 +53,12 @@ _INSERT: Final = """
 INSERT OR REPLACE INTO entries (text, context, learned, used, result, catalog, basis)
 VALUES (?, ?, ?, (SELECT coalesce(max(used), 0) + 1 FROM entries), ?, ?, ?)
 """
+_OF_PERSON: Final = """
+SELECT id FROM entries WHERE text = ? AND context = ? AND basis LIKE '["person"%'
+"""
+"""What a person said, and another process wrote down: only a person replaces it."""
+_GONE: Final = -1
+"""The row of an entry that is to be replaced by what the file holds."""
 _TOUCH: Final = """
 UPDATE entries SET used = (SELECT coalesce(max(used), 0) + 1 FROM entries) WHERE id = ?
 """
@@ -197,6 +203,11 @@ class Store:
         known = (None, None) if basis is None else (basis.catalog, basis.to_json())
         row = (entry.text, entry.context, entry.learned, result, *known)
         try:
+            if basis is None or basis.decided_by is not DecidedBy.PERSON:
+                # One that this process found to hold no more has been deleted by now.
+                for (said,) in db.execute(_OF_PERSON, (entry.text, entry.context)).fetchall():
+                    self._seen_version, self._last_id = -1, min(self._last_id, said - 1)
+                    return _GONE
             return db.execute(_INSERT, row).lastrowid
         except UnicodeEncodeError as error:
             self._report(f"fuzzy cache entry kept in memory only: {self._path}: {error}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from pathlib import Path
 from shutil import copytree, rmtree
@@ -9,9 +10,9 @@ from typing import Any
 
 import openai  # noqa: F401 - on a busy machine its import takes longer than an LLM may
 import pytest
-from cascade import SHIPPED, SQUASH, answer, router_over, write_skill
+from cascade import SHIPPED, SQUASH, answer, happened, router_over, write_skill
 from labelled_topics import labelled, remember
-from servers.openai_server import OpenAIServer, completion
+from servers.openai_server import HeldServer, OpenAIServer, completion
 
 from router import ConfigurationError, InvalidRequest, SemanticRouter, StoreError
 from router.learning.evidence import EvidenceStore, Example, Source
@@ -123,6 +124,35 @@ async def test_a_correction_outlives_the_caches(tmp_path: Path, right: list[str]
         assert (again.selected_skills, again.from_cache) == (tuple(right), False)
         assert again.decision is (Decision.ROUTE if right else Decision.ABSTAIN)
         assert (same.selected_skills, same.from_cache) == (tuple(right), True)
+
+
+async def test_a_correction_in_another_process_outlives_the_caches_they_share(
+    tmp_path: Path,
+) -> None:
+    async with router_over(SHIPPED, tmp_path) as here, router_over(SHIPPED, tmp_path) as there:
+        await there.route("hello there")  # it has read the evidence before the correction
+        for text, right in ((SQUASH, ["writer"]), (NONSENSE, ["git"])):
+            await here.feedback((await here.route(text)).id, right)
+            here.fuzzy.clear()
+            assert (await there.route(text)).selected_skills == tuple(right)
+    async with router_over(SHIPPED, tmp_path) as later:
+        assert (await later.route(SQUASH)).selected_skills == ("writer",)
+
+
+async def test_a_correction_that_arrives_while_a_request_is_decided_is_not_replaced(
+    tmp_path: Path, held_server: HeldServer
+) -> None:
+    held_server.queue(completion(answer("git")))
+    async with (
+        router_over(SHIPPED, tmp_path) as here,
+        router_over(SHIPPED, tmp_path, held_server) as there,
+    ):
+        under_way = asyncio.create_task(there.route(SQUASH))
+        await happened(held_server.arrived)
+        await here.feedback((await here.route(SQUASH)).id, ["writer"])
+        held_server.release.set()
+        assert (await under_way).selected_skills == ("git",)
+        assert (await there.route(SQUASH)).selected_skills == ("writer",)
 
 
 async def test_a_correction_that_is_called_wrong_is_given_no_more(tmp_path: Path) -> None:

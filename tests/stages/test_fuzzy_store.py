@@ -15,6 +15,7 @@ from cached import answer
 from clock import Clock
 
 from router.stages.fuzzy import FuzzyCache
+from router.stages.validation import Basis, DecidedBy
 
 
 async def test_what_was_learned_survives_a_restart(tmp_path: Path) -> None:
@@ -278,5 +279,35 @@ async def test_an_answer_that_is_still_to_be_written_replaces_what_another_proce
     assert here.flush()
     clock.now += 1
     assert there.find("fix the bug").result == answer("here")
+    here.close()
+    there.close()
+
+
+async def test_an_answer_that_is_still_to_be_written_does_not_replace_what_a_person_said(
+    tmp_path: Path,
+) -> None:
+    clock = Clock(1_000_000.0)
+    dropped: set[str] = set()
+    here = FuzzyCache(
+        path=tmp_path / "fuzzy.db",
+        clock=clock,
+        changed_elsewhere=lambda text, _context: dropped.add(text),
+    )
+    there = FuzzyCache(path=tmp_path / "fuzzy.db", clock=clock)
+    by_router, by_person = Basis(DecidedBy.ROUTER, "1"), Basis(DecidedBy.PERSON, "1")
+    await there.learn("fix the bug", answer("there"), basis=by_person)
+    await here.learn("fix the bug", answer("here"), basis=by_router)
+    assert there.flush()
+    clock.now += 1
+    here.follow()  # has read what the person said, and would replace it
+    assert here.flush()
+    for cache in (here, there):
+        clock.now += 1
+        assert cache.find("fix the bug").result == answer("there")
+    assert dropped == {"fix the bug"}
+    await here.learn("fix the bug", answer("anew"), basis=by_router)  # the person's holds no more
+    assert here.flush()
+    clock.now += 1
+    assert there.find("fix the bug").result == answer("anew")
     here.close()
     there.close()
