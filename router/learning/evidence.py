@@ -151,6 +151,16 @@ class PastAnswer:
     asked_back: bool = False
 
 
+_NO_SKILL: Final = ("",)
+_NO_DIGESTS: Final = json.dumps({"": ""})
+
+
+def taken_back(text: str) -> Example:
+    """A label that takes the place of what a person said is right for a request, here and in other
+    processes, and says nothing itself: it names a skill that no catalog holds."""
+    return Example(text, _NO_SKILL, True, Source.FEEDBACK)
+
+
 def self_description(skill: SkillManifest) -> str:
     """Digest of what a skill says it is for. Its instructions may change without making what is
     known about its requests any older."""
@@ -403,7 +413,11 @@ class EvidenceStore:
         ]
 
     def _rows(self) -> Iterator[tuple[str, str, dict[str, str], str]]:
-        rows = self._read("SELECT text, wrong, digests, source FROM examples ORDER BY learnt, key")
+        rows = self._read(
+            "SELECT text, wrong, digests, source FROM examples WHERE digests != ?"
+            " ORDER BY learnt, key",
+            _NO_DIGESTS,
+        )
         for text, wrong, digests, source in rows:
             yield text, wrong, json.loads(digests), source
 
@@ -442,7 +456,10 @@ class EvidenceStore:
 
     def counts(self) -> dict[Source, int]:
         """How many labels each source gave."""
-        found = dict(self._read("SELECT source, count(*) FROM examples GROUP BY source"))
+        rows = self._read(
+            "SELECT source, count(*) FROM examples WHERE digests != ? GROUP BY source", _NO_DIGESTS
+        )
+        found = dict(rows)
         return {source: found.get(source.value, 0) for source in Source}
 
     def keep_answers(self, answers: Mapping[str, PastAnswer]) -> None:

@@ -23,7 +23,14 @@ from router.learning.account import AccountPlace
 from router.learning.bound import BoundDecision, ErrorBound
 from router.learning.calibration import Calibration
 from router.learning.coverage import COVERED, uncovered_share
-from router.learning.evidence import EvidenceStore, Example, PastAnswer, Source, self_description
+from router.learning.evidence import (
+    EvidenceStore,
+    Example,
+    PastAnswer,
+    Source,
+    self_description,
+    taken_back,
+)
 from router.learning.examples import shipped_examples, written_examples
 from router.learning.local import MAX_RANKED, LocalModel, answer_of, skills_of
 from router.learning.peers import Label, Peers
@@ -391,12 +398,15 @@ class Learner:
         unknown = [name for name in names if name not in self._skills]
         if unknown:
             raise InvalidRequest(f"feedback: no skill named {unknown[0]!r} is installed")
+        known = self._skills
         labels = [Example(answer.text, names, True, Source.FEEDBACK)]
-        if right is False:
+        if right is False and not names:
+            said = await in_thread(lambda: self._store.correction(answer.text, known))
+            labels = [taken_back(answer.text)] if said == () else []
+        elif right is False:
             labels = [Example(answer.text, (name,), False, Source.FEEDBACK) for name in names]
         elif right and answer.asked_back:
             labels = []  # that a question was right says nothing of any skill
-        known = self._skills
         if answer.teaches:
             await in_thread(lambda: self._store.add_many(labels, catalog=known))
             self.trainer.note(len(labels))

@@ -21,6 +21,7 @@ from router.learning.evidence import (
     Source,
     evidence_file,
     open_evidence,
+    taken_back,
 )
 from router.settings import Settings
 from router.skills.manifest import SkillManifest
@@ -97,6 +98,22 @@ def test_what_is_wrong_stands_beside_what_is_right(store: EvidenceStore) -> None
         (("git",), True),
         (("docker",), False),
     ]
+
+
+def test_what_a_person_takes_back_says_nothing_any_more_here_or_in_another_file(
+    store: EvidenceStore, tmp_path: Path
+) -> None:
+    other = EvidenceStore(tmp_path / "other.sqlite3", clock=lambda: 0.0)
+    store.add("do it", [], source=Source.FEEDBACK, catalog=BOTH)
+    other.merge(store.labels())
+    assert store.correction("Do it", BOTH) == other.correction("Do it", BOTH) == ()
+    store.add_many([taken_back("do it")], catalog=BOTH)
+    other.merge(store.labels())
+    for each in (store, other):
+        assert each.correction("do it", BOTH) is None
+        assert each.examples(BOTH) == each.all() == []
+        assert each.counts()[Source.FEEDBACK] == 0
+    other.close()
 
 
 def test_a_changed_description_ages_its_examples(store: EvidenceStore) -> None:

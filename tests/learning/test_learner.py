@@ -155,11 +155,29 @@ async def test_a_correction_that_arrives_while_a_request_is_decided_is_not_repla
         assert (await there.route(SQUASH)).selected_skills == ("writer",)
 
 
-async def test_a_correction_that_is_called_wrong_is_given_no_more(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "right", "before"), [(NONSENSE, ["git"], ()), (SQUASH, [], ("git",))]
+)
+async def test_a_correction_that_is_called_wrong_is_given_no_more(
+    tmp_path: Path, text: str, right: list[str], before: tuple[str, ...]
+) -> None:
     async with router_over(SHIPPED, tmp_path) as router:
-        await router.feedback((await router.route(NONSENSE)).id, ["git"])
+        await router.feedback((await router.route(text)).id, right)
+        await router.feedback((await router.route(text)).id, right=False)
+        assert (await router.route(text)).selected_skills == before
+    async with router_over(SHIPPED, tmp_path) as router:
+        router.fuzzy.clear()
+        assert (await router.route(text)).selected_skills == before
+        await router.feedback((await router.route(text)).id, right)  # and can be said again
+        assert (await router.route(text)).selected_skills == tuple(right)
+
+
+async def test_that_the_router_finds_no_skill_can_be_called_wrong_without_a_label(
+    tmp_path: Path,
+) -> None:
+    async with router_over(SHIPPED, tmp_path) as router:
         await router.feedback((await router.route(NONSENSE)).id, right=False)
-        assert (await router.route(NONSENSE)).selected_skills == ()
+        assert await router.learner.labels() == []
 
 
 async def test_a_correction_is_of_the_request_that_stands_alone(tmp_path: Path) -> None:
