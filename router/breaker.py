@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from typing import Final
 
 
 class BreakerState(StrEnum):
@@ -23,6 +24,10 @@ class BreakerState(StrEnum):
     CLOSED = "closed"
     OPEN = "open"
     HALF_OPEN = "half-open"
+
+
+STATE_WORDS: Final = {"closed": "ok", "open": "failing", "half-open": "on trial"}
+"""The states in plain words, for people and agents: a closed breaker lets calls through."""
 
 
 class CircuitBreaker:

@@ -150,6 +150,12 @@ class UnknownMemory(_Unknown):
     _kind = "memory"
 
 
+class UnknownProposal(UnknownMemory):
+    """A proposal was named that does not wait, or that the scope does not see."""
+
+    _kind = "proposal"
+
+
 class ReadOnlyMemory(RouterError):
     """A memory must not be written: a pattern of the project protects it."""
 

@@ -78,7 +78,9 @@ class _Commands(TyperGroup):
         except BrokenPipeError:
             raise  # the reader has gone: nobody is there to be told
         except OSError as error:  # a full disk above all
-            output.error(error)
+            # Only the working directory is asked for without a name.
+            gone = isinstance(error, FileNotFoundError) and error.filename is None
+            output.error("the working directory has been deleted" if gone else error)
             raise typer.Exit(1) from error
 
 

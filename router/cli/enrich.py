@@ -143,6 +143,8 @@ def _enrich(load: Callable[[], Catalog], settings: Settings, options: EnrichOpti
         raise ConfigurationError("--max-cost needs --price IN/OUT: dollars for a million tokens")
     if sum((options.dry_run, options.export is not None, options.answers is not None)) > 1:
         raise ConfigurationError("give one of --dry-run, --export and --import")
+    if options.export == Path("-"):
+        raise ConfigurationError("--export -: name a file; questions are not printed")
     catalog = load()
     if options.dry_run:
         return plan_of(catalog, options.names, price=price)

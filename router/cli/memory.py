@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
+from router.breaker import STATE_WORDS
 from router.cli import classify, memory_changes, memory_curation, output
 from router.cli.commands import Work, memory_command
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 MAX_SHOWN: Final = 300
 """A table shows this many characters of a content; ``--json`` and ``get`` show all of it."""
-_STATES: Final = {"closed": "ok", "open": "failing", "half-open": "on trial"}
-"""The states of a layer's circuit breaker in plain words: a closed one lets calls through."""
 
 Query: TypeAlias = Annotated[str, typer.Argument(metavar="QUERY", help="What is asked.")]
 TimeZone: TypeAlias = Annotated[
@@ -148,7 +147,7 @@ def get_memory(
 
 def _show_status(status: dict[str, Any]) -> None:
     rows = (
-        (layer["name"], _STATES[layer["breaker"]], layer["description"])
+        (layer["name"], STATE_WORDS[layer["breaker"]], layer["description"])
         for layer in status["layers"]
     )
     output.print_rows("layer", "state", "holds", rows=rows)

@@ -87,7 +87,8 @@ def route(
         if request is not None or explain:
             raise typer.BadParameter("--batch goes without REQUEST and --explain")
         if not _is_standard_input(batch) and (batch.is_dir() or not batch.exists()):
-            raise typer.BadParameter(f"--batch {batch}: there is no such file")
+            found = "it is a folder" if batch.is_dir() else "there is no such file"
+            raise typer.BadParameter(f"--batch {batch}: {found}")
         if server is None:
             settings = read_settings(no_llm=no_llm)
             faults = asyncio.run(_route_here(batch, folders, settings, options))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
 
+from router.breaker import STATE_WORDS
 from router.events import Events, OptionalPart, Recalled
 from router.memory.contexts.assembler import MAX_BUDGET_TOKENS
 from router.memory.layers import WRITABLE
@@ -252,8 +253,9 @@ class Deleted(BaseModel):
 
 class LayerNow(BaseModel):
     name: str
-    state: str = Field(
-        description="closed: it is asked; open: left alone for a while.", validation_alias="breaker"
+    state: Annotated[str, BeforeValidator(STATE_WORDS.__getitem__)] = Field(
+        description="ok: it is asked; failing: left alone for a while; on trial: asked once more.",
+        validation_alias="breaker",
     )
     late: int = Field(description="Calls past their deadline.")
 

@@ -114,6 +114,7 @@ def test_questions_go_out_and_answers_come_in(run: Run, own: Path, tmp_path: Pat
         (["nothing"], "no skill named 'nothing'"),
         (["--import", "nothing.jsonl"], "nothing.jsonl: No such file or directory"),
         (["--dry-run", "--export", "a"], "give one of --dry-run, --export and --import"),
+        (["--export", "-"], "--export -: name a file"),
         (["--export", "a", "--import", "b"], "give one of --dry-run, --export and --import"),
     ],
 )

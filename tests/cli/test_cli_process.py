@@ -120,3 +120,12 @@ def test_a_closed_standard_stream_is_as_an_empty_one(closed: int) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
     assert done.returncode == (0 if closed else 2)
+
+
+def test_a_working_directory_that_is_deleted_is_named_as_the_fault() -> None:
+    code = (
+        "import os, sys, tempfile; here = tempfile.mkdtemp(); os.chdir(here); os.rmdir(here); "
+        "from router.cli.app import app; app(['skills', 'list'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "error: the working directory has been deleted\n")

@@ -89,6 +89,7 @@ def test_an_llm_that_fails_is_told_of_once(
         ((), "name a REQUEST, or a file with --batch"),
         (("fix it", "--batch", "-"), "--batch goes without REQUEST"),
         (("--batch", "no-such-file"), "--batch no-such-file: there is no such file"),
+        (("--batch", "."), "--batch .: it is a folder"),
     ],
 )
 def test_wrong_input_is_refused_with_its_name(

@@ -189,6 +189,7 @@ async def test_the_status_counts_and_names(client: Client, tmp_path: Path) -> No
     status = await call(client, "memory_status")
     assert status["directory"] == str(tmp_path / "kept")
     assert len(status["layers"]) == 11
+    assert {layer["state"] for layer in status["layers"]} == {"ok"}
     assert (status["files"], status["service"], status["waiting"]) == (1, "off", 0)
 
 

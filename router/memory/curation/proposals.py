@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from router.errors import InvalidRequest, UnknownMemory
+from router.errors import InvalidRequest, UnknownProposal
 from router.memory.model import MemoryItem, Scope
 from router.memory.records import MAX_PAGE, Records
 from router.memory.stores.memory_store import MemoryStore
@@ -129,8 +129,8 @@ class Proposals:
         return tuple(Proposal.of(item) for item in page.items if _REJECTED not in item.attributes)
 
     def accept(self, proposal_id: str, scope: Scope, now: datetime) -> Proposal:
-        """Make the change. Raises UnknownMemory if no such proposal waits, or what it is about is
-        gone."""
+        """Make the change. Raises UnknownProposal if no such proposal waits, and UnknownMemory if
+        what it is about is gone."""
         proposal = self._find(proposal_id, scope)
         if proposal.kind in (ChangeKind.ADD, ChangeKind.MERGE):
             item = MemoryItem(
@@ -171,7 +171,7 @@ class Proposals:
     def _find(self, proposal_id: str, scope: Scope) -> Proposal:
         found = [one for one in self.waiting(scope) if one.id.startswith(proposal_id)]
         if not found or not proposal_id:
-            raise UnknownMemory(proposal_id)
+            raise UnknownProposal(proposal_id)
         if len(found) > 1:
             raise InvalidRequest(f"{proposal_id!r} is the beginning of several proposals")
         return found[0]

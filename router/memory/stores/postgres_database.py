@@ -154,7 +154,7 @@ class PostgresDatabase:
         """
         try:
             parts = conninfo_to_dict(url)
-        except psycopg.ProgrammingError:  # its text may show a password
+        except (psycopg.ProgrammingError, UnicodeEncodeError):  # its text may show a password
             raise ConfigurationError(
                 "setting memory.url: not an address, such as postgresql://HOST/DATABASE"
             ) from None

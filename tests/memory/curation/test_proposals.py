@@ -7,7 +7,7 @@ import json
 import pytest
 from scripted_model import ADA, PEANUTS, TALK, Scripted, memories, save, stored
 
-from router.errors import InvalidRequest
+from router.errors import InvalidRequest, UnknownMemory
 from router.memory.curation.proposals import ChangeKind
 from router.memory.memory import Memory
 
@@ -24,6 +24,12 @@ async def test_proposing_changes_nothing_and_shows_the_evidence(memory: Memory) 
     assert await stored(memory) == {"old": "", "new": ""}
     assert await memory.proposals(scope=ADA) == (proposal,)
     assert await memory.consolidate(scope=ADA) == ()  # it waits already
+
+
+async def test_a_proposal_that_does_not_wait_is_named_as_one(memory: Memory) -> None:
+    for decide in (memory.accept, memory.reject):
+        with pytest.raises(UnknownMemory, match="no proposal named 'nothing'"):
+            await decide("nothing", scope=ADA)
 
 
 async def test_what_is_rejected_is_not_proposed_again(memory: Memory) -> None:

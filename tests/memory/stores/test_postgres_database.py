@@ -126,9 +126,10 @@ def test_who_cannot_be_reached_is_named_without_the_password(encoder: WordLlamaE
     with pytest.raises(StoreError, match=r"postgresql://127\.0\.0\.1/memory") as told:
         MemoryStore.connect("postgresql://ada:secret@127.0.0.1:1/memory", encoder=encoder)
     assert "secret" not in str(told.value)
-    with pytest.raises(ConfigurationError, match=r"memory\.url") as refused:
-        MemoryStore.connect("ada:secret@nowhere", encoder=encoder)
-    assert "secret" not in str(refused.value)
+    for url in ("ada:secret@nowhere", "postgresql://ada:secret\udcff@127.0.0.1/memory"):
+        with pytest.raises(ConfigurationError, match=r"memory\.url") as refused:
+            MemoryStore.connect(url, encoder=encoder)
+        assert "secret" not in str(refused.value)
 
 
 def test_what_is_forgotten_is_gone_from_the_servers_files(
