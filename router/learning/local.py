@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from io import BytesIO
 from typing import Final, Self
-from zipfile import ZIP_STORED, BadZipFile, ZipFile
+from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,11 @@ from router.text import tokens
 
 MAX_RANKED: Final = 5
 _JOINT: Final = " + "
+"""It joins the names of an answer of several skills. Names hold no spaces around a plus sign."""
 _WORDS: Final = "words_"
 """Before the names of the parts of ``WordCounts`` in a model's file."""
-"""It joins the names of an answer of several skills. Names hold no spaces around a plus sign."""
-
+_MAX_COUNT: Final = 1 << 31
+"""More examples of one answer than there can be; their sum is still a number."""
 _SURE: Final = 1e-4
 """Closest that a probability counts as to 0 or 1."""
 
@@ -174,7 +175,8 @@ class LocalModel:
             counts_words=counts_words,
         )
         counts = Counter(answers)
-        return cls(head, np.asarray([counts[answer] for answer in head.classes]), version)
+        number = [counts[answer] for answer in head.classes]
+        return cls(head, np.asarray(number, dtype=np.intp), version)
 
     def count(self, answer: int) -> int:
         """Number of examples of an answer, by its place."""
@@ -202,9 +204,15 @@ class LocalModel:
         return file.getvalue()
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, version: int) -> Self:
+    def from_bytes(cls, data: bytes, *, version: int, dimension: int | None = None) -> Self:
         """Raises ValueError when ``data`` is not of ``to_bytes``: it may be another process's, and
-        what is compressed or does not fit together could fail later, in the middle of a request."""
+        what is compressed or does not fit together could fail later, in the middle of a request.
+
+        Args:
+            data: the model.
+            version: that it gets.
+            dimension: of the encoder's vectors; None where that is not known.
+        """
         try:
             with ZipFile(BytesIO(data)) as parts:
                 if any(part.compress_type != ZIP_STORED for part in parts.infolist()):
@@ -216,11 +224,15 @@ class LocalModel:
             words = WordCounts(*(arrays.pop(f"{_WORDS}{name}") for name in WordCounts._fields))
             head = Head(tuple(map(str, about["classes"])), **arrays, words=words)
             _check(head, counts)
+            if dimension not in (None, head.examples.shape[1]):
+                raise ValueError("a model of vectors of another dimension")
             model = cls(head, counts, version)
             model.evidence = str(about["evidence"])
             if about["coverage"] is not None:
                 model.coverage = TypeAdapter(ExampleCoverage).validate_python(about["coverage"])
-        except (OSError, KeyError, TypeError, AttributeError, RecursionError, BadZipFile) as error:
+        except ValueError:
+            raise
+        except Exception as error:  # whatever an archive can do to zipfile and NumPy
             raise ValueError(f"not a model: {error!r}") from error
         return model
 
@@ -256,12 +268,17 @@ class LocalModel:
 def _check(head: Head, counts: NDArray[np.intp]) -> None:
     """Raises ValueError where the parts of a model do not fit together."""
     answers, (examples, dimension) = len(head.classes), head.examples.shape
+    numbers = (head.weights, head.bias, head.examples)
     if (
         answers < 2
+        or len(set(head.classes)) != answers
+        or any(part.dtype != np.float32 for part in numbers)
+        or not head.starts.dtype == counts.dtype == np.intp
         or not head.bias.shape == head.starts.shape == counts.shape == (answers,)
         or head.weights.shape != (dimension + BUCKETS, answers)
         or not (head.starts[0] == 0 and (np.diff(head.starts, append=examples) > 0).all())
+        or not ((counts > 0) & (counts < _MAX_COUNT)).all()
         or not head.words.fits(answers)
-        or not all(np.isfinite(part).all() for part in (head.weights, head.bias, head.examples))
+        or not all(np.isfinite(part).all() for part in numbers)
     ):
         raise ValueError("a model whose parts do not fit together")

@@ -30,7 +30,7 @@ from router.retrieval.index import encode_requests
 
 _log: Final = logging.getLogger(__name__)
 
-FORMAT: Final = "2"
+FORMAT: Final = "3"
 """The format of kept models. Change it when something else is fitted."""
 
 FIRST_EXAMPLES: Final = 2
@@ -231,11 +231,17 @@ class Trainer:
             return previous
         try:
             self._versions += 1
-            model = LocalModel.from_bytes(data, version=self._versions)
-        except ValueError as error:
-            _log.warning("a model of another process cannot be read: %s", error)
+            dimension = await in_thread(self._dimension)
+            model = LocalModel.from_bytes(data, version=self._versions, dimension=dimension)
+        except (ValueError, EncoderError) as error:
+            _log.warning("a model of another process is not taken up: %s", error)
             return previous
         return previous if previous is not None and previous.evidence == model.evidence else model
+
+    def _dimension(self) -> int:
+        """In a thread: of the encoder's vectors."""
+        known = next(iter(self._vectors.values()), None)
+        return len(encode_requests(self._encoder, ["any"])[0].vector if known is None else known)
 
     def key(self) -> str:
         """In a thread: digest of what a model depends on besides the labels."""

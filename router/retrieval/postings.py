@@ -28,7 +28,7 @@ class Postings(NamedTuple):
     def of(
         cls,
         terms: Sequence[int] | NDArray[np.intp],
-        start: NDArray[np.intp],
+        start: NDArray[np.integer],
         skills: NDArray[np.int32],
         values: NDArray[Any],
         size: int,

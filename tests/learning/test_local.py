@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from io import BytesIO
+from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -94,6 +97,11 @@ def test_a_model_survives_the_trip_to_another_process() -> None:
     assert again.answer("rain", vectors(2)[0]) == model().answer("rain", vectors(2)[0])
 
 
+def parts_of(fitted: LocalModel) -> dict[str, NDArray[Any]]:
+    with np.load(BytesIO(fitted.to_bytes())) as file:
+        return {name: file[name] for name in file.files}
+
+
 @pytest.mark.parametrize(
     ("part", "value"),
     [
@@ -101,24 +109,82 @@ def test_a_model_survives_the_trip_to_another_process() -> None:
         ("bias", np.zeros(2, dtype=np.float32)),
         ("bias", np.full(3, np.nan, dtype=np.float32)),
         ("bias", np.array(["a", "b", "c"])),
+        ("bias", np.zeros(3, dtype=np.bool_)),
+        ("bias", np.zeros(3, dtype=np.int64)),
         ("examples", np.zeros(5, dtype=np.float32)),
         ("starts", np.array([0, 9, 12])),
         ("starts", np.array([0, 1, 1])),
         ("counts", np.array([5])),
+        ("counts", np.array([1.0, 2.0, 2.0])),
+        ("counts", np.array([1, 2, -2])),
         ("about", np.frombuffer(b"[]", dtype=np.uint8)),
         ("about", np.frombuffer(b"[" * 50_000, dtype=np.uint8)),
         ("more", np.zeros(1)),
     ],
 )
-def test_a_model_whose_parts_do_not_fit_together_is_refused(
-    part: str, value: NDArray[np.float32]
-) -> None:
-    with np.load(BytesIO(model().to_bytes())) as file:
-        parts = {name: file[name] for name in file.files} | {part: value}
+def test_a_model_whose_parts_do_not_fit_together_is_refused(part: str, value: NDArray[Any]) -> None:
     changed = BytesIO()
-    np.savez(changed, allow_pickle=False, **parts)
+    np.savez(changed, allow_pickle=False, **parts_of(model()) | {part: value})
     with pytest.raises(ValueError, match=r"."):
         LocalModel.from_bytes(changed.getvalue(), version=1)
+
+
+@pytest.mark.parametrize("part", ["weights", "bias", "examples", "starts", "words_gains"])
+@pytest.mark.parametrize("kind", [np.float64, np.complex64])
+def test_a_model_of_other_numbers_is_refused(part: str, kind: type[np.generic]) -> None:
+    parts = parts_of(model())
+    changed = BytesIO()
+    np.savez(changed, allow_pickle=False, **parts | {part: parts[part].astype(kind)})
+    with pytest.raises(ValueError, match="do not fit together"):
+        LocalModel.from_bytes(changed.getvalue(), version=1)
+
+
+def test_a_model_that_names_an_answer_twice_is_refused() -> None:
+    parts = parts_of(model())
+    about = json.loads(parts["about"].tobytes()) | {"classes": ["", "music", "music"]}
+    parts["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
+    changed = BytesIO()
+    np.savez(changed, allow_pickle=False, **parts)
+    with pytest.raises(ValueError, match="do not fit together"):
+        LocalModel.from_bytes(changed.getvalue(), version=1)
+
+
+def test_a_model_of_vectors_of_another_dimension_is_refused() -> None:
+    data = model().to_bytes()
+    assert LocalModel.from_bytes(data, version=1, dimension=8).head.examples.shape == (5, 8)
+    with pytest.raises(ValueError, match="of another dimension"):
+        LocalModel.from_bytes(data, version=1, dimension=16)
+
+
+def header(text: bytes) -> bytes:
+    """The beginning of an array in NumPy's format; its numbers are missing."""
+    return b"\x93NUMPY\x01\x00" + (len(text) + 1).to_bytes(2, "little") + text + b"\n"
+
+
+@pytest.mark.parametrize(
+    "bias",
+    [
+        b"",
+        b"junk",
+        header(b"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000000,), }"),
+        header(b"{'descr': '<f4', 'fortran_order': False, 'shape': (10,"),
+    ],
+)
+def test_an_array_that_is_not_what_it_claims_is_refused(bias: bytes) -> None:
+    changed = BytesIO()
+    with ZipFile(BytesIO(model().to_bytes())) as before, ZipFile(changed, "w") as after:
+        for name in before.namelist():
+            after.writestr(name, bias if name == "bias.npy" else before.read(name))
+    with pytest.raises(ValueError, match="not a model"):
+        LocalModel.from_bytes(changed.getvalue(), version=1)
+
+
+@pytest.mark.parametrize(("place", "value"), [(8, 1), (6, 99)], ids=["encrypted", "version"])
+def test_an_archive_that_cannot_be_read_is_refused(place: int, value: int) -> None:
+    data = bytearray(model().to_bytes())
+    data[data.find(b"PK\x01\x02") + place] = value
+    with pytest.raises(ValueError, match="not a model"):
+        LocalModel.from_bytes(bytes(data), version=1)
 
 
 def test_a_model_that_is_compressed_is_refused_unread() -> None:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from shutil import copytree, rmtree
+from typing import Any
 
+import numpy as np
 import openai  # noqa: F401 - on a busy machine its import takes longer than an LLM may
 import pytest
-from cascade import SHIPPED, router_over
+from cascade import SHIPPED, bundled_encoder, router_over
 from labelled_topics import labelled, remember
 
-from router.learning.evidence import evidence_file
+from router.learning.evidence import EvidenceStore, Example, Source, evidence_file
+from router.learning.local import LocalModel
+from router.learning.peers import Label
+from router.learning.trainer import Trainer
 
 
 async def test_a_label_that_changed_is_learnt_where_all_evidence_is_wanted(tmp_path: Path) -> None:
@@ -64,6 +70,47 @@ async def test_a_damaged_model_is_fitted_anew(
         await router.learned()
         assert router.learner.status()["last_training"]["shipped"]
     assert "a kept model is not taken up" in caplog.text
+
+
+class OtherFits:
+    """Another process that fits, and has published this model."""
+
+    def __init__(self, model: bytes) -> None:
+        self.model = model
+
+    async def tell_labels(self, labels: Sequence[Label]) -> None: ...
+
+    def tell_outcome(self, outcome: Sequence[Any]) -> None: ...
+
+    async def may_fit(self, _key: str) -> bool:
+        return False
+
+    async def publish(self, key: str, model: bytes) -> None: ...
+
+    async def published(self, _key: str) -> bytes | None:
+        return self.model
+
+
+@pytest.mark.parametrize(("dimension", "serves"), [(256, True), (16, False)])
+async def test_a_published_model_serves_where_it_is_of_the_encoders_dimension(
+    tmp_path: Path, dimension: int, serves: bool
+) -> None:
+    examples = [Example(name, (name,), True, Source.FILE) for name in ("git", "testing")]
+    fitted = LocalModel.fit(examples, np.eye(2, dimension, dtype=np.float32), version=1)
+    assert fitted is not None
+    store = EvidenceStore(evidence_file(tmp_path), clock=lambda: 0.0)
+    trainer = Trainer(
+        bundled_encoder(),
+        store,
+        list,
+        about=str,
+        calibrates=True,
+        peers=OtherFits(fitted.to_bytes()),
+    )
+    await trainer.trained()
+    assert (trainer.model is not None) is serves
+    await trainer.aclose()
+    store.close()
 
 
 async def test_what_was_learnt_serves_on_while_skills_change(tmp_path: Path) -> None:

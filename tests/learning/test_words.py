@@ -80,6 +80,9 @@ def test_with_few_examples_of_each_answer_their_words_say_less_or_nothing(
 def test_where_they_are_not_to_count_words_say_nothing() -> None:
     words = WordCounts.of((), ANSWERS, COUNTS)
     assert words.fits(3)
+    assert not words.fits(2)
+    assert not words._replace(absent=np.ones(3, dtype=np.float32)).fits(3)
+    assert sum(part.nbytes for part in words) == 12
     assert not words.scores(Terms.of("cancel the order")).any()
 
 
@@ -105,7 +108,8 @@ def test_counts_of_other_answers_or_torn_ones_do_not_fit() -> None:
     assert not words.fits(2)
     torn: Sequence[WordCounts] = (
         changed("starts", words.starts[:-1]),
-        changed("starts", words.starts.astype(np.int32)),
+        changed("starts", words.starts.astype(np.int64)),
+        changed("gains", words.gains.astype(np.float64)),
         changed("starts", edited(words.starts, 0, 1)),
         changed("starts", edited(words.starts, WIDTH // 2, 10**6)),
         changed("answers", words.answers[:-1]),
