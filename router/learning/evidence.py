@@ -138,7 +138,7 @@ class PastAnswer:
         confidence: that stage's own, in [0, 1], before calibration.
         teaches: whether the request's text alone determined the answer.
         scope: of the request; None where it had none.
-        asked_back: whether it was a question, which names no skill and does not say that none fits.
+        was_question: whether it asked back, which names no skill and does not say that none fits.
     """
 
     text: str
@@ -148,7 +148,7 @@ class PastAnswer:
     confidence: float
     teaches: bool
     scope: str | None = None
-    asked_back: bool = False
+    was_question: bool = False
 
 
 _NO_SKILL: Final = ("",)

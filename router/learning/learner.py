@@ -405,7 +405,7 @@ class Learner:
             labels = [taken_back(answer.text)] if said == () else []
         elif right is False:
             labels = [Example(answer.text, (name,), False, Source.FEEDBACK) for name in names]
-        elif right and answer.asked_back:
+        elif right and answer.was_question:
             labels = []  # that a question was right says nothing of any skill
         if answer.teaches:
             await in_thread(lambda: self._store.add_many(labels, catalog=known))
@@ -473,7 +473,7 @@ class Learner:
             confidence=result.confidence if cached else own_confidence(result),
             teaches=self.teaches(asked),
             scope=asked.scope,
-            asked_back=result.decision is Decision.CLARIFY,
+            was_question=result.decision is Decision.CLARIFY,
         )
 
     async def keep_records(self, recent: Iterable[AnsweredRequest]) -> None:

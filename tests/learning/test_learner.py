@@ -204,9 +204,9 @@ async def test_a_correction_waits_for_a_skill_that_is_gone_or_has_changed(tmp_pa
 
 async def test_that_a_question_was_right_is_no_label(tmp_path: Path) -> None:
     async with router_over(SHIPPED, tmp_path) as router:
-        asked_back = await router.route("tidy up")
-        assert asked_back.decision is Decision.CLARIFY
-        await router.feedback(asked_back.id, right=True)
+        was_question = await router.route("tidy up")
+        assert was_question.decision is Decision.CLARIFY
+        await router.feedback(was_question.id, right=True)
         assert router.learner.status()["examples"]["feedback"] == 0
         assert (await router.route("tidy up")).decision is Decision.CLARIFY
 
