@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from router.errors import ConfigurationError
-from router.replies import reply_bounds
 from router.tools.files import MAX_TOOLS, read_document
 
 if TYPE_CHECKING:
@@ -24,9 +23,7 @@ MAX_PAGES: Final = 1_000
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 60.0
 """Seconds before a stream of changes that has ended is opened again; doubled each time while none
-of them lasts."""
-MAX_MESSAGE_BYTES: Final = 16 << 20
-"""The longest message that a server may send over HTTP, as a reply or as an event of a stream."""
+of them lasts longer than the pause before it."""
 
 
 @asynccontextmanager
@@ -67,6 +64,17 @@ async def connected(
             await asyncio.gather(listening, return_exceptions=True)
 
 
+def raise_if_ending() -> None:
+    """End the task that was told to: anyio swallows that where an answer comes at the same moment.
+
+    Raises:
+        asyncio.CancelledError: it was told to end.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
 async def all_tools(client: Client) -> tuple[Definition, ...]:
     """Every page of a server's list; a list without an end is cut."""
     found: list[Definition] = []
@@ -97,13 +105,14 @@ async def _listen(client: Client, changed: asyncio.Event) -> None:
                 opened = True
                 async for _ in subscription:
                     changed.set()
+                    raise_if_ending()
         except ListenNotSupportedError:
             return
         except (MCPError, SubscriptionLost, TimeoutError) as error:
             if isinstance(error, MCPError) and not opened:  # the server does not offer it
                 return
             changed.set()  # look again, which finds out whether the server is still there
-        if clock() - began > LONGEST_PAUSE:
+        if clock() - began > pause:
             pause = FIRST_PAUSE
         await asyncio.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE)
@@ -120,23 +129,12 @@ async def _transport(how: Mapping[str, Any], stack: AsyncExitStack, seconds: flo
             env=how.get("env"),
             cwd=how.get("cwd"),
         )
-    import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
-    hooks = reply_bounds(max_bytes=MAX_MESSAGE_BYTES)
-    [bound] = hooks["response"]
-
-    async def bound_reply(response: httpx2.Response) -> None:
-        if not response.headers.get("Content-Type", "").startswith("text/event-stream"):
-            await bound(response)  # a stream has no end; the SDK bounds each of its events
+    from router.tools.http_client import MAX_MESSAGE_BYTES, EndingClient
 
     http = await stack.enter_async_context(
-        httpx2.AsyncClient(
-            headers=dict(how.get("headers", {})),
-            # A call has a time of its own, and a stream of changes is silent for hours.
-            timeout=httpx2.Timeout(seconds, read=None),
-            event_hooks={**hooks, "response": [bound_reply]},
-        )
+        EndingClient(headers=how.get("headers", {}), seconds=seconds)
     )
     return streamable_http_client(
         how["url"], http_client=http, max_sse_event_size=MAX_MESSAGE_BYTES

@@ -33,7 +33,7 @@ from router.loop_thread import ClosedByBlock, LoopThread
 from router.skills.diagnostics import Diagnostic, Severity
 from router.skills.manifest import SkillManifest
 from router.skills.sources import SourceSnapshot, Subscribers
-from router.tools.connections import all_tools, connected, in_words, parsed
+from router.tools.connections import all_tools, connected, in_words, parsed, raise_if_ending
 from router.tools.files import snapshot_of
 from router.tools.tool import Tool
 
@@ -224,6 +224,7 @@ class McpServers(ClosedByBlock):
                         changed.clear()
                         async with asyncio.timeout(self._timeout):
                             tools = await all_tools(client)
+                        raise_if_ending()
                         server.client = client
                         self._learn(server, tools, "")
                         pause = self._first_pause

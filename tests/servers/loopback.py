@@ -1,8 +1,8 @@
 """An HTTP server on 127.0.0.1 that answers with queued replies and records what it was asked.
 
-A reply can be cut off mid-body or hang. A hanging reply waits for an event that ``close`` sets, so
-no test sleeps and no thread outlives its server. Whatever a client sends that the protocol does
-not allow lands in ``violations``; the fixtures assert that there are none.
+A reply can be cut off mid-body or hang. A hanging reply waits until the client or ``close`` ends
+the connection, so no test sleeps and no thread outlives its server. Whatever a client sends
+that the protocol does not allow lands in ``violations``; the fixtures assert that there are none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _TEARDOWN_SECONDS: Final = 30.0
 @dataclass(frozen=True, slots=True)
 class Reply:
     """One scripted reply. ``cut`` sends half the body and closes; ``hang`` sends nothing at all;
-    ``endless`` sends the body again and again until the client has gone.
+    ``pause`` sends the body as a part and nothing after it; ``endless`` sends it again and again
+    until the client has gone.
 
     The connection is closed afterwards, unless the headers say ``Connection: keep-alive``.
     """
@@ -35,6 +36,7 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
     cut: bool = False
     hang: bool = False
+    pause: bool = False
     endless: bool = False
 
     @classmethod
@@ -62,10 +64,10 @@ class LoopbackServer:
         self.requests: list[Recorded] = []
         self.violations: list[str] = []
         self.arrived = threading.Event()
+        self.abandoned = threading.Event()  # a client has closed what hung or paused
         self.always: Reply | None = None
         self._queue: deque[Reply] = deque()
         self._lock = threading.Lock()
-        self._closing = threading.Event()
         self._http = _HTTPServer(("127.0.0.1", 0), _Handler)
         self._http.owner = self
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,))
@@ -96,16 +98,12 @@ class LoopbackServer:
         return self.always
 
     def close(self) -> None:
-        self._closing.set()
         self._http.shutdown()
         for connection in self._http.connections:
             with contextlib.suppress(OSError):  # closed already
                 connection.shutdown(socket.SHUT_RD)
         self._http.server_close()
         self._thread.join(_TEARDOWN_SECONDS)
-
-    def wait_for_close(self) -> None:
-        self._closing.wait(_TEARDOWN_SECONDS)
 
 
 class _HTTPServer(ThreadingHTTPServer):
@@ -138,6 +136,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._serve()
 
+    def do_DELETE(self) -> None:
+        self._serve()
+
     def _serve(self) -> None:
         owner = self.server.owner
         raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -159,14 +160,13 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, reply: Reply) -> None:
         self.close_connection = reply.headers.get("Connection") != "keep-alive"
         if reply.hang:
-            self.close_connection = True
-            self.server.owner.wait_for_close()
+            self._wait_for_client()
             return
         self.send_response_only(reply.status)  # without a Date, which a reply may script
         headers = {"Content-Type": "application/json", "Connection": "close", **reply.headers}
         for name, value in headers.items():
             self.send_header(name, value)
-        if not reply.endless:
+        if not (reply.endless or reply.pause):
             self.send_header("Content-Length", str(len(reply.body)))
         self.end_headers()
         while reply.endless:
@@ -174,6 +174,15 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "HEAD":
             return
         self.wfile.write(reply.body[: len(reply.body) // 2] if reply.cut else reply.body)
+        if reply.pause:
+            self._wait_for_client()
+
+    def _wait_for_client(self) -> None:
+        """Until the client or this server closes the connection."""
+        self.close_connection = True
+        with contextlib.suppress(OSError):  # it was reset
+            self.rfile.read(1)
+        self.server.owner.abandoned.set()
 
     def log_message(self, *_: object) -> None:
         """Tests read ``requests``; nothing goes to the console."""
