@@ -263,7 +263,7 @@ class SkillIndex:
         index.catalog = catalog
         index.encoded += encoded
         index._rough = index._rough_vectors() if len(names) > EXHAUSTIVE else None
-        if not self._names or steps > 1:
+        if steps > 1:
             give_back()
         return index
 
