@@ -38,8 +38,9 @@ _LONG_RUN: Final = re.compile(
     "[\u0300-\u1dff\u20d0-\u20ff\u2cef-\u2dff\u302a-\u309a\ua66f-\uabed\ufb1e\ufe20-\uff9f"
     rf"\U000101fd-\U0001efff]{{{MAX_MARKS + 1},}}"
 )
-"""Finds every run of more than ``MAX_MARKS`` marks, and of letters of the same blocks, which are
-rare. To ask Unicode which characters are the marks would take 10 ms at the first text."""
+"""Finds runs of more than ``MAX_MARKS`` characters from the blocks that hold marks. Letters of
+these blocks (Cyrillic, Arabic, Thai) are found too; ``_cut_marks`` leaves them. To ask Unicode
+which characters are the marks would take 10 ms at the first text."""
 
 
 def bounded_marks(text: str) -> str:
@@ -58,7 +59,7 @@ def _cut_marks(run: re.Match[str]) -> str:
     found = run.group()
     are_marks = bytes(map(bool, map(unicodedata.combining, found)))
     if _TOO_MANY not in are_marks and _MARKS_WITHOUT_CLASS.isdisjoint(found):
-        return found  # of rare letters, as most are
+        return found  # of letters, as most are
     kept: list[str] = []
     marks = 0
     for character in found:
