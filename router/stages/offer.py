@@ -13,12 +13,13 @@ likeliest follow in a second block, best first.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
+import threading
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -81,7 +82,7 @@ async def offer_of(
     """
     described = _described.get(index)
     if described is None:
-        described = _described[index] = _Descriptions(index.catalog)
+        described = await asyncio.to_thread(_describe, index)
     texts, short = described.texts, described.short
     allowed = texts if asked.available is None else texts.keys() & asked.available
     names = [name for name in texts if name in allowed]
@@ -111,7 +112,8 @@ async def offer_of(
 
 class _Descriptions:
     """What the skills of one catalog say of themselves, as it is offered. What was cut is kept:
-    over hundreds of skills it takes tens of milliseconds.
+    over hundreds of skills it takes tens of milliseconds. To make it takes half a second over ten
+    thousand of them.
 
     Attributes:
         texts: the whole descriptions, by name.
@@ -124,14 +126,11 @@ class _Descriptions:
             for skill in catalog.routable
         }
         self._short: dict[tuple[str, float], str] = {}
-
-    @cached_property
-    def _weight(self) -> dict[str, float]:
-        """What each word tells: the more, the fewer descriptions have it."""
         words = ({word for _, word in _stems(text)} for text in self.texts.values())
         most = math.log(len(self.texts) + 1)
         counts = Counter(chain.from_iterable(words))
-        return {word: most - math.log(count) for word, count in counts.items()}
+        # What each word tells: the more, the fewer descriptions have it.
+        self._weight = {word: most - math.log(count) for word, count in counts.items()}
 
     def short(self, name: str, share: float) -> str:
         """A description, cut behind the word with which it has reached this share of its weight,
@@ -146,6 +145,16 @@ class _Descriptions:
 
 _described: Final[WeakKeyDictionary[SkillIndex, _Descriptions]] = WeakKeyDictionary()
 """Of each index that has been asked for an offer, while it is there."""
+_describing: Final = threading.Lock()
+
+
+def _describe(index: SkillIndex) -> _Descriptions:
+    """Make what an index has not yet, once for all who ask; in a thread, for the time it takes."""
+    with _describing:
+        found = _described.get(index)
+        if found is None:
+            found = _described[index] = _Descriptions(index.catalog)
+        return found
 
 
 def _fits_in_names(names: Sequence[str]) -> bool:
