@@ -39,7 +39,7 @@ class RoughVectors:
     def __init__(self, vectors: NDArray[np.float32]) -> None:
         sample = vectors[:: max(1, len(vectors) // SAMPLE)]
         _, axes = np.linalg.eigh(sample.T @ sample)
-        self._axes = axes[:, -ROUGH_DIMENSIONS:]
+        self._axes = axes[:, -ROUGH_DIMENSIONS:].copy("K")  # a view would keep all of them
         self._rough: NDArray[np.float32] = vectors @ self._axes
 
     def nearest(self, vector: NDArray[np.float32]) -> NDArray[np.intp]:
