@@ -12,7 +12,8 @@ either. What is wrong with these probabilities is taken up by a vector of each s
 examples of its own that others would have had, and loses those of others that it would have had.
 With z the mean of all examples and n_s how many examples s has,
 
-    w_c = STEP * (n_c - 1) / (n_c - 1 + FEW) * sum over x of ([s = c] - p_c) / n_s * (x - z),
+    w_c = STEP * g_c * sum over x of ([s = c] - p_c) / n_s * (x - z),
+    g_c = m / (m + FEW)  with m = max(n_c - 2, 0),
 
 and of a request with vector q, skill c loses as much as w_c . (q - z) is below the largest one. So
 no skill gains, and the score of the best skill does not change.
@@ -37,9 +38,9 @@ FloatT = TypeVar("FloatT", bound=np.floating[Any])
 SHARPNESS: Final = 12.0
 STEP: Final = 3.0
 FEW: Final = 3
-"""Few examples say little of what a skill is asked for; one more than this takes half of the step.
-With a whole step, 180 real skills of four examples in everyday words lost nine points of hit@1 on
-terse requests."""
+"""Few examples say little of what a skill is asked for, and two may be as unlike as a terse and a
+long request; two more than this take half of the step. With a whole step, 180 real skills of four
+examples in everyday words lost nine points of hit@1 on terse requests."""
 MAX_PAIRS: Final = 1_000_000
 """Nothing is told apart where examples times skills that have some are more, as where 354 skills
 have eight each: every edit makes all of it anew, some 20 ms at this bound."""
@@ -76,7 +77,8 @@ class Contrast:
         # A lone example has nothing that it could be compared with.
         wrong *= np.where(count > 1, -STEP / count, 0).astype(np.float32)[owner, np.newaxis]
         middle = rows.mean(axis=0)
-        known = ((count - 1) / (count - 1 + FEW)).astype(np.float32)
+        more = np.maximum(count - 2, 0)
+        known = (more / (more + FEW)).astype(np.float32)
         self._weights = known[:, np.newaxis] * (wrong.T @ (rows - middle))
         self._shift = self._weights @ middle
 

@@ -45,7 +45,7 @@ def by_the_formula() -> NDArray[np.float64]:
             shares = np.exp([SHARPNESS * row @ mean / np.linalg.norm(mean) for mean in means])
             wrong = (owner == PLACES) - shares / shares.sum()
             weights += STEP * wrong[:, np.newaxis] / len(own) * (row - middle)
-    more = np.array(COUNTS)[:, np.newaxis] - 1
+    more = np.maximum(np.array(COUNTS)[:, np.newaxis] - 2, 0)
     told = (REQUESTS - middle) @ (weights * more / (more + FEW)).T
     return np.asarray(told - told.max(axis=1, keepdims=True))
 
@@ -59,7 +59,8 @@ def test_skills_are_told_apart_by_the_formula() -> None:
 def test_what_neighbours_share_says_less_than_what_one_has_alone() -> None:
     shared, mine, others, far = np.eye(4, dtype=np.float32)
     skills = [
-        unit(np.stack([2 * shared + own, shared + own, shared + 2 * own])) for own in (mine, others)
+        unit(np.stack(2 * [2 * shared + own, shared + own, shared + 2 * own]))
+        for own in (mine, others)
     ]
     found = contrast_of([*skills, unit(np.stack([far, far + shared]))])
     told = found.of(np.stack([mine, shared, others]), np.arange(2))
@@ -81,8 +82,9 @@ def test_some_skills_are_told_what_they_are_among_all() -> None:
     assert contrast.of(REQUESTS, some) == pytest.approx(contrast.of(REQUESTS, PLACES)[:, some])
 
 
-def test_lone_examples_teach_nothing() -> None:
-    found = contrast_of([examples(1, 1), examples(1, 2)]).of(REQUESTS, np.arange(2))
+@pytest.mark.parametrize("count", [1, 2])
+def test_one_or_two_examples_teach_nothing(count: int) -> None:
+    found = contrast_of([examples(count, 1), examples(count, 2)]).of(REQUESTS, np.arange(2))
     assert not found.any()
 
 
@@ -98,8 +100,8 @@ def test_where_nothing_can_be_told_apart_nothing_is_added(
         rows = np.rint(rows * 127).astype(np.int8)
     means = unit(np.stack([each.sum(axis=0) for each in skills]))
     if what == "opposite":  # what is left of a mean without one example may be nothing
-        rows = np.stack([REQUESTS[0], -REQUESTS[0], REQUESTS[1], REQUESTS[1]])
-        count, means = np.array([2, 2]), np.stack([np.zeros_like(REQUESTS[0]), REQUESTS[1]])
+        rows = np.stack([REQUESTS[0], -REQUESTS[0], REQUESTS[1], REQUESTS[1], REQUESTS[1]])
+        count, means = np.array([2, 3]), np.stack([np.zeros_like(REQUESTS[0]), REQUESTS[1]])
     found = Contrast(rows, count, means).of(REQUESTS, np.arange(len(means)))
     assert found.shape == (len(REQUESTS), len(means))
     assert np.isfinite(found).all()
