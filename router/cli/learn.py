@@ -162,9 +162,10 @@ def _example(line: Line) -> Example:
     from router.learning.evidence import Example, Source
     from router.request import MAX_REQUEST_CHARACTERS, check_text
 
+    written = text_of(line)
     try:
-        row = json.loads(text_of(line))
-    except (json.JSONDecodeError, RecursionError) as error:
+        row = json.loads(written)
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is one
         raise InvalidRequest(f"not JSON ({error})") from error
     if not isinstance(row, dict):
         raise InvalidRequest(f"expected an object, not {type(row).__name__}")

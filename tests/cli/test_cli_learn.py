@@ -63,6 +63,7 @@ def test_what_is_exported_can_be_imported(
     [
         ("{", "not JSON (Expecting property name"),
         ("save my work", "not JSON (Expecting value"),
+        (f'{{"request": "x", "skills": [], "n": {"1" * 5000}}}', "not JSON (Exceeds the limit"),
         ('["a"]', "expected an object, not list"),
         ('{"skills": []}', "'request' must be a string"),
         ('{"request": "x"}', "'skills' must be a list of names"),
