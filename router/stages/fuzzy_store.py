@@ -109,6 +109,8 @@ class Store:
         rows: list[_Row] = []
         for row_id, text, context, learned in found:
             self._last_id = max(self._last_id, row_id)
+            if row_id in self._removed:  # read again, and still to be deleted
+                continue
             if isinstance(text, str) and isinstance(context, str) and isinstance(learned, float):
                 rows.append((row_id, text, context, learned))
             else:

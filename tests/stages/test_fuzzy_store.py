@@ -283,6 +283,27 @@ async def test_an_answer_that_is_still_to_be_written_replaces_what_another_proce
     there.close()
 
 
+async def test_a_dropped_answer_stays_dropped_where_rows_are_read_again(tmp_path: Path) -> None:
+    clock = Clock(1_000_000.0)
+    here, there = (FuzzyCache(path=tmp_path / "fuzzy.db", clock=clock) for _ in range(2))
+    by_router, by_person = Basis(DecidedBy.ROUTER, "1"), Basis(DecidedBy.PERSON, "1")
+    await there.learn("fix the bug", answer("there"), basis=by_person)
+    await here.learn("fix the bug", answer("here"), basis=by_router)
+    assert there.flush()
+    await there.learn("send an email", answer("wrong"), basis=by_router)
+    assert there.flush()
+    clock.now += 1
+    here.follow()
+    assert here.flush()  # leaves what the person said, and will read the rows from there on again
+    here.discard("send an email", "")
+    clock.now += 1
+    assert here.find("send an email").result is None
+    assert here.flush()
+    assert here.find("send an email").result is None
+    here.close()
+    there.close()
+
+
 async def test_an_answer_that_is_still_to_be_written_does_not_replace_what_a_person_said(
     tmp_path: Path,
 ) -> None:
