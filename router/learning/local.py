@@ -276,6 +276,7 @@ def _check(head: Head, counts: NDArray[np.intp]) -> None:
         or not head.starts.dtype == counts.dtype == np.intp
         or not head.bias.shape == head.starts.shape == counts.shape == (answers,)
         or head.weights.shape != (dimension + BUCKETS, answers)
+        or (head.starts < 0).any()
         or not (head.starts[0] == 0 and (np.diff(head.starts, append=examples) > 0).all())
         or not ((counts > 0) & (counts < _MAX_COUNT)).all()
         or not head.words.fits(answers)

@@ -230,8 +230,8 @@ class Trainer:
         if data is None:
             return previous
         try:
-            self._versions += 1
             dimension = await in_thread(self._dimension)
+            self._versions += 1
             model = LocalModel.from_bytes(data, version=self._versions, dimension=dimension)
         except (ValueError, EncoderError) as error:
             _log.warning("a model of another process is not taken up: %s", error)

@@ -115,7 +115,7 @@ class WordCounts(NamedTuple):
             and self.absent.shape == (answers,)
             and self.answers.shape == self.gains.shape == (self.starts[-1],)
             and self.starts[0] == 0
-            and bool((np.diff(self.starts) >= 0).all())
+            and bool((self.starts >= 0).all() and (np.diff(self.starts) >= 0).all())
             and bool(((self.answers >= 0) & (self.answers < answers)).all())
             and bool(np.isfinite(self.gains).all() and np.isfinite(self.absent).all())
         )

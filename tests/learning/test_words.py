@@ -106,12 +106,16 @@ def test_counts_of_other_answers_or_torn_ones_do_not_fit() -> None:
     words = counted()
     assert words.fits(3)
     assert not words.fits(2)
+    # Differences of these are at least 0, because they wrap around.
+    wrapped = words.starts.copy()
+    wrapped[-4:] = (2**31 - 1, -(2**31) + 5, -1, len(words.answers))
     torn: Sequence[WordCounts] = (
         changed("starts", words.starts[:-1]),
         changed("starts", words.starts.astype(np.int64)),
         changed("gains", words.gains.astype(np.float64)),
         changed("starts", edited(words.starts, 0, 1)),
         changed("starts", edited(words.starts, WIDTH // 2, 10**6)),
+        changed("starts", wrapped),
         changed("answers", words.answers[:-1]),
         changed("answers", edited(words.answers, 0, 3)),
         changed("answers", edited(words.answers, 0, -1)),
