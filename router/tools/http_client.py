@@ -61,10 +61,16 @@ class EndingClient(httpx2.AsyncClient):
         if asks or request.method == "GET":
             request.extensions["timeout"]["read"] = None
         if not asks:
+            gives_up = message.get("method") == "notifications/cancelled"
             try:
                 return await super().send(request, **more)
+            except httpx2.TimeoutException:
+                if not gives_up:
+                    raise
+                # Nothing rests on it, and the SDK would give up the whole connection.
+                return httpx2.Response(202, request=request)
             finally:
-                if message.get("method") == "notifications/cancelled":
+                if gives_up:
                     given_up = self._waiting.pop(message["params"]["requestId"], None)
                     if given_up is not None:
                         given_up.end()
