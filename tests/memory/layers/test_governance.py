@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pytest
 from memory.remembered import ask, ids, item
 
-from router.memory.layers import built_in_layers
 from router.memory.model import BlockingLayer, Scope
 from router.memory.stores.memory_store import MemoryStore
 
 EVERYBODY = Scope()
-
-
-@pytest.fixture
-def layers(store: MemoryStore) -> Mapping[str, BlockingLayer]:
-    return {layer.spec.name: layer for layer in built_in_layers(store)}
 
 
 def test_who_did_what_is_found_by_actor_action_and_subject(

@@ -7,20 +7,13 @@ from collections.abc import Mapping
 import pytest
 from memory.remembered import ask, ids, item
 
-from router.memory.layers import built_in_layers, specs
+from router.memory.layers import specs
 from router.memory.layers.graph import GraphLayer
 from router.memory.model import BlockingLayer, Scope
 from router.memory.stores.memory_store import MemoryStore
 
 EVERYBODY = Scope()
-
-
 ADA = Scope(user="ada", project="engine")
-
-
-@pytest.fixture
-def layers(store: MemoryStore) -> Mapping[str, BlockingLayer]:
-    return {layer.spec.name: layer for layer in built_in_layers(store)}
 
 
 # Graph: Web App -> Auth Service -> Redis -> Disk, and Kafka by itself.

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pytest
 from memory.remembered import NOW, ask, item
 
-from router.memory.layers import built_in_layers
 from router.memory.model import BlockingLayer, Scope
 from router.memory.stores.memory_store import MemoryStore
 
 EVERYBODY = Scope()
-
-
 ADA = Scope(user="ada", project="engine")
-
-
-@pytest.fixture
-def layers(store: MemoryStore) -> Mapping[str, BlockingLayer]:
-    return {layer.spec.name: layer for layer in built_in_layers(store)}
 
 
 def test_coverage_counts_what_each_layer_holds_about_a_subject(

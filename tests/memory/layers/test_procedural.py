@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memory.remembered import ask, item
 
-from router.memory.layers import built_in_layers
 from router.memory.layers.procedural import wilson
 from router.memory.model import BlockingLayer, Scope
 from router.memory.stores.memory_store import MemoryStore
 
 EVERYBODY = Scope()
-
-
-@pytest.fixture
-def layers(store: MemoryStore) -> Mapping[str, BlockingLayer]:
-    return {layer.spec.name: layer for layer in built_in_layers(store)}
 
 
 def test_of_two_procedures_alike_the_one_that_worked_comes_first(

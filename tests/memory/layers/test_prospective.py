@@ -7,16 +7,10 @@ from collections.abc import Mapping
 import pytest
 from memory.remembered import ask, ids, item
 
-from router.memory.layers import built_in_layers
 from router.memory.model import BlockingLayer, Scope
 from router.memory.stores.memory_store import MemoryStore
 
 EVERYBODY = Scope()
-
-
-@pytest.fixture
-def layers(store: MemoryStore) -> Mapping[str, BlockingLayer]:
-    return {layer.spec.name: layer for layer in built_in_layers(store)}
 
 
 @pytest.fixture

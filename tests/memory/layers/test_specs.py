@@ -15,11 +15,6 @@ from router.result import MEMORY_LAYERS
 ADA = Scope(user="ada", project="engine")
 
 
-@pytest.fixture
-def layers(store: MemoryStore) -> Mapping[str, BlockingLayer]:
-    return {layer.spec.name: layer for layer in built_in_layers(store)}
-
-
 def test_there_are_eleven_and_each_says_what_it_is(store: MemoryStore) -> None:
     layers = built_in_layers(store)
     assert tuple(layer.spec.name for layer in layers) == MEMORY_LAYERS
