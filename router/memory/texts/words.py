@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from router.memory.texts.chunking import CHUNK_CHARACTERS
-from router.text import STOPWORDS, stem, tokens, word_set
+from router.text import STOPWORDS, stems_of, tokens, word_set
 
 _KEPT: Final = 4_096
 """Short texts whose words are kept; about 3 KB each."""
@@ -47,12 +47,12 @@ def _telling(words: list[str]) -> list[str]:
 
 def content_terms(text: str) -> list[str]:
     """The different stems of the content words: what to look for."""
-    return list(dict.fromkeys(map(stem, content_words(text))))
+    return list(dict.fromkeys(stems_of(content_words(text))))
 
 
 def _split(text: str) -> TextWords:
     words = tokens(text)
-    stemmed = [stem(word) for word in words]
+    stemmed = stems_of(words)
     stem_of = dict(zip(words, stemmed, strict=True))
     terms = dict.fromkeys(stem_of[word] for word in _telling(words))
     return TextWords(tuple(terms), Counter(stemmed), len(words))
