@@ -6,7 +6,6 @@ it, and then the service. Whatever is refused is a problem of ``router/http/prob
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from opentelemetry import context, propagate
 from pydantic_core import to_json
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -37,7 +37,7 @@ from router.http.limits import read_json
 from router.http.metrics import CONTENT_TYPE
 from router.http.openapi import openapi
 from router.http.playground.playground import playground
-from router.http.problems import STOPPING, Refused, problem_of
+from router.http.problems import Refused, problem_of
 from router.http.stream import PATH as EVENTS_PATH
 from router.service.schemas import adapter_of, input_schema
 from router.service.shapes import Arguments
@@ -145,13 +145,10 @@ def _guarded(api: Api, handler: Handler) -> Handler:
 
     async def handle(request: Request) -> Response:
         try:
-            return await handler(request)
+            with api.places.refusing_the_last():
+                return await handler(request)
         except ClientDisconnect:  # in the middle of its body: nobody reads the answer
             return Response(status_code=400)
-        except asyncio.CancelledError:
-            if not api.places.draining:
-                raise
-            return problem(*STOPPING)
         except Exception as error:  # noqa: BLE001 - a bug: its text may hold anything
             told = problem_of(error)
             if told is None:
@@ -306,18 +303,6 @@ class _UnboundCallersOnly:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
-        answer: ASGIApp = self._app
-        try:
-            caller = self._api.callers.identify(request.headers)
-            if not caller.is_unbound:
-                raise Refused(
-                    403,
-                    "this key may not use MCP",
-                    "the tools reach all scopes: it needs a key with all rights and no scopes",
-                )
-        except Refused as error:
-            answer = problem(error.status, error.title, str(error))
         begun = False
 
         async def passed_on(message: Message) -> None:
@@ -326,9 +311,14 @@ class _UnboundCallersOnly:
             await send(message)
 
         try:
-            await answer(scope, receive, passed_on)
-        except asyncio.CancelledError:
-            if not self._api.places.draining:
-                raise
+            if not self._api.callers.identify(Headers(scope=scope)).is_unbound:
+                raise Refused(
+                    403,
+                    "this key may not use MCP",
+                    "the tools reach all scopes: it needs a key with all rights and no scopes",
+                )
+            with self._api.places.refusing_the_last():
+                await self._app(scope, receive, passed_on)
+        except Refused as error:
             if not begun:
-                await problem(*STOPPING)(scope, receive, send)
+                await problem(error.status, error.title, str(error))(scope, receive, send)

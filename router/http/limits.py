@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from router.http.problems import Refused
@@ -77,6 +77,22 @@ class Places:
     def taken(self) -> int:
         """Requests that are worked on or wait."""
         return self._taken.total()
+
+    @contextmanager
+    def refusing_the_last(self) -> Iterator[None]:
+        """When the time to stop is over, the server cancels the requests that are still under way.
+        Each is then refused with an answer, where it would otherwise end without one.
+
+        Raises:
+            Refused: the block was cancelled because the server is stopping.
+        """
+        try:
+            yield
+        except asyncio.CancelledError:
+            if not self.draining:
+                raise
+            reason = "it waits no longer for this request"
+            raise Refused(503, "the server is stopping", reason) from None
 
     @asynccontextmanager
     async def take(self, caller: str) -> AsyncIterator[None]:

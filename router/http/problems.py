@@ -27,10 +27,6 @@ MAX_WHERE_CHARACTERS: Final = 200
 """The key of an unknown field is as long as the caller makes it."""
 
 
-STOPPING: Final = (503, "the server is stopping", "it waits no longer for this request")
-"""What is told of a request that is given up when the time to stop is over."""
-
-
 class Refused(Exception):
     """A request that is not carried out."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,7 +19,7 @@ from router.http.playground.forms import read_form
 from router.http.playground.journal import Journal
 from router.http.playground.screens import Action, Part, Screen, Visit
 from router.http.playground.session import COOKIE, Sessions, from_this_site
-from router.http.problems import STOPPING, Refused, problem_of
+from router.http.problems import Refused, problem_of
 from router.web.problems import Problem, problem
 
 if TYPE_CHECKING:
@@ -103,11 +102,8 @@ class _Pages:
 
         async def handle(request: Request) -> Response:
             try:
-                return await self._answer(request, screen, action)
-            except asyncio.CancelledError:
-                if not self._api.places.draining:
-                    raise
-                return await self._problem(request, screen, Refused(*STOPPING))
+                with self._api.places.refusing_the_last():
+                    return await self._answer(request, screen, action)
             except Exception as error:  # noqa: BLE001 - a bug: its text may hold anything
                 return await self._problem(request, screen, error)
 
