@@ -5,27 +5,25 @@ Both give the same names for the same tools, as far as both have the same settin
 
 from __future__ import annotations
 
-import json
+import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import is_
 from typing import Any, Final
 
-import httpx
-
-from router.errors import InvalidRequest, RouterError, SourceError
+from router.errors import SourceError
 from router.events import Events
+from router.loop_thread import ClosedByBlock
+from router.service.remote import RemoteRouter
 from router.sync import SyncSemanticRouter
 from router.tools.source import ToolSource
 from router.tools.tool import Tool
 
-MAX_ANSWER_BYTES: Final = 8 << 20
-
-Tell = Callable[[SourceError], None]
+_log: Final = logging.getLogger(__name__)
 
 
-class Ranker(ABC):
+class Ranker(ClosedByBlock, ABC):
     """Ranks tools, and knows those that it took up as they were given. Safe to share between
     threads.
 
@@ -35,15 +33,9 @@ class Ranker(ABC):
 
     events: Events
 
-    def __init__(self, read: Callable[[object], Tool], tell: Tell) -> None:
-        """No tool is taken up yet.
-
-        Args:
-            read: what reads a tool of the caller's.
-            tell: told of each that cannot be read.
-        """
+    def __init__(self, read: Callable[[object], Tool]) -> None:
+        """No tool is taken up yet; ``read`` is what reads a tool of the caller's."""
         self._read = read
-        self._tell = tell
         self._objects: dict[str, object] = {}
         self._readable: set[str] = set()
         self._taking = threading.Lock()
@@ -66,7 +58,7 @@ class Ranker(ABC):
                     self._put(read)
                     self._readable.add(read.name)
                 except SourceError as error:
-                    self._tell(error)
+                    _log.warning("tool selection: %s; it is always shown", error)
             self._taken_up()
             self._objects.update(new)
 
@@ -76,14 +68,13 @@ class Ranker(ABC):
             return []
         return [name for name in offered if name not in self._readable]
 
-    @abstractmethod
     def rank(
         self,
         request: str,
         offered: Mapping[str, object],
         *,
         limit: int,
-        always: Iterable[str] = (),
+        always_include: Sequence[str] = (),
         history: Sequence[str] = (),
     ) -> tuple[str, ...]:
         """The names of the best of these tools, which were taken up, best first.
@@ -91,44 +82,36 @@ class Ranker(ABC):
         Raises:
             RouterError: they cannot be ranked.
         """
+        names = self._ranked(
+            request, offered, limit=limit, always_include=always_include, history=history
+        )
+        return tuple(name for name in names if name in offered)
 
     @abstractmethod
-    def close(self) -> None:
-        """End connections and threads. Closing twice is fine."""
+    def _ranked(self, request: str, offered: Mapping[str, object], **options: Any) -> Iterable[str]:
+        """The names of the best tools; the options are those of ``SemanticRouter.rank``."""
 
     @abstractmethod
     def _put(self, tool: Tool) -> None:
         """Keep one tool, in place of an earlier one of its name."""
 
-    def _taken_up(self) -> None:  # noqa: B027 - not every ranker has to do something
+    def _taken_up(self) -> None:
         """All tools have been put."""
 
 
 class LocalRanker(Ranker):
     """A router in this process, over the tools that it was offered."""
 
-    def __init__(self, read: Callable[[object], Tool], tell: Tell) -> None:
-        """Nothing is opened yet; see ``Ranker``."""
-        super().__init__(read, tell)
+    def __init__(self, read: Callable[[object], Tool]) -> None:
+        super().__init__(read)
         self._source = ToolSource(name="tools")
         self.router: Final = SyncSemanticRouter(sources=[self._source])
         self.events = self.router.events
 
-    def rank(
-        self,
-        request: str,
-        offered: Mapping[str, object],
-        *,
-        limit: int,
-        always: Iterable[str] = (),
-        history: Sequence[str] = (),
-    ) -> tuple[str, ...]:
+    def _ranked(self, request: str, offered: Mapping[str, object], **options: Any) -> Iterable[str]:
         # Naming all tools costs as much as ranking them.
         some = None if offered.keys() == self._objects.keys() else offered
-        ranked = self.router.rank(
-            request, limit=limit, available=some, always_include=always, history=history
-        )
-        return tuple(name for name in ranked.names if name in offered)
+        return self.router.rank(request, available=some, **options).names
 
     def close(self) -> None:
         self.router.close()
@@ -145,71 +128,18 @@ class RemoteRanker(Ranker):
     """A server of ``router serve``, which is sent the tools with each request and keeps their
     index for the next one."""
 
-    def __init__(
-        self,
-        address: str,
-        read: Callable[[object], Tool],
-        tell: Tell,
-        *,
-        key: str | None = None,
-        timeout: float = 5.0,
-    ) -> None:
-        """Nothing is sent yet.
-
-        Args:
-            address: of the server, such as ``https://router.example.org``.
-            read: what reads a tool of the caller's.
-            tell: told of each that cannot be read.
-            key: the API key; it is sent to this address only, redirects are not followed.
-            timeout: seconds for connecting, and for each part of an answer.
-
-        Raises:
-            InvalidRequest: the address is none of HTTP.
-        """
-        super().__init__(read, tell)
-        if not address.startswith(("http://", "https://")):
-            raise InvalidRequest(f"server: {address!r} is no address of HTTP")
-        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+    def __init__(self, server: RemoteRouter, read: Callable[[object], Tool]) -> None:
+        super().__init__(read)
         self.events = Events()
-        self._http = httpx.Client(base_url=address, headers=headers, timeout=timeout)
+        self._server = server
         self._definitions: dict[str, dict[str, Any]] = {}
 
-    def rank(
-        self,
-        request: str,
-        offered: Mapping[str, object],
-        *,
-        limit: int,
-        always: Iterable[str] = (),
-        history: Sequence[str] = (),
-    ) -> tuple[str, ...]:
-        asked = {
-            "request": request,
-            "limit": limit,
-            "tools": [self._definitions[name] for name in offered if name in self._definitions],
-            "always_include": list(always),
-            "history": [{"role": "user", "text": turn} for turn in history],
-        }
-        try:
-            with self._http.stream("POST", "/v1/rank", json=asked) as response:
-                body = bytearray()
-                for part in response.iter_bytes():
-                    body += part
-                    if len(body) > MAX_ANSWER_BYTES:
-                        raise RouterError(f"the server's answer is over {MAX_ANSWER_BYTES:,} bytes")
-        except httpx.HTTPError as error:
-            raise RouterError(f"the server cannot be reached: {error!r}") from error
-        if response.status_code != 200:
-            said = body[:300].decode("utf-8", "replace")
-            raise RouterError(f"the server answered {response.status_code}: {said}")
-        try:
-            names = [skill["name"] for skill in json.loads(body)["skills"]]
-        except (ValueError, KeyError, TypeError) as error:
-            raise RouterError(f"the server gave no ranking: {error!r}") from error
-        return tuple(name for name in names if isinstance(name, str) and name in offered)
+    def _ranked(self, request: str, offered: Mapping[str, object], **options: Any) -> Iterable[str]:
+        tools = [self._definitions[name] for name in offered if name in self._definitions]
+        return self._server.rank(request, tools=tools, **options)
 
     def close(self) -> None:
-        self._http.close()
+        self._server.close()
 
     def _put(self, tool: Tool) -> None:
         self._definitions[tool.name] = {

@@ -22,10 +22,11 @@ from typing import Final, TypeVar
 from cachetools import LRUCache
 
 from router.adapters.rankers import LocalRanker, Ranker, RemoteRanker
-from router.errors import RouterError, SourceError
+from router.errors import RouterError
 from router.events import Degraded, Events
 from router.loop_thread import ClosedByBlock
 from router.request import MAX_REQUEST_CHARACTERS
+from router.service.remote import RemoteRouter
 from router.tools.tool import Tool, read_tool
 
 T = TypeVar("T")
@@ -84,9 +85,9 @@ class ToolSelector(ClosedByBlock):
         self._sticky = sticky
         self._timeout = timeout
         self._ranker: Ranker = (
-            LocalRanker(read, _tell_of)
+            LocalRanker(read)
             if server is None
-            else RemoteRanker(server, read, _tell_of, key=key, timeout=timeout)
+            else RemoteRanker(RemoteRouter(server, key, seconds=timeout), read)
         )
         self._shown: LRUCache[bytes, tuple[str, ...]] = LRUCache(REMEMBERED_TURNS)
         self._remembering = threading.Lock()
@@ -212,7 +213,7 @@ class ToolSelector(ClosedByBlock):
                     turns[number][:MAX_REQUEST_CHARACTERS],
                     offered,
                     limit=self._limit,
-                    always=self._always,
+                    always_include=self._always,
                     history=[turn[:MAX_REQUEST_CHARACTERS] for turn in turns[:number][-1:]],
                 )
             )
@@ -266,10 +267,6 @@ class ToolSelector(ClosedByBlock):
             return list(shown)
         unreadable = self._ranker.unreadable(offered)
         return [*unreadable, *(name for name in shown if name not in unreadable)]
-
-
-def _tell_of(error: SourceError) -> None:
-    _log.warning("%s: %s; it is always shown", PART, error)
 
 
 def _digests(turns: Sequence[str], offered: Iterable[str]) -> list[bytes]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
-from router.cli.options import AllowedHosts, NoLLM, SkillFolders, read_settings
+from router.cli.options import AllowedHosts, NoLLM, SkillFolders, read_secret, read_settings
 from router.cli.process import ready_to_serve
 from router.errors import ConfigurationError, RouterError
 from router.mcp.hello import Greeting, greet, standard_input
@@ -85,7 +84,7 @@ def mcp(
     else:
         opening = partial(_gateway, gateway, settings, pin)
     if http:
-        token = None if token_env is None else read_token(token_env)
+        token = None if token_env is None else read_secret(token_env)
         served = _serve_http(
             opening,
             host="127.0.0.1" if host is None else host,
@@ -120,17 +119,6 @@ def _run(served: Coroutine[Any, Any, None]) -> None:
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupt)
         served.close()  # nothing, unless the loop never came to it
-
-
-def read_token(variable: str) -> str:
-    """The token in an environment variable. No option takes the token itself, because other users
-    of the machine can see command lines."""
-    token = os.environ.get(variable, "").strip()
-    if not token:
-        raise ConfigurationError(f"the variable {variable} is not set, or empty")
-    if not token.isascii() or not token.isprintable() or " " in token:
-        raise ConfigurationError(f"the token in {variable} cannot be sent in a header")
-    return token
 
 
 @dataclass(frozen=True, slots=True)

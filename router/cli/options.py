@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from router.cli import output
+from router.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from router.router import SemanticRouter
@@ -36,6 +38,29 @@ AllowedHosts: TypeAlias = Annotated[
 NoLLM: TypeAlias = Annotated[
     bool, typer.Option("--no-llm", help="Ask no LLM, whatever is configured.")
 ]
+ServerUrl: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--server", metavar="URL", help="Ask a router serve, and read no skills here."),
+]
+KeyVariable: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--key-env", metavar="NAME", help="Variable that holds the key for the server."),
+]
+
+
+def read_secret(variable: str) -> str:
+    """The key or token in an environment variable. No option takes the key itself, because other
+    users of the machine can see command lines.
+
+    Raises:
+        ConfigurationError: the variable holds none that a header can carry.
+    """
+    secret = os.environ.get(variable, "").strip()
+    if not secret:
+        raise ConfigurationError(f"the variable {variable} is not set, or empty")
+    if not secret.isascii() or not secret.isprintable() or " " in secret:
+        raise ConfigurationError(f"the value of {variable} cannot be sent in a header")
+    return secret
 
 
 def read_settings(*, no_llm: bool = False, **values: Any) -> Settings:

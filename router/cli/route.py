@@ -15,19 +15,30 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 import typer
 
 from router.cli import output
-from router.cli.options import AsJson, NoLLM, SkillFolders, open_router, read_settings
-from router.cli.server import WINDOW, KeyVariable, Server, ServerUrl
+from router.cli.options import (
+    AsJson,
+    KeyVariable,
+    NoLLM,
+    ServerUrl,
+    SkillFolders,
+    open_router,
+    read_secret,
+    read_settings,
+)
 from router.errors import ConfigurationError, InvalidRequest
 from router.request import MAX_REQUEST_CHARACTERS, Request
 from router.result import Outcome, RoutingResult, Stage
 
 if TYPE_CHECKING:
     from router.service.explaining import Explanation
+    from router.service.remote import RemoteRouter
     from router.settings import Settings
     from router.skills.catalog import Catalog
 
 _MAX_INPUT_BYTES: Final = 4 * MAX_REQUEST_CHARACTERS + 4
 """Read from standard input at most; the longest request, with its line break, is shorter."""
+SERVER_WINDOW: Final = 8
+"""A server works on this many requests of a batch at the same time."""
 
 
 def route(
@@ -93,8 +104,8 @@ def route(
             settings = read_settings(no_llm=no_llm)
             faults = asyncio.run(_route_here(batch, folders, settings, options))
         else:
-            with Server(server, key_env) as there:
-                faults = asyncio.run(_route_file(batch, there.route, WINDOW, options))
+            with _connected(server, key_env) as there:
+                faults = asyncio.run(_route_file(batch, there.route, SERVER_WINDOW, options))
         if faults:
             raise typer.Exit(1)
         return
@@ -103,7 +114,7 @@ def route(
         settings = read_settings(no_llm=no_llm)
         result, why = asyncio.run(_route_one(text, folders, settings, options, explained=explain))
     else:
-        with Server(server, key_env) as there:
+        with _connected(server, key_env) as there:
             if explain:
                 result, why = there.explain(text, **options)
             else:
@@ -117,6 +128,13 @@ def route(
         output.screen().print(explanation(text, result, why))
     else:
         _print_result(result)
+
+
+def _connected(url: str, key_variable: str | None) -> RemoteRouter:
+    """A router serve; nothing is sent to it yet."""
+    from router.service.remote import RemoteRouter
+
+    return RemoteRouter(url, None if key_variable is None else read_secret(key_variable))
 
 
 def _text_of(request: str | None, options: dict[str, Any]) -> str:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from router.cli.keys import key_file
-from router.cli.mcp import read_token, serving
-from router.cli.options import AllowedHosts, NoLLM, SkillFolders, read_settings
+from router.cli.mcp import serving
+from router.cli.options import AllowedHosts, NoLLM, SkillFolders, read_secret, read_settings
 from router.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def serve(
         folders,
         read_settings(no_llm=no_llm),
         host,
-        None if key_env is None else read_token(key_env),
+        None if key_env is None else read_secret(key_env),
         allow_host or (),
         drain_seconds,
     )

@@ -1,15 +1,15 @@
-"""Asking a running ``router serve`` in place of a router of one's own."""
+"""A running ``router serve``, asked in place of a router of one's own."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
-import typer
+import httpx
 
-from router.cli.mcp import read_token
-from router.errors import ConfigurationError, RouterError
+from router.errors import InvalidRequest, RouterError
+from router.loop_thread import ClosedByBlock
 from router.replies import RefusedReply, blocking_reply_bounds
 from router.result import RoutingResult
 
@@ -21,67 +21,52 @@ if TYPE_CHECKING:
 
 SECONDS: Final = 120.0
 """An answer may wait for an LLM, and for a server that is still reading its skills."""
-
 MAX_ANSWER_BYTES: Final = 1 << 24
 """Far more than the longest answer, with its trace and evidence."""
-
-WINDOW: Final = 8
-"""A server works on this many requests of a batch at the same time."""
-
-ServerUrl: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--server", metavar="URL", help="Ask a router serve, and read no skills here."),
-]
-KeyVariable: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--key-env", metavar="NAME", help="Variable that holds the key for the server."),
-]
 
 
 class ServerFailed(RouterError):
     """A server did not answer as it should; the text says why, and what to do about it."""
 
 
-class Server:
-    """A server, with the connections to it; closed by the end of a ``with`` block."""
+class RemoteRouter(ClosedByBlock):
+    """A server, with the connections to it. Safe to share between threads."""
 
-    def __init__(self, url: str, key_variable: str | None) -> None:
+    def __init__(self, url: str, key: str | None = None, *, seconds: float = SECONDS) -> None:
         """Nothing is sent yet.
 
-        Raises:
-            ConfigurationError: the address or the variable cannot be used.
-        """
-        import httpx
+        Args:
+            url: of the server, such as ``https://router.example.org``.
+            key: the API key. It is sent to this address only: redirects are not followed.
+            seconds: for connecting, for each part of an answer, and for all of its parts together.
 
+        Raises:
+            InvalidRequest: this is no address of HTTP.
+        """
         try:
             parsed = httpx.URL(url)
         except (httpx.InvalidURL, UnicodeEncodeError) as error:
-            raise ConfigurationError(f"--server {url}: {error}") from error
+            raise InvalidRequest(f"server: {url!r} is no address of HTTP: {error}") from error
         if parsed.scheme not in ("http", "https") or not parsed.host or parsed.userinfo:
-            raise ConfigurationError(f"--server {url}: expected http://HOST:PORT or https://HOST")
+            wanted = "expected http://HOST:PORT or https://HOST"
+            raise InvalidRequest(f"server: {url!r} is no address of HTTP: {wanted}")
         self._url = str(parsed).rstrip("/")
-        headers = (
-            {} if key_variable is None else {"Authorization": f"Bearer {read_token(key_variable)}"}
-        )
-        bounds = blocking_reply_bounds(seconds=SECONDS, max_bytes=MAX_ANSWER_BYTES)
-        self._client = httpx.Client(headers=headers, timeout=SECONDS, event_hooks=bounds)
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        bounds = blocking_reply_bounds(seconds=seconds, max_bytes=MAX_ANSWER_BYTES)
+        self._client = httpx.Client(headers=headers, timeout=seconds, event_hooks=bounds)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """End the connections. Closing twice is fine."""
         self._client.close()
 
-    def ask(self, method: str, path: str, **sent: Any) -> Any:
-        """What the server answers, as JSON values.
+    def ask(self, path: str, **asked: Any) -> Any:
+        """What the server answers to a ``POST`` of these values, as JSON values.
 
         Raises:
             ServerFailed: it cannot be reached, refuses, or answers something else.
         """
-        import httpx
-
         try:
-            answer = self._client.request(method, self._url + path, **sent)
+            answer = self._client.post(self._url + path, json=asked)
         except (httpx.HTTPError, RefusedReply) as error:
             reason = str(error) or type(error).__name__
             raise ServerFailed(
@@ -105,9 +90,8 @@ class Server:
         Raises:
             ServerFailed: it does not answer, or with something else.
         """
-        turns = [asdict(turn) for turn in history]
-        asked = {"request": request, "trace": True, "history": turns, **options}
-        told = await asyncio.to_thread(self.ask, "POST", "/v1/route", json=asked)
+        asked = {"request": request, "trace": True, "history": [*map(asdict, history)], **options}
+        told = await asyncio.to_thread(self.ask, "/v1/route", **asked)
         try:
             return RoutingResult.from_dict(told)
         except ValueError as error:
@@ -118,11 +102,20 @@ class Server:
         from router.service.explaining import Explanation
         from router.service.schemas import adapter_of
 
-        told = self.ask("POST", "/v1/route/explain", json={"request": request, **options})
+        told = self.ask("/v1/route/explain", request=request, **options)
         try:
             why: Explanation = adapter_of(Explanation).validate_python(told["why"])
             return RoutingResult.from_dict(told["result"]), why
         except (KeyError, TypeError, ValueError) as error:
+            raise self._unreadable(error) from error
+
+    def rank(self, request: str, **options: Any) -> tuple[str, ...]:
+        """The names of the best skills, or of the best of the ``tools`` that are sent along, best
+        first. The options are those of ``/v1/rank``; raises what ``route`` does."""
+        told = self.ask("/v1/rank", request=request, **options)
+        try:
+            return tuple(str(skill["name"]) for skill in told["skills"])
+        except (KeyError, TypeError) as error:
             raise self._unreadable(error) from error
 
     def _unreadable(self, error: Exception) -> ServerFailed:
@@ -138,5 +131,5 @@ def _reason(problem: Any, status: int) -> str:
     if faults:
         text += "; " + ", ".join(f"{fault['where']}: {fault['what']}" for fault in faults)
     if status == 401:
-        text += " (name a variable that holds a key: --key-env)"
+        text += " (for commands, name a variable that holds a key: --key-env)"
     return text
