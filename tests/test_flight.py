@@ -182,6 +182,37 @@ async def test_those_who_came_in_together_go_on_one_in_each_round(
     assert all(len(one) <= 1 for one in decided.split("-"))
 
 
+async def test_a_line_ends_when_its_requests_fit_into_one_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Four callers who ask again and again need half of a round together. One long round makes them
+    wait in line; let on one by one, they would do so for ever."""
+    now, rounds = 0.0, 0
+    monkeypatch.setattr("router.flight.perf_counter", lambda: now)
+    admission = Admission(most=10)
+    waited: list[bool] = []
+
+    async def caller(first: float) -> None:
+        nonlocal now
+        for number in range(10):
+            came_in = rounds
+            await admission.turn()
+            waited.append(rounds > came_in)
+            now += first if number == 0 else router.flight.SLICE_SECONDS / 8
+            await asyncio.sleep(0)
+
+    async def heartbeat() -> None:
+        nonlocal rounds
+        while rounds < 100:
+            rounds += 1
+            await asyncio.sleep(0)
+
+    long, short = 2 * router.flight.SLICE_SECONDS, router.flight.SLICE_SECONDS / 8
+    await asyncio.gather(*map(caller, (long, short, short, short)), heartbeat())
+    assert any(waited)
+    assert not any(waited[-20:])
+
+
 async def test_who_is_cancelled_in_line_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("router.flight.SLICE_SECONDS", -1)
     admission = Admission(most=10)
