@@ -96,7 +96,7 @@ class Request:
         check_text("request", text, MAX_REQUEST_CHARACTERS)
         names = None
         if available is not None:
-            names = _ordered(tuple(names_in("available_skills", available)))
+            names = _ordered(tuple(names_in("available skills", available)))
         if scope is not None:
             check_text("scope", scope, MAX_SCOPE_CHARACTERS)
         group = available.label if isinstance(available, Group) else None

@@ -188,9 +188,9 @@ async def test_a_skill_that_models_may_not_invoke_is_never_chosen(tmp_path: Path
         ({"request": "x" * 20_001}, "request: 20,001 characters"),
         ({"request": "a\x00b"}, "request: control character U+0000 at position 1"),
         ({"request": 5}, "request: expected a string, not int"),
-        ({"request": "a", "available_skills": "git"}, "available_skills: expected a list"),
-        ({"request": "a", "available_skills": 5}, "available_skills: expected a list, not int"),
-        ({"request": "a", "available_skills": [["git"]]}, "available_skills: every name must be"),
+        ({"request": "a", "available_skills": "git"}, "available skills: expected a list"),
+        ({"request": "a", "available_skills": 5}, "available skills: expected a list, not int"),
+        ({"request": "a", "available_skills": [["git"]]}, "available skills: every name must be"),
         ({"request": "a", "history": 5}, "history: expected a list, not int"),
         ({"request": "a", "history": ["b\x1b"]}, "history: control character U+001B"),
         ({"request": "a", "scope": ""}, "scope: empty"),
@@ -284,7 +284,7 @@ async def test_a_bad_one_among_many_is_named_and_nothing_is_routed(tmp_path: Pat
         encoder.batches.clear()  # the examples of the skills
         with pytest.raises(InvalidRequest, match=r"request 2 of 3: request: empty"):
             await router.route_many([SQUASH, " ", EMAIL])
-        with pytest.raises(InvalidRequest, match="available_skills: expected a list"):
+        with pytest.raises(InvalidRequest, match="available skills: expected a list"):
             await router.route_many([SQUASH], available_skills="git")
         assert encoder.batches == []
         assert (await router.route(SQUASH)).from_cache is False

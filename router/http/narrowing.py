@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from router.http.problems import Refused
 from router.request import Group
-from router.tools.folder import namespace_of
+from router.tools.folder import SKILLS, namespace_of
 
 if TYPE_CHECKING:
     from router.http.caller import Caller
     from router.service.service import Service
     from router.skills.catalog import Catalog
-
-SKILLS: Final = "skills"
-"""The namespace of what was not put into another one."""
 
 
 class Narrowing:

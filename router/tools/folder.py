@@ -31,6 +31,9 @@ from router.tools.sharing import MAX_DEFINITION_BYTES, Share, as_json
 from router.tools.tool import manifest_of, read_tool
 
 SEPARATOR: Final = "__"
+SKILLS: Final = "skills"
+"""The namespace of the skills of folders, for the keys of a server. No tool can be put into it: a
+key for the skills would reach that tool, and one for the tool all skills."""
 MAX_NAMESPACES: Final = 500
 MAX_TOOLS: Final = 10_000
 """Tools of all namespaces together."""
@@ -96,7 +99,6 @@ class ToolFolder:
                 too many tools.
             StoreError: the file cannot be written.
         """
-        check_namespace(namespace)
         text = as_json(definition, source=self.name, name=name)
         _manifest(namespace, name, definition)
         path, routed = self._path(namespace, name), routed_name(namespace, name)
@@ -202,6 +204,9 @@ class ToolFolder:
 
 
 def _manifest(namespace: str, name: str, definition: object) -> SkillManifest:
+    check_namespace(namespace)
+    if namespace == SKILLS:
+        raise SourceError("namespace", namespace, "it is that of the skills of folders")
     origin = _ORIGIN + namespace
     tool = read_tool(definition, source=origin, position=1)
     if tool.name != name:
@@ -214,9 +219,7 @@ def _load(path: Path) -> SkillManifest:
         data = file.read(MAX_DEFINITION_BYTES + 1)
     if len(data) > MAX_DEFINITION_BYTES:
         raise ValueError(f"more than {MAX_DEFINITION_BYTES:,} bytes")
-    namespace = path.parent.name
-    check_namespace(namespace)
-    return _manifest(namespace, path.stem, json.loads(data))
+    return _manifest(path.parent.name, path.stem, json.loads(data))
 
 
 def _state(path: Path) -> _State:

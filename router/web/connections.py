@@ -24,8 +24,7 @@ HEADER_SECONDS: Final = 10.0
 """How long the headers of a request may take from its first byte on; those of the first request
 from the moment at which the connection was made."""
 MAX_HEADER_BYTES: Final = 32 * 1024
-"""How long the first line and the headers of a request may be together; checked while the headers
-are still incomplete, so a head that arrives in one piece may be a little longer."""
+"""How long the first line and the headers of a request may be together."""
 BODY_SECONDS: Final = 20.0
 """How long the body of a request may take from the end of its headers on."""
 
@@ -33,9 +32,21 @@ BODY_SECONDS: Final = 20.0
 class JoinedConnection(h11.Connection):
     """Gives the head of an answer of known length together with the beginning of its body, so that
     both are one packet. The socket sends without delay: each write is a packet, and wakes the
-    client. Streams have no length, and their head goes at once."""
+    client. Streams have no length, and their head goes at once.
+
+    A head that is too long is refused, also one that comes whole: h11 bounds only those of which a
+    part is still to come."""
 
     _held: tuple[bytes, ...] = ()
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            size = len(event.method) + len(event.target)
+            size += sum(len(name) + len(value) + len(": \r\n") for name, value in event.headers)
+            if size > MAX_HEADER_BYTES:
+                raise h11.RemoteProtocolError("the headers are too long", error_status_hint=431)
+        return event
 
     def send_with_data_passthrough(self, event: h11.Event) -> list[bytes] | None:
         pieces = super().send_with_data_passthrough(event)

@@ -50,6 +50,7 @@ def test_a_quick_look_reads_what_changed_and_nothing_else(tmp_path: Path) -> Non
         ("../up", "x", tool("x")),
         ("Shop", "x", tool("x")),
         ("a--b", "x", tool("x")),
+        ("skills", "x", tool("x")),  # the namespace of the skills of folders
         ("", "x", tool("x")),
         ("shop", "../x", tool("../x")),
         ("shop", "x/y", tool("x/y")),

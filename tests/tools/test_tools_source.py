@@ -118,7 +118,7 @@ async def test_what_is_always_included_takes_the_last_places(router: SemanticRou
         ({"limit": 1_001}, "limit: 1001; expected 1 to 1,000"),
         ({"always_include": "x"}, "always_include: expected a list of names, not one string"),
         ({"always_include": [1]}, "always_include: every name must be a string"),
-        ({"available": "x"}, "available_skills: expected a list of names, not one string"),
+        ({"available": "x"}, "available skills: expected a list of names, not one string"),
     ],
 )
 async def test_options_that_cannot_be_used_are_named(
