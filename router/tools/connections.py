@@ -7,6 +7,8 @@ servers send is untrusted, and bounded here in number and size.
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -24,6 +26,7 @@ FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 60.0
 """Seconds before a stream of changes that has ended is opened again; doubled each time while none
 of them lasts longer than the pause before it."""
+_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
 
 
 @asynccontextmanager
@@ -145,6 +148,9 @@ def parsed(servers: Path | str | Mapping[str, Any]) -> dict[str, Mapping[str, An
     """How to reach each server of a configuration, in its order, but for those that are
     ``disabled``, as several clients write it.
 
+    In a file, ``${NAME}`` and ``${NAME:-default}`` stand for a variable of the environment, as in
+    other clients, so that keys need not lie in the file. A mapping is taken as it is.
+
     Raises:
         ConfigurationError: it cannot be read or used; the message names the server.
     """
@@ -164,8 +170,30 @@ def parsed(servers: Path | str | Mapping[str, Any]) -> dict[str, Mapping[str, An
             if key in how and not isinstance(how[key], kind):
                 raise ConfigurationError(f"{place}: server {name!r}: {key} is no {kind.__name__}")
         if how.get("disabled") is not True:
-            found[str(name)] = how
+            try:
+                found[str(name)] = how if document is servers else _with_variables(how)
+            except KeyError as error:
+                fault = f"the variable {error.args[0]} is not set"
+                raise ConfigurationError(f"{place}: server {name!r}: {fault}") from None
     return found
+
+
+def _with_variables(value: Any) -> Any:
+    """A part of a file with the values of the variables that its texts name.
+
+    Raises:
+        KeyError: one of them is not set and has no default; holds its name.
+    """
+    if isinstance(value, Mapping):
+        return {key: _with_variables(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_with_variables(inner) for inner in value]
+    if not isinstance(value, str):
+        return value
+    return _VARIABLE.sub(
+        lambda found: os.environ[found[1]] if found[2] is None else os.environ.get(*found.groups()),
+        value,
+    )
 
 
 def in_words(error: BaseException, timeout: float) -> str:

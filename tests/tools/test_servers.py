@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from servers.tool_folders import REFUND, WEATHER, ToolFolders, tool
 from router import SemanticRouter
 from router.errors import ConfigurationError
 from router.skills.sources import SourceSnapshot
+from router.tools.connections import parsed
 from router.tools.servers import McpServers, RemoteTool
 
 
@@ -177,3 +179,20 @@ def test_a_configuration_that_cannot_be_used_is_refused(
 ) -> None:
     with pytest.raises(ConfigurationError, match=f"^McpServers: {message}$"):
         McpServers(config)
+
+
+def test_variables_of_a_file_are_put_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BANK_KEY", "s3cret")
+    monkeypatch.delenv("BANK_HOST", raising=False)
+    file = tmp_path / "servers.json"
+    bank = {"url": "https://${BANK_HOST:-bank}/mcp", "headers": {"X-Key": "k ${BANK_KEY}"}}
+    sky = {"command": "sky", "args": ["--zone", "$HOME ${}"], "env": {"K": "${BANK_KEY}"}}
+    file.write_text(json.dumps({"mcpServers": {"bank": bank, "sky": sky}}), encoding="utf-8")
+    assert parsed(file) == {
+        "bank": {"url": "https://bank/mcp", "headers": {"X-Key": "k s3cret"}},
+        "sky": {"command": "sky", "args": ["--zone", "$HOME ${}"], "env": {"K": "s3cret"}},
+    }
+    assert parsed({"bank": bank})["bank"] == bank  # a program says what it means
+    monkeypatch.delenv("BANK_KEY")
+    with pytest.raises(ConfigurationError, match="server 'bank': the variable BANK_KEY is not set"):
+        parsed(file)
