@@ -73,7 +73,6 @@ PARTS: Final = {
     "retrieval/fusion": "test_index",
     "retrieval/postings": "test_lexical",
     "service/service": "test_mcp_tools and test_http_api",
-    "service/skills": "test_cli_lint and test_playground_skills",
     "stages/conformance": "test_answers",
     "stages/wording": "test_gate",
     "sync_parts": "test_sync",

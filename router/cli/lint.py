@@ -81,15 +81,17 @@ def new_skill(
 def _findings(catalog: Catalog, settings: Settings) -> list[Diagnostic]:
     import asyncio
 
-    from router.service.skills import lint, lint_together
+    from router.lint.manifest import lint_catalog
     from router.skills.diagnostics import in_order
 
-    findings = lint(catalog)
+    findings = lint_catalog(catalog)
     if len(catalog.routable) > 1:
+        from router.lint.routing import lint_routing
         from router.retrieval.encoder_kinds import build_encoder
 
         with output.progress("ranking the examples") as show:
-            findings += asyncio.run(lint_together(catalog, build_encoder(settings), show))
+            encoder = build_encoder(settings)
+            findings += asyncio.run(lint_routing(catalog, encoder=encoder, progress=show))
     return in_order(findings)
 
 

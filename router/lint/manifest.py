@@ -1,21 +1,42 @@
-"""Linting one skill: every rule that needs nothing but its file."""
+"""Linting skills one by one: every rule that needs nothing but the skill's file."""
 
 from __future__ import annotations
 
 from itertools import chain, islice
 from typing import Final
 
+from router.errors import ManifestError
 from router.lint.characters import hidden_characters
 from router.lint.injection import injections
 from router.lint.payloads import payloads
 from router.lint.scripts import mixed_scripts
 from router.lint.source import Source
 from router.lint.wording import wording
+from router.skills.catalog import Catalog
 from router.skills.diagnostics import Diagnostic, Severity
-from router.skills.manifest import SkillManifest
+from router.skills.manifest import SkillManifest, read_manifest_bytes
 
 MAX_FINDINGS: Final = 100
 """Findings reported for one file."""
+
+
+def lint_catalog(catalog: Catalog) -> list[Diagnostic]:
+    """The findings on each skill by itself, those on shadowed skills included. Reads every file."""
+    shadowed = tuple(lost.manifest for lost in catalog.shadowed)
+    findings = [*catalog.diagnostics, *(d for skill in shadowed for d in skill.diagnostics)]
+    for skill in (*catalog.skills.values(), *shadowed):
+        findings += lint_file_of(skill)
+    return findings
+
+
+def lint_file_of(skill: SkillManifest) -> tuple[Diagnostic, ...]:
+    """The findings on one skill, whose file is read; none for a skill without a file."""
+    if not skill.has_file:
+        return ()
+    try:
+        return lint_manifest(skill, read_manifest_bytes(skill.path))
+    except ManifestError as error:  # deleted since the catalog was loaded
+        return (Diagnostic.of_failure(error),)
 
 
 def lint_manifest(skill: SkillManifest, data: bytes) -> tuple[Diagnostic, ...]:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
 
 from router.http.keys import Right
 from router.http.playground.screens import Action, Part, Screen, Visit
-from router.service.caches import forget_entry, list_caches
 from router.service.shapes import RouteArguments
+from router.stages.answers import LocalAnswers
+
+if TYPE_CHECKING:
+    from router.router import SemanticRouter
+    from router.stages.exact import ExactCache
+    from router.stages.fuzzy import FuzzyCache
+    from router.stages.validation import KeptAnswer
 
 SHOWN: Final = 100
 LOOKUPS: Final = 15
@@ -16,8 +23,27 @@ LOOKUPS: Final = 15
 
 async def _page(visit: Visit) -> Mapping[str, Any]:
     return {
-        "caches": await list_caches(visit.api.service.router, SHOWN),
+        "caches": await _kept(visit.api.service.router),
         "lookups": list(visit.journal.lookups)[:LOOKUPS],
+    }
+
+
+async def _kept(router: SemanticRouter) -> Mapping[str, Any] | None:
+    """The answers of this machine, most recently used first, and the counts of each cache; None
+    where they are kept elsewhere, such as in Redis."""
+    await router.open()
+    if not isinstance(router.cache, LocalAnswers):
+        return None
+    named: dict[str, ExactCache[KeptAnswer] | FuzzyCache]
+    named = {"exact": router.exact, "fuzzy": router.fuzzy}
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for name, cache in named.items():
+        for text, context, kept, age in cache.latest(SHOWN):
+            entry = {"text": text, "context": context, "kept": kept, "age": age}
+            found.setdefault((text, context), {**entry, "caches": []})["caches"].append(name)
+    return {
+        "entries": list(found.values())[:SHOWN],
+        "stats": {name: asdict(cache.stats) for name, cache in named.items()},
     }
 
 
@@ -40,9 +66,9 @@ async def _forget_request(visit: Visit) -> Part:
 
 
 async def _forget(visit: Visit) -> Part:
-    await forget_entry(
-        visit.api.service.router, visit.given.get("text", ""), visit.given.get("context", "")
-    )
+    router = visit.api.service.router
+    await router.open()
+    await router.cache.forget(visit.given.get("text", ""), visit.given.get("context", ""))
     return Part("caches/forgotten.html")
 
 

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from itertools import islice
+from pathlib import Path
 from typing import Any, Final
 
 from starlette.responses import StreamingResponse
 
 from router.http.keys import Right
 from router.http.playground.screens import Action, Part, Screen, Visit
+from router.lint.manifest import lint_catalog, lint_file_of
+from router.lint.routing import lint_routing
 from router.request import MAX_REQUEST_CHARACTERS
-from router.service.skills import find_oddities, list_skills, show_skill
+from router.retrieval.encoder_kinds import build_encoder
+from router.skills.catalog import Catalog
+from router.skills.diagnostics import Diagnostic, in_order
+from router.skills.discovery import shipped_skills_root
+from router.skills.manifest import SkillManifest
 
+MAX_LISTED: Final = 100
+"""How many skills the list shows; a search finds the others."""
+MAX_SEARCHED: Final = 20
 MAX_FINDINGS: Final = 200
 """Findings that the page shows; ``router skills lint`` gives all."""
 
@@ -22,19 +34,58 @@ async def _page(visit: Visit) -> Mapping[str, Any]:
 
 
 async def _list(visit: Visit) -> Part:
-    query = visit.text("query")[:MAX_REQUEST_CHARACTERS]
-    found = await list_skills(visit.api.service.router, query)
-    return Part("skills/list.html", {"found": found, "query": query})
+    """The skills that a query finds, best first; without one all of them, by name."""
+    router, query = visit.api.service.router, visit.text("query")[:MAX_REQUEST_CHARACTERS]
+    skills = (await router.open()).catalog.skills
+    if query:
+        found = await router.discover(query, limit=MAX_SEARCHED)
+        shown = [(skills[one.name], one.reason) for one in found if one.name in skills]
+    else:
+        shown = [(skill, "") for skill in islice(skills.values(), MAX_LISTED)]
+    return Part("skills/list.html", {"shown": shown, "total": len(skills), "query": query})
 
 
 async def _show(visit: Visit) -> Part:
-    whole = await show_skill(visit.api.service.router, visit.given.get("name", ""))
-    return Part("skills/one.html", {"whole": whole, "skill": whole.listed.skill})
+    """One skill, what is odd about its file, and the skills that its own description finds."""
+    snapshot = await visit.api.service.router.open()
+    skill = snapshot.catalog.get(visit.given.get("name", ""))
+    ranking = await snapshot.index.rank(skill.description, limit=6)
+    broken = await asyncio.to_thread(lint_file_of, skill)
+    return Part(
+        "skills/one.html",
+        {
+            "skill": skill,
+            "source": _source(skill, snapshot.catalog.roots),
+            "findings": in_order([*skill.diagnostics, *broken]),
+            "near": [match.name for match in ranking.matches if match.name != skill.name][:5],
+        },
+    )
+
+
+def _source(skill: SkillManifest, roots: Iterable[Path]) -> str:
+    """The folder or the source that a skill comes from."""
+    if not skill.has_file:
+        return skill.origin
+    if skill.path.is_relative_to(shipped_skills_root()):
+        return "shipped"
+    return str(next((r for r in roots if skill.path.is_relative_to(r)), skill.path.parent))
 
 
 async def _lint(visit: Visit) -> Part:
+    """What is odd about each skill or, of all of them together, which take each other's requests.
+    The second takes seconds where there are many skills."""
     together = visit.text("what") == "together"
-    found = await find_oddities(visit.api.service.router, together=together)
+    router = visit.api.service.router
+    catalog = (await router.open()).catalog
+
+    def lint() -> Sequence[Diagnostic]:
+        if not together:
+            return lint_catalog(catalog)
+        of_files = {skill.name: skill for skill in catalog.routable if skill.has_file}
+        encoder = build_encoder(router.settings)
+        return asyncio.run(lint_routing(Catalog(of_files, roots=catalog.roots), encoder=encoder))
+
+    found = in_order(await asyncio.to_thread(lint))
     counts = {
         severity: sum(finding.severity.value == severity for finding in found)
         for severity in ("error", "warning", "info")
