@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from router.enrichment import files
 from router.enrichment.question import Written, parse_written, question_of
@@ -163,17 +163,77 @@ class _Account:
         return needed
 
 
+class RunRecord:
+    """What a run has written down so far, and what it could not."""
+
+    def __init__(self, catalog: Catalog, file: Path | None) -> None:
+        """Nothing is written yet. ``file`` is where to write; None: the file of each root."""
+        self._catalog = catalog
+        self._file = file
+        self._judge = Filter(catalog.routable)
+        self._left_out: list[tuple[str, tuple[str, ...]]] = []
+        self._files: set[Path] = set()
+        self.written: dict[str, int] = {}
+        self.failed: list[tuple[str, str]] = []
+
+    def place_of(self, skill: SkillManifest) -> Path:
+        """The file that a skill's enrichment is written to.
+
+        Raises:
+            ConfigurationError: there is none.
+        """
+        return files.file_for(skill, named=self._file, roots=self._catalog.roots)
+
+    def keep(
+        self, skill: SkillManifest, given: Written, *, model: str | None, written_at: datetime
+    ) -> None:
+        """Write down what is worth keeping of an answer about a skill.
+
+        Raises:
+            ConfigurationError: the skill has no place to be written to.
+            StoreError: its file cannot be written.
+        """
+        place, kept = self.place_of(skill), self._judge.keep(skill, given)
+        enrichment = Enrichment(
+            skill=skill.name,
+            requests=kept.requests,
+            near_misses=kept.near_misses,
+            digest=skill.digest,
+            model=model,
+            written_at=written_at,
+        )
+        files.append(place, enrichment)
+        self._files.add(place)
+        self.written[skill.name] = len(kept.requests)
+        if kept.left_out:
+            self._left_out.append((skill.name, kept.left_out))
+
+    def drop_replaced(self) -> None:
+        """Take out of the files what a later line has replaced. Raises StoreError."""
+        for path in self._files:
+            files.drop_replaced(path)
+
+    def report(self, left: Iterable[str], **spent: Any) -> EnrichmentReport:
+        """The report of the run; ``left`` are skills that are still to be asked about, and
+        ``spent`` are the fields of the report that say what was spent, and why it ended."""
+        return EnrichmentReport(
+            written=tuple(sorted(self.written)),
+            left=tuple(sorted(left)),
+            failed=tuple(self.failed),
+            requests=sum(self.written.values()),
+            left_out=tuple(sorted(self._left_out)),
+            files=tuple(sorted(self._files)),
+            **spent,
+        )
+
+
 @dataclass(slots=True)
 class _Run:
     """What the workers of one run share."""
 
+    record: RunRecord
     waiting: list[SkillManifest]
-    written: list[str] = field(default_factory=list)
-    failed: list[tuple[str, str]] = field(default_factory=list)
-    left_out: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     unasked: list[str] = field(default_factory=list)
-    files: set[Path] = field(default_factory=set)
-    requests: int = 0
     failures: int = 0
     resume_at: float = 0.0
     ended: str = ""
@@ -227,36 +287,29 @@ class Asker:
             ConfigurationError: a skill has no place to be written to; nothing is asked then.
             StoreError: a file cannot be written.
         """
-        roots = self._catalog.roots
-        place = {
-            skill.name: files.file_for(skill, named=self._file, roots=roots) for skill in skills
-        }
-        run = _Run(waiting=list(reversed(skills)))
-        judge = await asyncio.to_thread(Filter, self._catalog.routable)
+        record = await asyncio.to_thread(RunRecord, self._catalog, self._file)
+        for skill in skills:
+            record.place_of(skill)
+        run = _Run(record, waiting=list(reversed(skills)))
         try:
             async with asyncio.TaskGroup() as workers:
                 for _ in range(min(self._concurrency, len(skills))):
-                    workers.create_task(self._work(run, judge, place, len(skills)))
+                    workers.create_task(self._work(run, len(skills)))
         except ExceptionGroup as group:
             raise group.exceptions[0] from group
         finally:
-            for path in run.files:
-                files.drop_replaced(path)
-        left = {*run.unasked, *(skill.name for skill in run.waiting)}
-        return EnrichmentReport(
-            written=tuple(sorted(run.written)),
-            left=tuple(sorted(left)),
-            failed=tuple(sorted(run.failed)),
-            requests=run.requests,
-            left_out=tuple(sorted(run.left_out)),
-            files=tuple(sorted(run.files)),
+            record.drop_replaced()
+        record.failed.sort()
+        return record.report(
+            {*run.unasked, *(skill.name for skill in run.waiting)},
             input_tokens=self._account.input_tokens,
             output_tokens=self._account.output_tokens,
             cost=self._account.cost,
             ended=run.ended,
         )
 
-    async def _work(self, run: _Run, judge: Filter, place: dict[str, Path], total: int) -> None:
+    async def _work(self, run: _Run, total: int) -> None:
+        record = run.record
         while run.waiting and not run.ended:
             skill = run.waiting.pop()
             prompt = question_of(skill)
@@ -276,26 +329,12 @@ class Asker:
                 run.unasked.append(skill.name)
                 continue
             run.failures = 0
-            kept = judge.keep(skill, written)
-            enrichment = Enrichment(
-                skill=skill.name,
-                requests=kept.requests,
-                near_misses=kept.near_misses,
-                digest=skill.digest,
-                model=self._model.model,
-                written_at=self._now(),
-            )
-            files.append(place[skill.name], enrichment)
-            run.files.add(place[skill.name])
-            run.written.append(skill.name)
-            run.requests += len(kept.requests)
-            if kept.left_out:
-                run.left_out.append((skill.name, kept.left_out))
+            record.keep(skill, written, model=self._model.model, written_at=self._now())
             if self._progress is not None:
-                self._progress(len(run.written) + len(run.failed), total)
+                self._progress(len(record.written) + len(record.failed), total)
 
     def _failed(self, run: _Run, skill: SkillManifest, error: LLMError) -> None:
-        run.failed.append((skill.name, str(error)))
+        run.record.failed.append((skill.name, str(error)))
         run.failures += 1
         if run.failures >= FAILURES_IN_A_ROW and not run.ended:
             run.ended = f"{run.failures} questions in a row failed; last: {error}"

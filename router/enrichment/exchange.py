@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from router.enrichment import files
-from router.enrichment.asking import EnrichmentReport, to_ask
+from router.enrichment.asking import EnrichmentReport, RunRecord, to_ask
 from router.enrichment.question import Written, question_of
-from router.enrichment.worth import Filter
 from router.errors import UnknownSkill
 from router.skills.catalog import Catalog
 from router.skills.diagnostics import Report
@@ -60,12 +57,7 @@ def take_answers(
         ConfigurationError: a skill has no place to be written to.
         StoreError: a file cannot be written.
     """
-    report = Report(source)
-    judge = Filter(catalog.routable)
-    written: dict[str, int] = {}
-    failed: list[tuple[str, str]] = []
-    left_out: list[tuple[str, tuple[str, ...]]] = []
-    places: set[Path] = set()
+    report, record = Report(source), RunRecord(catalog, file)
     routable = {skill.name for skill in catalog.routable}
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -78,33 +70,14 @@ def take_answers(
             if answer.digest is not None and answer.digest != skill.digest:
                 raise ValueError("the skill has changed since the question was written")
         except (ValueError, UnknownSkill) as error:
-            failed.append((f"line {number}", str(error)))
+            record.failed.append((f"line {number}", str(error)))
             continue
-        place = files.file_for(skill, named=file, roots=catalog.roots)
-        kept = judge.keep(skill, Written(answer.requests, answer.near_misses))
-        enrichment = replace(
-            answer,
-            requests=kept.requests,
-            near_misses=kept.near_misses,
-            digest=skill.digest,
+        record.keep(
+            skill,
+            Written(answer.requests, answer.near_misses),
+            model=answer.model,
             written_at=answer.written_at or datetime.now(UTC),
         )
-        files.append(place, enrichment)
-        places.add(place)
-        written[skill.name] = len(kept.requests)
-        if kept.left_out:
-            left_out.append((skill.name, kept.left_out))
-    for place in places:
-        files.drop_replaced(place)
-    asked = {skill.name for skill in to_ask(catalog)}
-    return EnrichmentReport(
-        written=tuple(sorted(written)),
-        left=tuple(sorted(asked - written.keys())),
-        failed=tuple(failed),
-        requests=sum(written.values()),
-        left_out=tuple(left_out),
-        files=tuple(sorted(places)),
-        input_tokens=0,
-        output_tokens=0,
-        cost=None,
-    )
+    record.drop_replaced()
+    left = {skill.name for skill in to_ask(catalog)} - record.written.keys()
+    return record.report(left, input_tokens=0, output_tokens=0, cost=None)

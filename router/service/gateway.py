@@ -105,14 +105,9 @@ class ToolGateway:
     async def route(self, asked: RouteArguments) -> RoutedTools:
         """Which tools a request needs, if any."""
         result = await self._service.route(asked)
-        return RoutedTools(
-            id=result.id,
-            decision=result.decision,
-            tools=self._shown(result.selected_skills or result.suggested_skills),
-            question=result.question,
-            confidence=result.confidence,
-            reasoning=result.reasoning,
-        )
+        told = result.to_dict(trace=False)
+        names = result.selected_skills or result.suggested_skills
+        return RoutedTools(**told, tools=self._shown(names))
 
     async def call(self, asked: CallToolArguments) -> CallToolResult:
         """Call exactly the tool of that name; its answer as the server gave it.

@@ -209,16 +209,7 @@ class Service:
                 output_tokens=plan.output_tokens,
                 ended="",
             )
-        report = await self.router.enrich(asked.skills)
-        return Enriched(
-            written=list(report.written),
-            requests=report.requests,
-            failed=dict(report.failed),
-            left=list(report.left),
-            input_tokens=report.input_tokens,
-            output_tokens=report.output_tokens,
-            ended=report.ended,
-        )
+        return Enriched.model_validate(await self.router.enrich(asked.skills))
 
     async def status(self, _asked: NoArguments) -> RouterStatus:
         """Which skills are loaded or faulty, and the state of caches, encoder and LLMs."""

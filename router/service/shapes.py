@@ -275,10 +275,12 @@ class Noted(BaseModel):
     id: str = Field(description="Of the answer that it was about.")
 
 
-class Enriched(BaseModel):
+class Enriched(FromAttributes):
     written: list[str] = Field(description="Skills that requests were written for.")
     requests: int = Field(description="How many were kept in all.")
-    failed: dict[str, str] = Field(description="Skills whose question failed, with the reason.")
+    failed: Annotated[dict[str, str], BeforeValidator(dict)] = Field(
+        description="Skills whose question failed, with the reason."
+    )
     left: list[str] = Field(description="Skills that are still to be asked about.")
     input_tokens: int
     output_tokens: int
