@@ -24,6 +24,7 @@ from router.events import (
     Routed,
 )
 from router.http.problems import Refused
+from router.plain_json import plain_json
 
 if TYPE_CHECKING:
     from router.http.siblings import Siblings
@@ -147,6 +148,20 @@ def _sse(name: str, fields: dict[str, Any]) -> str:
     return f"event: {name}\ndata: {json.dumps(fields, ensure_ascii=False)}\n\n"
 
 
+_TOLD: Final = {
+    CacheLookup: ("stage", "outcome"),
+    LLMCalled: (
+        *("provider", "model", "purpose", "seconds"),
+        *("input_tokens", "output_tokens", "cost_usd"),
+    ),
+    Learned: ("skills", "source"),
+    Recalled: ("layers", "items", "confidence", "partial", "seconds"),
+    Degraded: ("part", "reason"),
+    Recovered: ("part",),
+}
+"""The fields of each event that a listener may see. What users say is not among them."""
+
+
 def _fields(event: Event) -> dict[str, Any]:
     match event:
         case Routed(scope=scope, result=result, seconds=seconds):
@@ -160,36 +175,11 @@ def _fields(event: Event) -> dict[str, Any]:
                 "confidence": result.confidence,
                 "seconds": seconds,
             }
-        case CacheLookup(stage=stage, outcome=outcome):
-            return {"stage": stage.value, "outcome": outcome.value}
-        case LLMCalled():
-            return {
-                "provider": event.provider,
-                "model": event.model,
-                "purpose": event.purpose,
-                "seconds": event.seconds,
-                "failed": event.error is not None,
-                "input_tokens": event.input_tokens,
-                "output_tokens": event.output_tokens,
-                "cost_usd": event.cost_usd,
-            }
         case Reloaded(change=change, seconds=seconds):
             return {
                 "catalog_version": change.after.version,
                 "changed": list(change.names),
                 "seconds": seconds,
             }
-        case Learned(skills=skills, source=source):
-            return {"skills": list(skills), "source": source}
-        case Recalled():
-            return {
-                "layers": list(event.layers),
-                "items": event.items,
-                "confidence": event.confidence,
-                "partial": event.partial,
-                "seconds": event.seconds,
-            }
-        case Degraded(part=part, reason=reason):
-            return {"part": part, "reason": reason}
-        case Recovered(part=part):
-            return {"part": part}
+    told = {name: plain_json(getattr(event, name)) for name in _TOLD[type(event)]}
+    return told | ({"failed": event.error is not None} if isinstance(event, LLMCalled) else {})
