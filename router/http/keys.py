@@ -15,9 +15,12 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import BaseModel, Field, ValidationError
 
 from router.errors import ConfigurationError
+from router.plain_json import first_fault
 from router.private_files import private_folder, replace_file
 from router.request import MAX_SCOPE_CHARACTERS, check_text
 from router.tools.folder import check_namespace
@@ -156,26 +159,20 @@ def digest_of(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+class _File(BaseModel):
+    keys: Annotated[list[Key], Field(max_length=MAX_KEYS)]
+
+
 def _read(path: Path) -> list[Key]:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
         if len(data) > MAX_FILE_BYTES:
             raise ValueError("too large")
-        rows = json.loads(data)["keys"]
-        if len(rows) > MAX_KEYS:
-            raise ValueError("too many keys")
-        return [
-            Key(
-                str(row["id"]),
-                str(row["name"]),
-                str(row["digest"]),
-                tuple(Right(right) for right in row["rights"]),
-                tuple(str(scope) for scope in row["scopes"]),
-                str(row["created"]),
-                tuple(str(namespace) for namespace in row.get("namespaces", ())),
-            )
-            for row in rows
-        ]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        return _File.model_validate_json(data).keys
+    except ValidationError as error:
+        raise ConfigurationError(
+            f"{path} is not a file of API keys: {first_fault(error)}"
+        ) from None
+    except (OSError, ValueError) as error:
         raise ConfigurationError(f"{path} is not a file of API keys: {error}") from error
