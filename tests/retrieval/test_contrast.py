@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from router.retrieval import contrast as module
-from router.retrieval.contrast import FEW, SHARPNESS, STEP, Contrast
+from router.retrieval.contrast import FEW, HALF, SHARPNESS, STEP, STEPS, Contrast
 from router.retrieval.encoders import unit
 
 DIMENSIONS = 6
@@ -34,17 +34,27 @@ SKILLS = [examples(count, number) for number, count in enumerate(COUNTS)]
 REQUESTS = examples(4, 99)
 
 
-def by_the_formula() -> NDArray[np.float64]:
+def by_the_formula(steps: int = STEPS) -> NDArray[np.float64]:
     """What the module says, one example after the other; shape (requests, skills)."""
     middle = np.concatenate(SKILLS).mean(axis=0)
     weights = np.zeros((len(SKILLS), DIMENSIONS))
-    for owner, own in enumerate(SKILLS):
-        for number, row in enumerate(own if len(own) > 1 else ()):
-            means = [some.mean(axis=0) for some in SKILLS]
-            means[owner] = np.delete(own, number, axis=0).mean(axis=0)
-            shares = np.exp([SHARPNESS * row @ mean / np.linalg.norm(mean) for mean in means])
-            wrong = (owner == PLACES) - shares / shares.sum()
-            weights += STEP * wrong[:, np.newaxis] / len(own) * (row - middle)
+    trust = 0.0
+    for step in range(steps):
+        change = np.zeros_like(weights)
+        right = []
+        for owner, own in enumerate(SKILLS):
+            for number, row in enumerate(own if len(own) > 1 else ()):
+                means = [some.mean(axis=0) for some in SKILLS]
+                means[owner] = np.delete(own, number, axis=0).mean(axis=0)
+                cosines = np.array([row @ mean / np.linalg.norm(mean) for mean in means])
+                shares = np.exp(SHARPNESS * cosines + weights @ (row - middle))
+                shares /= shares.sum()
+                right.append(shares[owner])
+                wrong = (owner == PLACES) - shares
+                change += STEP * wrong[:, np.newaxis] / len(own) * (row - middle)
+        if not step:
+            trust = np.mean(right) ** 2 / (np.mean(right) ** 2 + HALF**2)
+        weights += trust * change
     more = np.maximum(np.array(COUNTS)[:, np.newaxis] - 2, 0)
     told = (REQUESTS - middle) @ (weights * more / (more + FEW)).T
     return np.asarray(told - told.max(axis=1, keepdims=True))
@@ -54,6 +64,27 @@ def test_skills_are_told_apart_by_the_formula() -> None:
     found = contrast_of(SKILLS).of(REQUESTS, PLACES)
     assert found == pytest.approx(by_the_formula(), abs=1e-5)
     assert np.ptp(found) > 0.1
+
+
+def test_there_are_as_many_steps_as_the_bound_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_PAIRS", 2 * sum(COUNTS) * len(COUNTS))
+    found = contrast_of(SKILLS).of(REQUESTS, PLACES)
+    assert found == pytest.approx(by_the_formula(2), abs=1e-5)
+
+
+@pytest.mark.parametrize(("wish", "least", "most"), [(0.0, 0.0, 0.1), (4.0, 0.6, 1.0)])
+def test_as_much_is_learnt_as_examples_know_of_one_that_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, wish: float, least: float, most: float
+) -> None:
+    """The examples of a skill are one wish in other words, or each is something else."""
+    skills = [unit(examples(4, number) + wish * examples(1, 100 + number)) for number in range(30)]
+
+    def learnt() -> float:
+        return float(np.ptp(contrast_of(skills).of(REQUESTS, np.arange(30)), axis=1).mean())
+
+    trusted = learnt()
+    monkeypatch.setattr(module, "HALF", 0)
+    assert least < trusted / learnt() < most
 
 
 def test_what_neighbours_share_says_less_than_what_one_has_alone() -> None:
