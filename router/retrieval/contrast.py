@@ -21,21 +21,22 @@ score: an example that w_c was made of is nearer to it than any request.)
 
 u says how far the catalog may trust that, and the examples themselves say it. With p the mean
 probability that the first step gives to the right skill, so what the other examples know of one
-that was left out,
+that was left out, and k skills that have examples,
 
-    u = p^2 / (p^2 + HALF^2).
+    u = p^2 / (p^2 + HALF^2) * k / (k + SKILLS).
 
 Where the examples of a skill are one wish in other words, as those of intents, p is .2 to .45, and
-new requests gain by all steps. Where each example is another task, as for many skills with
+new requests gain by all of it. Where each example is another task, as for many skills with
 instructions, it is below .1: what tells these examples apart is chance, and taken in full it cost
-180 real skills up to 25 points of hit@1 on terse requests.
+180 real skills up to 25 points of hit@1 on terse requests. Few skills have few neighbours, so their
+examples are found easily, and what tells two of them apart is what a few examples happen to say.
 
 There is no chance in how it is computed, and it takes milliseconds. The hashed words of
 ``learning.features`` gained a point on one set of intents with the bundled encoder, and lost one on
 another with MiniLM, for twice the work. The fitted regression of ``learning.head`` was worse than
-these steps, and costs a hundred times as much. Least squares lost everywhere, and discriminant analysis on skills with descriptions.
-What is learnt holds for a single wish: of a request of several clauses the vector is a mean of
-theirs, unlike any example, and there it did harm.
+these steps, and costs a hundred times as much. Least squares lost everywhere, and discriminant
+analysis on skills with descriptions. What is learnt holds for a single wish: of a request of
+several clauses the vector is a mean of theirs, unlike any example, and there it did harm.
 """
 
 from __future__ import annotations
@@ -48,9 +49,10 @@ from numpy.typing import NDArray
 FloatT = TypeVar("FloatT", bound=np.floating[Any])
 
 SHARPNESS: Final = 12.0
-STEP: Final = 9.0
+STEP: Final = 28.0
 STEPS: Final = 4
-HALF: Final = 0.2
+HALF: Final = 0.25
+SKILLS: Final = 200
 FEW: Final = 3
 """Few examples say little of what a skill is asked for, and two may be as unlike as a terse and a
 long request; two more than this take half of what was learnt."""
@@ -92,8 +94,8 @@ class Contrast:
         shares = softmax(known)
         compared = count[owner] > 1
         found = float(shares[place, owner][compared].mean())
-        trust = STEP * found**2 / (found**2 + HALF**2)
-        part = np.where(compared, -trust / count[owner], 0).astype(np.float32)
+        trust = found**2 / (found**2 + HALF**2) * len(means) / (len(means) + SKILLS)
+        part = np.where(compared, -STEP * trust / count[owner], 0).astype(np.float32)
         middle = rows.mean(axis=0)
         centred = rows - middle
         weights = np.zeros_like(means)
