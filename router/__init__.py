@@ -1,5 +1,14 @@
-"""cascade-router: which skills to load for a request and which memories to read, with a confidence
-that means what it says."""
+"""Says which skills and tools an agent should load for a request, and which memories it should read.
+
+    from router import SyncSemanticRouter
+
+    with SyncSemanticRouter() as router:
+        result = router.route("squash the last four commits on this branch")
+    print(result.decision, result.selected_skills, result.confidence, result.reasoning)
+
+``SemanticRouter`` is the same router for asynchronous code. ``Memory`` and ``SyncMemory`` keep and
+recall memories. ``Settings`` has every setting with its default.
+"""
 
 # Nothing is imported here, so that a command can take Ctrl-C at once; type checkers know this name.
 TYPE_CHECKING = False
