@@ -1,4 +1,4 @@
-"""Says which skills and tools an agent should load for a request, and which memories it should read.
+"""Says which skills and tools an agent should load for a request, and which memories to read.
 
     from router import SyncSemanticRouter
 
