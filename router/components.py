@@ -149,7 +149,7 @@ def assemble(
         registry,
         store,
         LLMStage(models, settings=settings.llm, events=events),
-        ListingIndex(settings.catalogues, encoder=encoder, state_dir=settings.state_dir),
+        ListingIndex(settings.listings, encoder=encoder, state_dir=settings.state_dir),
         _learner(settings, encoder, events, has_llm=bool(models), peers=peers),
         QueryClassifier(encoder=encoder),
     )

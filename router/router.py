@@ -544,7 +544,7 @@ class SemanticRouter(OpenedInBlock):
             history: earlier turns; a query that cannot stand alone is read with the user's latest
                 turn.
             scope: whose query it is; checked as ``route`` checks it.
-            installed_only: False also searches the setting ``catalogues`` for skills that are not
+            installed_only: False also searches the setting ``listings`` for skills that are not
                 installed. They are suggestions, interleaved with the installed ones by rank, since
                 their scores do not compare; no request is ever routed to them.
 

@@ -286,7 +286,7 @@ class Settings(BaseSettings):
     """Skills taken from folders, at most. What is left out is reported by every command."""
     shipped_skills: Annotated[bool, Trust.ANYONE] = True
     """Whether the skills that come with the package are installed too, weakest of all."""
-    catalogues: Annotated[Paths, Trust.FOLDER] = ()
+    listings: Annotated[Paths, Trust.FOLDER] = ()
     """Folders of skills and JSON indexes that list skills which are not installed, strongest first:
     ``discover`` can suggest them, and nothing routes to them."""
     state_dir: Annotated[StateFolder, Trust.USER] = Field(

@@ -40,7 +40,7 @@ def seen(found: tuple[Discovered, ...]) -> list[tuple[str, bool]]:
 async def test_listings_are_searched_on_request_only(
     tmp_path: Path, skills: Path, listing: Path
 ) -> None:
-    async with router_over(skills, tmp_path / "state", catalogues=[listing]) as router:
+    async with router_over(skills, tmp_path / "state", listings=[listing]) as router:
         here = await router.discover("commit my changes")
         assert {skill.installed for skill in here} == {True}
         assert here[0].name == "git"
@@ -52,7 +52,7 @@ async def test_listings_are_searched_on_request_only(
 async def test_a_suggestion_is_never_routed_to(tmp_path: Path, skills: Path, listing: Path) -> None:
     async with router_over(skills, tmp_path / "state") as router:
         before = await router.route(QUERY)
-    async with router_over(skills, tmp_path / "other", catalogues=[listing]) as router:
+    async with router_over(skills, tmp_path / "other", listings=[listing]) as router:
         await router.discover(QUERY, installed_only=False)
         after = await router.route(QUERY)
         assert "subtitles" not in router.catalog.skills
@@ -68,7 +68,7 @@ async def test_a_suggestion_is_never_routed_to(tmp_path: Path, skills: Path, lis
 async def test_a_suggestion_that_gets_installed_is_one_no_longer(
     tmp_path: Path, skills: Path, listing: Path
 ) -> None:
-    async with router_over(skills, tmp_path / "state", catalogues=[listing]) as router:
+    async with router_over(skills, tmp_path / "state", listings=[listing]) as router:
         assert ("subtitles", False) in seen(await router.discover(QUERY, installed_only=False))
         write_skill(skills, "subtitles", "Translates subtitles of films.")
         await router.reload()
@@ -89,7 +89,7 @@ async def test_closing_answers_the_search_under_way(
     tmp_path: Path, skills: Path, listing: Path
 ) -> None:
     encoder = CountingEncoder()
-    router = router_over(skills, tmp_path / "state", catalogues=[listing], encoder=encoder)
+    router = router_over(skills, tmp_path / "state", listings=[listing], encoder=encoder)
     await router.open()
     encoder.encoding.clear()
     encoder.release.clear()
@@ -104,7 +104,7 @@ async def test_closing_answers_the_search_under_way(
 
 
 def test_the_synchronous_face_discovers_too(tmp_path: Path, skills: Path, listing: Path) -> None:
-    settings = settings_for(tmp_path / "state", catalogues=[listing])
+    settings = settings_for(tmp_path / "state", listings=[listing])
     with SyncSemanticRouter.from_skills(skills, settings=settings) as router:
         assert seen(router.discover(QUERY, installed_only=False))[1] == ("subtitles", False)
 
@@ -124,7 +124,7 @@ async def test_what_a_caller_may_not_use_cannot_be_found(tmp_path: Path, skills:
 async def test_what_is_always_included_is_given_with_its_score(
     tmp_path: Path, skills: Path, listing: Path
 ) -> None:
-    async with router_over(skills, tmp_path / "state", catalogues=[listing]) as router:
+    async with router_over(skills, tmp_path / "state", listings=[listing]) as router:
         every = await router.discover("commit my changes")
         one = await router.discover("commit my changes", limit=1, always_include=["debugging"])
         beside = await router.discover(

@@ -15,7 +15,7 @@ from router import ConfigurationError, Settings
 from router.settings_files import folder_settings
 from router.trust import Trust, TrustedFolders, config_folder, leaves, needing_trust, trust_of
 
-INSIDE_THE_FOLDER = {"skills", "catalogues", "enrichment", "memory.project_directory"}
+INSIDE_THE_FOLDER = {"skills", "listings", "enrichment", "memory.project_directory"}
 TELLING = re.compile(
     r"url|host|address|dir|path|file|model|key|token$|secret|store|service|provider|user$|project$"
     r"|session$|encoder|plugin|enabled|import"
@@ -86,7 +86,7 @@ def test_harmless_settings_need_no_trust(folder: Path, caplog: pytest.LogCapture
     assert caplog.messages == []
 
 
-@pytest.mark.parametrize("name", ["skills", "catalogues"])
+@pytest.mark.parametrize("name", ["skills", "listings"])
 def test_folders_of_skills_inside_the_folder_need_no_trust(folder: Path, name: str) -> None:
     (folder / "real").mkdir()
     (folder / "link").symlink_to("real")
@@ -96,7 +96,7 @@ def test_folders_of_skills_inside_the_folder_need_no_trust(folder: Path, name: s
     assert refused(folder) == set()
 
 
-@pytest.mark.parametrize("name", ["skills", "catalogues"])
+@pytest.mark.parametrize("name", ["skills", "listings"])
 @pytest.mark.parametrize(
     "path", ["/etc", "..", "../other", "a/../../other", "~/x", "~", "out", "out/deep", "loop/x"]
 )

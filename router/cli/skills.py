@@ -97,7 +97,7 @@ def _show_found(found: list[dict[str, Any]]) -> None:
     if not all(skill["installed"] for skill in found):
         columns.append("not installed; from")
         for skill, row in zip(found, rows, strict=True):
-            row.append("" if skill["installed"] else skill["url"] or "catalogue")
+            row.append("" if skill["installed"] else skill["url"] or "listing")
     output.print_rows(*columns, rows=rows, right=numbers)
 
 
@@ -113,7 +113,7 @@ def search_skills(
     folders: SkillFolders = None,
     limit: Annotated[int, typer.Option(min=1, max=50, help="Skills shown at most.")] = 10,
     everywhere: Annotated[
-        bool, typer.Option("--all", help="Suggest skills from the catalogues too.")
+        bool, typer.Option("--all", help="Suggest skills from the listings too.")
     ] = False,
 ) -> list[dict[str, Any]]:
     """Rank the skills for a query, with what each score is made of. Decides nothing.

@@ -140,7 +140,7 @@ class FindArguments(Constraints):
     )
     limit: int = Field(10, ge=1, le=MAX_FOUND, description="Skills to return at most.")
     installed_only: bool = Field(
-        True, description="False also suggests skills of the configured catalogues."
+        True, description="False also suggests skills of the configured listings."
     )
 
 

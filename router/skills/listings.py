@@ -1,6 +1,6 @@
 """Listings: skills that are not installed but could be. They are suggested, never routed to.
 
-The setting ``catalogues`` names them. A listing is a path on this machine: a folder of skills, or a
+The setting ``listings`` names them. A listing is a path on this machine: a folder of skills, or a
 JSON index. Nothing is downloaded; the web addresses of an index are handed on and never opened.
 
 An index may come from strangers. It is bounded in size, and each entry is either taken as it is or

@@ -160,7 +160,7 @@ def test_search_refuses_an_empty_query(run: Run, skills: Path) -> None:
 
 
 @pytest.fixture
-def catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An index with one skill that is installed and two that are not."""
     path = tmp_path / "index.json"
     entries = [
@@ -173,12 +173,12 @@ def catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         {"name": "surfing", "description": "Reads the sea for surfers."},
     ]
     path.write_text(json.dumps(entries))
-    monkeypatch.setenv("ROUTER_CATALOGUES", str(path))
+    monkeypatch.setenv("ROUTER_LISTINGS", str(path))
     return path
 
 
 def test_search_adds_and_marks_what_could_be_installed_when_asked(
-    run: Run, skills: Path, catalogue: Path
+    run: Run, skills: Path, listing: Path
 ) -> None:
     command = ("skills", "search", "translate subtitles", "--skills", skills, "--json")
     here = json.loads(run(*command).stdout)
@@ -191,7 +191,7 @@ def test_search_adds_and_marks_what_could_be_installed_when_asked(
 
 
 def test_search_for_people_shows_where_a_suggestion_comes_from(
-    run: Run, skills: Path, catalogue: Path
+    run: Run, skills: Path, listing: Path
 ) -> None:
     command = ("skills", "search", "translate subtitles", "--skills", skills)
     assert "not installed" not in run(*command).stdout
@@ -201,5 +201,5 @@ def test_search_for_people_shows_where_a_suggestion_comes_from(
     assert line.split()[-1] == "https://example.org/s"
     lines = run("skills", "search", "sea surfers", "--skills", skills, "--all").stdout.splitlines()
     [line] = [line for line in lines if line.startswith("surfing")]
-    assert line.split()[-1] == "catalogue"  # which names no address for it
+    assert line.split()[-1] == "listing"  # which names no address for it
     assert [line.split()[0] for line in lines].count("git") == 1

@@ -90,7 +90,7 @@ async def test_find_skills_says_why(shared: Any) -> None:
     assert set(best["why"]["terms"]) == {"flaky", "tests"}
 
 
-async def test_find_skills_suggests_skills_of_the_catalogues_when_asked_to(
+async def test_find_skills_suggests_skills_of_the_listings_when_asked_to(
     skills: Path, encoder: Encoder, tmp_path: Path
 ) -> None:
     shop = tmp_path / "shop" / "quilting"
@@ -99,7 +99,7 @@ async def test_find_skills_suggests_skills_of_the_catalogues_when_asked_to(
         "---\nname: quilting\ndescription: Sews patchwork quilts.\n---\n", encoding="utf-8"
     )
     settings = Settings(
-        state_dir=tmp_path / "state-here", llm={"enabled": False}, catalogues=[shop.parent]
+        state_dir=tmp_path / "state-here", llm={"enabled": False}, listings=[shop.parent]
     )
     async with SemanticRouter(settings, roots=[skills], encoder=encoder) as router:
         server = SkillServer(router)
