@@ -221,11 +221,11 @@ class Events:
 
 
 class OptionalPart:
-    """A part that the router can do without, and what is told of it: each time that it does not
-    work, and that it works again."""
+    """A part that the router can do without, such as a memory service. Whoever uses it says how
+    that went; ``events`` are told of each failure, and once when the part works again."""
 
     def __init__(self, name: str, events: Events) -> None:
-        """It works, as far as is known."""
+        """Nothing has failed yet."""
         self._name = name
         self._events = events
         self._failed = False

@@ -42,8 +42,8 @@ class LoopThread:
         try:
             return self.submit(work).result()
         except BaseException:
-            # Ctrl-C above all, which may come between any two steps: what nobody waits for any
-            # more is stopped. A loop that has ended has nothing left to stop.
+            # Above all for Ctrl-C, which may come at any moment. Nobody waits for the work any
+            # more, so it is stopped, unless the loop has ended and stopped it already.
             if self._loop is not None and not self._is_elsewhere():
                 with suppress(RuntimeError):
                     self._loop.call_soon_threadsafe(_stop, work)

@@ -76,10 +76,7 @@ def replace_file(path: Path, data: bytes, *, mode: int = FILE_MODE) -> None:
 
 def narrow_tree(path: Path) -> None:
     """Take the permissions of everybody else off a folder and all that it holds. Links are not
-    followed. Use it for folders in which a library writes with permissions of its own.
-
-    For what a library writes by its own rules.
-    """
+    followed. Use it for folders in which a library makes files with wider permissions."""
     _narrow(path, FOLDER_MODE)
     for folder, folders, files in os.walk(path):
         for name in folders:

@@ -76,7 +76,7 @@ class Runtime:
         self._turn = asyncio.Lock()
         self._steps_done = 0  # of opening
         self.background = Background(_log)
-        # One thread, because the C library keeps the freed memory of each for that thread alone.
+        # One thread, because memory that a thread has freed can be used again by that thread only.
         self._builder = ThreadPoolExecutor(1, thread_name_prefix="skills-builder")
         self._process: int | None = None  # the one that opened the router
 

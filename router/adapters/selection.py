@@ -262,7 +262,8 @@ class ToolSelector(ClosedByBlock):
         self.events.emit(Degraded(PART, f"{reason}; every tool is shown"))
 
     def _among(self, shown: Sequence[str], offered: Mapping[str, object]) -> list[str]:
-        """What cannot be ranked comes first, because it is there in every turn."""
+        """The tools to show, in order. Those whose definitions could not be read cannot be ranked,
+        so they are shown in every turn, and stand first."""
         if len(shown) == len(offered):
             return list(shown)
         unreadable = self._ranker.unreadable(offered)

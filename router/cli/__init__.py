@@ -20,7 +20,7 @@ def main() -> None:
     except KeyboardInterrupt:  # before or after the command could take it
         sys.exit(INTERRUPTED)
     except RuntimeError as error:
-        # Python 3.11 makes one of an interruption that comes while a class is made.
+        # Ctrl-C while a class is being defined: Python 3.11 raises it inside a RuntimeError.
         if not isinstance(error.__cause__, KeyboardInterrupt):
             raise
         sys.exit(INTERRUPTED)
@@ -33,8 +33,9 @@ def _run() -> None:
         if getattr(sys, name) is None:  # closed by whoever started the command, such as a scheduler
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - pathlib takes time
 
-    # While libraries are imported, an exception could come out of any line of any of them, and some
-    # make another exception of it. There is nothing to be tidied up yet.
+    # While libraries are imported, Ctrl-C would raise an exception in the middle of one of them,
+    # and some turn it into another exception. Nothing has to be tidied up yet, so the process just
+    # ends.
     usual = signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
 
     from router.cli.process import start_quickly

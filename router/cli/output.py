@@ -38,7 +38,7 @@ _JOINERS: Final = frozenset("\u200c\u200d")
 
 
 def plain(text: object) -> str:
-    """One line that shows what it is given, with control characters as escapes."""
+    """Any value as one line of text that is safe to print: control characters become escapes."""
     line = " ".join(str(text).split())
     if line.isprintable():
         return line

@@ -1,14 +1,16 @@
 """Answers that all processes share, in Redis: an ``AnswerCache``.
 
-Redis is the authority: no answer is given again once its drop was acknowledged to anyone, and what
-is evicted or flushed is only a miss. Each process follows a stream of what is learnt and dropped.
-So it has an index of similar requests of its own, and may give an answer that it has read before
-without asking for it again (``router/cluster/near.py``).
+What Redis holds is what counts. When somebody drops an answer and is told that it is dropped, no
+process gives that answer any more. An answer that Redis has evicted or lost is decided again.
 
-While Redis cannot be used, the process keeps the answers that it decides for itself, in memory,
-until Redis is back. It keeps no answer there that may have reached Redis, because others may have
-dropped it since. An answer that was forgotten meanwhile is not given by this process, and the drop
-is sent until Redis has it.
+Each process follows a stream of the answers that are learnt and dropped. From it the process makes
+its own index of similar requests. It also learns from it which of the answers that it has read may
+be given again without asking Redis (``router/cluster/near.py``).
+
+While Redis cannot be used, a process keeps in its own memory the answers that it decides, and
+forgets them when Redis is back. It does not keep an answer there that may have reached Redis
+before, because another process may have dropped it since. A drop that could not be sent is sent
+until Redis has it, and this process does not give the answer meanwhile.
 
 The words of the code: an *entry* is the digest under which a request in its context is filed.
 *Near* answers are those that this process has read and remembers. The *fallback* is the cache in

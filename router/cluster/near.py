@@ -1,17 +1,19 @@
 """Answers that this process has read from Redis, and may give again without asking for them.
 
-They are good while this process is *in touch*: it has read the stream of changes to its end, and
-began that reading less than ``TRUST_SECONDS`` ago. Who drops or replaces an answer waits
-``SETTLE_SECONDS`` once Redis has the change, and only then says that it is done. By then every
-process has read of the change, or is not in touch any more and asks Redis. This holds for a process
-that is cut off or was stopped, too, because each looks at its own clock before it gives an answer.
+A process may give such an answer while it is *in touch*: less than ``TRUST_SECONDS`` ago it began
+to read the stream of changes, and it has read it to its end. Whoever drops or replaces an answer
+waits for ``SETTLE_SECONDS`` after Redis has the change, and only then says that it is done. By then
+every other process has either read of the change, or is no longer in touch and asks Redis. This is
+also true of a process that is cut off or was stopped for a while, because each process looks at its
+own clock before it gives an answer.
 
-A request may wait for the answer to an identical one that is under way in this process. That one
-may have read its answer before a drop, so both must have begun in one *era*. An era ends with each
-drop that this process reads of and, while the process is not in touch, after ``TRUST_SECONDS``.
+A request may wait for the answer to an identical request that is under way in this process. That
+other request may have read its answer before a drop. So the two must have begun in the same *era*:
+an era ends with each drop that this process reads of and, while the process is not in touch, every
+``TRUST_SECONDS``.
 
-The clock only grows, and counts the time that the machine sleeps. The two times differ by more
-than the clocks of two machines drift apart in so short a time.
+The clock never goes back, and it counts the time that the machine sleeps. ``SETTLE_SECONDS`` is
+longer than ``TRUST_SECONDS`` by more than two machines' clocks can drift apart in so short a time.
 """
 
 from __future__ import annotations

@@ -1,13 +1,16 @@
 """Which written requests are worth keeping.
 
-A request is left out when it is empty or over-long, when the skill, or another one, has it already,
-when it tells the router what to do, and when it is clearly nearer to what another skill says of
-itself than to its own skill. "Clearly", because a request in everyday words shares few words with
-any skill, and those are the requests that help most: over 574 skills with eight requests each, the
-strict order would leave out half of what an LLM wrote for them, the margin used here 3% of it and
-half of what was written for a skill drawn at random.
+A request is left out in these cases: it is empty or too long; the skill, or another one, has it
+already; it tells the router what to do; or it is clearly nearer to the description of another skill
+than to that of its own.
 
-Nearness is the cosine of the bundled encoder, whichever encoder routes: the margin belongs to it.
+Why "clearly": requests in everyday words share few words with any skill, and they help most. If
+every request had to be nearest to its own skill, half of the good ones would go (of eight an LLM
+wrote for each of 574 skills). With the margin used here 3% go, and still half of those that were
+written for another skill, drawn at random.
+
+Nearness is the cosine of the bundled encoder's vectors, whichever encoder routes, because the
+margin was measured with it.
 """
 
 from __future__ import annotations

@@ -98,8 +98,8 @@ class Api:
         }
 
     def _tell_later(self, event: Event) -> None:
-        """A single request over HTTP is answered in the round of the event loop in which its last
-        events happen, so the answer goes first. Batches and MCP answer later."""
+        """Tell an event in the next round of the event loop. A single request is answered in this
+        round, so its answer goes out before anything is counted. Batches and MCP answer later."""
         here = get_ident() == self._thread
         call = self._loop.call_soon if here else self._loop.call_soon_threadsafe
         call(self.happened.emit, event)

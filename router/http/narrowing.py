@@ -1,8 +1,9 @@
 """What a caller may see, and arguments narrowed to it.
 
-A key with namespaces sees the tools of these and nothing else of the catalog; ``skills`` is the
-namespace of all skills that come from folders. The body of a request can narrow that, and never
-widen it: other names are treated as if they were not installed.
+A key that is bound to namespaces sees the tools of those namespaces, and nothing else of the
+catalog. ``skills`` is the namespace of all skills that come from folders. A request may ask for
+fewer names than its key sees. Names that the key does not see are treated as if they were not
+installed.
 """
 
 from __future__ import annotations

@@ -211,7 +211,8 @@ def parse_answer(text: str, offered: Sequence[OfferedSkill], *, provider: str) -
     if not written:
         problems.append("empty list of skills, read as none")
     if none in chosen and len(chosen) > 1:
-        # The names are the specific part of the contradiction; a calibrator sees the problem.
+        # The answer contradicts itself. The names say more than "none"; that there was a problem is
+        # a signal for the calibration of the confidence.
         problems.append("none together with skills; the skills are kept")
         chosen.remove(none)
     if len(chosen) > MAX_CHOSEN_SKILLS:

@@ -273,7 +273,8 @@ def offered_names(catalog: Catalog) -> tuple[str, ...]:
 
 
 def _filed_under(asked: RouteArguments) -> dict[str, Any]:
-    """The arguments of ``route`` that an answer depends on beside the text."""
+    """The arguments of ``route`` that decide, together with the text, which cached answer is
+    found."""
     return {
         "available_skills": asked.available_skills,
         "history": _turns(asked.history),

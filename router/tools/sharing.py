@@ -1,8 +1,9 @@
 """Sources of tools whose changes reach every process of a cluster.
 
-Each process begins with what its own program or folder gives. What is put or dropped while it runs
-lies over that, by the tool's name, in every process; the latest change of a name holds. Only what
-is JSON can travel: a Python function stays in its process.
+Each process begins with the tools that its own program or folder gives. A tool that is put or
+dropped while the process runs is put or dropped in every process; of several changes of one name
+the latest counts. Only definitions that are JSON can be sent: a Python function stays in its
+process.
 
 ``router.cluster.tools`` carries the changes. Without a cluster there are no others to tell.
 """

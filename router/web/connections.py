@@ -30,9 +30,9 @@ BODY_SECONDS: Final = 20.0
 
 
 class JoinedConnection(h11.Connection):
-    """Gives the head of an answer of known length together with the beginning of its body, so that
-    both are one packet. The socket sends without delay: each write is a packet, and wakes the
-    client. Streams have no length, and their head goes at once.
+    """Holds the head of an answer back until the beginning of its body is there, and gives both
+    together. The socket sends each write at once, so two writes would be two packets, and would
+    wake the client twice. The head of a stream, whose length is not known, is given at once.
 
     A head that is too long is refused, also one that comes whole: h11 bounds only those of which a
     part is still to come."""
