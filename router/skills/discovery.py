@@ -46,7 +46,8 @@ class RootScan:
 
     Attributes:
         root: the root, as an absolute path.
-        files: the ``SKILL.md`` files, in the order of their paths.
+        files: the ``SKILL.md`` files, in the order of their paths. Texts, because making each of
+            them a ``Path`` would take as long as all the rest.
         places: for each file, the path without links on the way to its folder. Two files with one
             place are the same file.
         folders: the folders that were searched, without links on the way.
@@ -54,7 +55,7 @@ class RootScan:
     """
 
     root: Path
-    files: tuple[Path, ...]
+    files: tuple[str, ...]
     places: tuple[str, ...]
     folders: tuple[str, ...]
     diagnostics: tuple[Diagnostic, ...]
@@ -143,7 +144,7 @@ def existing_root(root: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """A folder to search. Paths are texts, because ``Path`` would cost as much as all the rest.
+    """A folder to search.
 
     Attributes:
         path: as it is reached, which may be by a link.
@@ -202,7 +203,7 @@ class _Search:
         files = sorted(self._files, key=lambda file: file[0].split(os.sep))  # noqa: PTH206
         return RootScan(
             self._top,
-            tuple(Path(path) for path, _ in files),
+            tuple(path for path, _ in files),
             tuple(place for _, place in files),
             tuple(self._searched),
             tuple(self._diagnostics),
@@ -218,12 +219,13 @@ class _Search:
             self._warn(folder.path, "unreadable-folder", message)
             del self._searched[folder.place]
             return
-        is_skill = any(entry.name == SKILL_FILE for entry in entries)
+        is_skill = SKILL_FILE in [entry.name for entry in entries]
         in_skill = folder.in_skill or is_skill
+        above = f"{folder.place.rstrip(os.sep)}{os.sep}"
         for entry in entries:
             if entry.name in SKIPPED or (is_skill and entry.name in _OWN_MATERIAL):
                 continue
-            place = f"{folder.place.rstrip(os.sep)}{os.sep}{entry.name}"
+            place = above + entry.name
             if entry.is_symlink():
                 self._take_link(entry, folder, place, below, in_skill=in_skill)
             elif entry.name == SKILL_FILE:

@@ -130,16 +130,16 @@ class FolderSource:
                 continue
             notices += scan.diagnostics
             enrichments = reader.enrichments_of(scan.root, notices)
-            for path, place in zip(scan.files, scan.places, strict=True):
+            for text, place in zip(scan.files, scan.places, strict=True):
                 if place in seen:
                     continue
                 seen.add(place)
                 try:
-                    manifest = reader.read(path)
+                    manifest = reader.read(text)
                 except ManifestError as error:
-                    if not os.path.lexists(path):  # deleted since the search
+                    if not os.path.lexists(text):  # deleted since the search
                         continue
-                    last_good = reader.known.get(str(path))
+                    path, last_good = error.path, reader.known.get(text)
                     failures[path] = _failure(error, last_good)
                     if last_good is None:
                         continue
@@ -183,11 +183,12 @@ class _Reader:
         self._trusted_states = previous.states if trusted else {}  # type: ignore[union-attr]
         self._old = clock() - OLD_NS
 
-    def read(self, path: Path) -> SkillManifest:
-        text = str(path)
+    def read(self, text: str) -> SkillManifest:
+        """The manifest in the file at this path."""
         known = self.known.get(text)
         state = _state(text)
         if known is None or state is None or self._trusted_states.get(text) != state:
+            path = Path(text)
             data = read_manifest_bytes(path)
             if known is None or known.digest != manifest_digest(data):
                 parsed = parse_manifest(data, path=path)

@@ -26,7 +26,7 @@ def put(folder: Path, name: str = "SKILL.md") -> Path:
 
 
 def found(root: Path) -> list[str]:
-    return [file.relative_to(root).as_posix() for file in scan_root(root).files]
+    return [Path(file).relative_to(root).as_posix() for file in scan_root(root).files]
 
 
 def reports(root: Path) -> list[tuple[str, str]]:
@@ -98,7 +98,7 @@ def test_skills_beyond_the_bound_are_counted_and_left_out(tmp_path: Path) -> Non
     for name in "abcd":
         put(tmp_path / name)
     scan = scan_root(tmp_path, max_skills=3)
-    assert [file.parent.name for file in scan.files] == ["a", "b", "c"]
+    assert [Path(file).parent.name for file in scan.files] == ["a", "b", "c"]
     [diagnostic] = scan.diagnostics
     assert (diagnostic.path, diagnostic.code) == (tmp_path, "too-many-skills")
     assert diagnostic.message == (
@@ -111,7 +111,7 @@ def test_the_search_stops_at_the_bound_on_folders_and_says_so(tmp_path: Path) ->
         (tmp_path / f"{number:04}").mkdir()
     put(tmp_path / "0001")
     scan = scan_root(tmp_path, max_skills=1)
-    assert [file.parent.name for file in scan.files] == ["0001"]
+    assert [Path(file).parent.name for file in scan.files] == ["0001"]
     [diagnostic] = scan.diagnostics
     assert (diagnostic.path, diagnostic.code) == (tmp_path, "too-many-folders")
     assert diagnostic.message == "10 folders searched; 2 or more others were not"
@@ -167,7 +167,7 @@ def test_a_link_into_another_root_is_followed(tmp_path: Path, home: Path) -> Non
     put(tmp_path / "team" / "foo")
     root = linked_root(home, tmp_path / "team" / "foo")
     scan = scan_root(root, trusted=[root, tmp_path / "team"])
-    assert [file.parent.name for file in scan.files] == ["foo"]
+    assert [Path(file).parent.name for file in scan.files] == ["foo"]
     assert scan.diagnostics == ()
 
 
@@ -328,7 +328,7 @@ def test_a_root_may_start_with_the_users_home(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     path = put(tmp_path / "mine" / "git")
-    assert scan_root(Path("~/mine")).files == (path,)
+    assert scan_root(Path("~/mine")).files == (str(path),)
 
 
 def test_the_default_roots_are_those_that_exist_strongest_first(
