@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from router.ranking import RankedSkills
     from router.retrieval.discover import Discovered
     from router.retrieval.encoders import Encoder
+    from router.retrieval.index import SkillIndex
     from router.settings import Settings
     from router.skills.catalog import Catalog
     from router.skills.changes import CatalogChange
@@ -324,11 +325,15 @@ class SemanticRouter(OpenedInBlock):
         shared by the requests that ask the same meanwhile, unless an answer was dropped between
         their beginnings. Nothing else waits for long, and a task would only cost time."""
         asked, context, index, _, similar = question
-        if index.static and not self.models:
+        if not self._waits_in(index):
             return await self._decide(question, caches)
         dropped = self._drops if self.cluster is None else self.cluster.answers.era()
         flight = normalise(asked.text), context, similar, index.catalog.version, dropped
         return await self._flights.do(flight, lambda: self._decide_once(question, caches))
+
+    def _waits_in(self, index: SkillIndex) -> bool:
+        """Whether a decision over an index waits for an LLM or an encoder."""
+        return not index.static or bool(self.models)
 
     async def _decide_once(
         self, question: Question, caches: tuple[StageTrace, ...]
@@ -365,8 +370,9 @@ class SemanticRouter(OpenedInBlock):
         else:
             result, strong, audit = await decider.decide(asked, caches)
             decided_by = DecidedBy.LLM if result.stage is Stage.LLM else DecidedBy.ROUTER
-            if strong and learner is not None and await learner.correction(asked) != by_person:
-                strong = False  # a person has said meanwhile what is right
+            if strong and learner is not None and (self._waits_in(index) or learner.evidence):
+                # A person may have said meanwhile what is right.
+                strong = await learner.correction(asked) == by_person
         # After a reload a newer answer may be kept already, and a drop may have meant this answer.
         now = runtime.snapshot
         if strong and now is not None and index is now.index and drops == self._drops:

@@ -552,7 +552,9 @@ class SkillIndex:
         score = fuse(matched[allowed] / asked.reach, cosine, near)
         if wanted:
             score[np.isin(positions, wanted)] = np.inf
-        return positions[np.sort(np.argpartition(-score, keep)[:keep])]
+        chosen = (-score).argpartition(keep)[:keep]
+        chosen.sort()
+        return positions[chosen]
 
     def _named(self, request: str, allowed: Positions) -> tuple[str, ...]:
         named = self._skill_names.named_in(request)
@@ -603,7 +605,8 @@ class SkillIndex:
         for text in texts:
             spoken = tokens(text)
             words = content_words(spoken) or spoken
-            terms |= self._terms([word for word in dict.fromkeys(words) if word not in terms])
+            if new := [word for word in dict.fromkeys(words) if word not in terms]:
+                terms |= self._terms(new)
             known: dict[int, str] = {}
             unknown: set[str] = set()
             for word in words:

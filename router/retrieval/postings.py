@@ -56,10 +56,10 @@ class Postings(NamedTuple):
 
     def contributions(self, among: NDArray[np.intp]) -> NDArray[Any]:
         """What each term adds to the scores of some skills, shape (terms, skills)."""
-        column = np.full(self.shape[1], -1, dtype=np.int32)
-        column[among] = np.arange(len(among))
+        column = np.zeros(self.shape[1], dtype=np.int32)
+        column[among] = np.arange(1, len(among) + 1)
         columns = column.take(self.skills)
-        held = np.flatnonzero(columns >= 0)
+        held = columns.nonzero()[0]
         table = np.zeros((self.shape[0], len(among)), dtype=self.values.dtype)
-        table[self.terms.take(held), columns.take(held)] = self.values.take(held)
+        table[self.terms.take(held), columns.take(held) - 1] = self.values.take(held)
         return table

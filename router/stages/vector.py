@@ -115,7 +115,7 @@ class RetrievalDecision:
             self.reason if reason is None else reason,
             self.microseconds,
             self.evidence,
-            candidates(map(_seen, self.matches)),
+            candidates([_seen(match) for match in self.matches]),
         )
 
 

@@ -108,8 +108,8 @@ class ClassifierModel:
         ``known``, the vector is the bundled encoder's, of length 1."""
         scores = vector @ self.vector_weights + self.constants
         if known:
-            rows = [self.vocabulary[cue] for cue in known]
-            scores += self.cue_weights[rows].sum(axis=0) / math.sqrt(len(rows))
+            rows = self.cue_weights.take([self.vocabulary[cue] for cue in known], axis=0)
+            scores += np.add.reduce(rows) / math.sqrt(len(rows))
         powers = np.exp(scores - scores.max())
         return np.asarray(powers / powers.sum(), dtype=np.float32)
 
