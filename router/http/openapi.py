@@ -81,11 +81,9 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
 
 
 def _responses(endpoint: Endpoint, schemas: dict[str, Any], name: str) -> dict[str, Any]:
-    schema = dict(output_schema(endpoint.answer))
-    if schema.get("type") == "string":
-        told: dict[str, Any] = schema
-    else:
-        told = _hoist(schema, f"{name}Answer", schemas)
+    told = output_schema(endpoint.answer, _REF)
+    if told.get("type") != "string":
+        told = _hoist(told, f"{name}Answer", schemas)
     responses: dict[str, Any] = {
         "200": {"description": "Done.", "content": {endpoint.media_type: {"schema": told}}}
     }
@@ -100,26 +98,10 @@ def _refusals(*statuses: HTTPStatus) -> dict[str, Any]:
 
 
 def _hoist(schema: dict[str, Any], name: str, schemas: dict[str, Any]) -> dict[str, Any]:
-    """Put a schema and what it refers to among the shared ones; a reference to it."""
-    inner = {key: value for key, value in schema.items() if key != "$defs"}
-    for shared, definition in schema.get("$defs", {}).items():
-        schemas[shared] = _referring(definition)
-    schemas[name] = _referring(inner)
+    """Put a schema and the types that it refers to among the shared ones; a reference to it."""
+    schemas.update(schema.get("$defs", {}))
+    schemas[name] = {key: value for key, value in schema.items() if key != "$defs"}
     return {"$ref": _REF.format(model=name)}
-
-
-def _referring(value: Any) -> Any:
-    """A schema whose references point to the shared ones."""
-    if isinstance(value, list):
-        return [_referring(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    return {
-        key: item.replace("#/$defs/", "#/components/schemas/")
-        if key == "$ref" and isinstance(item, str)
-        else _referring(item)
-        for key, item in value.items()
-    }
 
 
 def _words(endpoint: Endpoint) -> list[str]:

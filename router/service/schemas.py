@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Final, cast
 
 from pydantic import BaseModel, TypeAdapter
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic.json_schema import DEFAULT_REF_TEMPLATE, GenerateJsonSchema
 
 from router.result import RoutingResult
 
@@ -60,9 +60,12 @@ def adapter_of(answer: Hashable) -> TypeAdapter[Any]:
 
 
 @cache
-def output_schema(answer: Hashable) -> dict[str, Any]:
-    """The schema of an answer of this type. It is shared: copy it to change it."""
-    schema = adapter_of(answer).json_schema(schema_generator=Untitled, mode="serialization")
+def output_schema(answer: Hashable, refs: str = DEFAULT_REF_TEMPLATE) -> dict[str, Any]:
+    """The schema of an answer of this type. It is shared: copy it to change it. ``refs`` says where
+    the types are that it refers to."""
+    schema = adapter_of(answer).json_schema(
+        schema_generator=Untitled, mode="serialization", ref_template=refs
+    )
     if answer is RoutingResult:  # as its ``to_dict`` gives it
         schema["properties"]["question"] = {
             "type": "string",
