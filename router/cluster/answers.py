@@ -196,7 +196,7 @@ class SharedAnswers:
         if len(value) > MAX_ANSWER_BYTES:
             return
         letter = {"entry": entry, "text": text, "context": context, "similar": similar}
-        letter |= {"value": value, "catalog": basis.catalog}
+        letter |= {"value": value, "catalog": basis.catalog, "by": basis.decided_by}
         by_person = basis.decided_by is DecidedBy.PERSON
         was_up = self._link.is_up
         if was_up and not self._pending[entry] and fencing_token.get() != NOT_SHARED:
@@ -227,7 +227,7 @@ class SharedAnswers:
             (*fence, keys.token, keys.answers),
             *(letter["catalog"], token, letter["value"], self._life, LATE_SECONDS * 10**6),
             *(self._length, "learn" if letter["similar"] else "replace"),
-            *(letter["text"], letter["context"]),
+            *(letter["text"], letter["context"], letter.get("by", DecidedBy.PERSON)),
         )
         return said
 

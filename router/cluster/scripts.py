@@ -31,8 +31,9 @@ KEEP: Final = (
     + """
 -- Keep an answer, unless it is late. Keys: answer, dropped, lease, catalog, token, stream.
 -- Arguments: catalog version, token or '', answer, life in ms, late after us, length of the stream,
--- kind of the stream's record ('learn', or 'replace' where it is for identical requests only), text
--- and context.
+-- kind of the stream's record ('learn', or 'replace' where it is for identical requests only),
+-- text, context, and who decided. Only a person replaces what a person said over this catalog. A
+-- decision with a token that began before the person spoke is late already.
 if redis.call('HGET', KEYS[4], 'version') ~= ARGV[1] then return 'catalog' end
 local newest = new_token(KEYS[5])
 local token = tonumber(ARGV[2]) or newest
@@ -43,6 +44,13 @@ for _, key in ipairs({KEYS[2], KEYS[3]}) do
 end
 local held = tonumber(redis.call('GETRANGE', KEYS[1], 0, 19))
 if held and held > token then return 'late' end
+if held and ARGV[2] == '' and ARGV[10] ~= 'person' then
+  local value = string.sub(redis.call('GET', KEYS[1]), 21)
+  local read, basis = pcall(function() return cjson.decode(cjson.decode(value)[2]) end)
+  if read and type(basis) == 'table' and basis[1] == 'person' and basis[2] == ARGV[1] then
+    return 'late'
+  end
+end
 redis.call('SET', KEYS[1], string.format('%020.0f', token) .. ARGV[3], 'PX', ARGV[4])
 append(KEYS[6], ARGV[6], 'kind', ARGV[7], 'text', ARGV[8], 'context', ARGV[9])
 return 'kept'

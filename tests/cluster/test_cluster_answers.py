@@ -12,8 +12,9 @@ import pytest
 from clusters import OpenedAnswers, SettingsOf, caught_up, opened_answers, skills_of, two_processes
 from servers.redis_server import RedisServer, server_binaries
 
+from router.cluster import scripts
 from router.cluster.answers import fencing_token
-from router.cluster.keys import Keys
+from router.cluster.keys import Keys, entry_of
 from router.settings import Settings
 from router.stages.answers import AnswerCache
 from router.stages.conformance import AnswerCacheConformance, kept_answer
@@ -126,6 +127,27 @@ async def test_a_decision_that_began_before_a_drop_is_not_kept(
         fencing_token.reset(marker)
         await one.keep(REQUEST, "c", kept_answer("git", decided_by=DecidedBy.PERSON), similar=True)
         assert await skills_of(one, REQUEST) == ("git",)
+
+
+async def test_a_decision_under_way_does_not_replace_what_a_person_says_meanwhile(
+    redis_server: RedisServer, settings_of: SettingsOf
+) -> None:
+    async with two_processes(settings_of, redis_server.url) as (one, other):
+        keys, entry = one._keys, entry_of(REQUEST, "c")
+        fence = (keys.lease(entry), keys.outcome(entry), keys.token)
+        _, token = await one.link.script(scripts.JOIN, fence, 60_000, "")  # one begins to decide
+        by_person = kept_answer("debugging", decided_by=DecidedBy.PERSON)
+        await other.keep(REQUEST, "c", by_person, similar=True)
+        marker = fencing_token.set(token.decode())
+        await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
+        fencing_token.reset(marker)
+        assert await skills_of(one, REQUEST) == ("debugging",)
+        # Without an LLM nobody takes a lease, and so there is no token.
+        await one.keep(REQUEST, "c", kept_answer("git"), similar=True)
+        assert await skills_of(other, REQUEST) == ("debugging",)
+        again = kept_answer("refactoring", decided_by=DecidedBy.PERSON)
+        await one.keep(REQUEST, "c", again, similar=True)
+        assert await skills_of(other, REQUEST) == ("refactoring",)
 
 
 async def test_a_flushed_server_costs_misses_only(
