@@ -20,15 +20,8 @@ class ToolDefinitions(ClosedByBlock):
     """
 
     def __init__(self, tools: Iterable[Mapping[str, Any]], **options: Any) -> None:
-        """The tools are indexed at the first use, or by ``prepare``.
-
-        Args:
-            tools: in the order of the catalog.
-            options: those of ``ToolSelector``.
-
-        Raises:
-            SourceError: a tool cannot be used, or two have one name.
-        """
+        """The tools, in the order of the catalog, are indexed at the first use, or by ``prepare``.
+        Raises what ``by_name`` does; the options are those of ``ToolSelector``."""
         self._tools = by_name(tools)
         self.selector = ToolSelector(**options)
 

@@ -13,7 +13,6 @@ from router.http.limits import Places
 from router.http.metrics import Metrics
 from router.http.narrowing import Narrowing
 from router.http.stream import EventStream
-from router.http.tools import Tools
 from router.service.memory import MemoryService
 from router.service.service import Service
 from router.tracing import Spans
@@ -33,7 +32,6 @@ class Api:
         service: the use cases of routing.
         memory: those of memory.
         narrowing: what a caller may see.
-        tools: those that clients keep here.
         decisions: the latest answers.
         events: those who listen.
         places: bounds of what is under way.
@@ -62,7 +60,6 @@ class Api:
         self.service: Service = Service(router)
         self.memory: MemoryService = MemoryService(memory, router.events)
         self.narrowing: Narrowing = Narrowing(self.service)
-        self.tools: Tools = Tools(router)
         self.decisions: DecisionLog = DecisionLog()
         self.events: EventStream = EventStream(siblings)
         self.metrics: Metrics = Metrics(self.service)

@@ -27,6 +27,7 @@ from pydantic.json_schema import SkipJsonSchema
 from router.errors import RouterError
 from router.http.keys import Right
 from router.http.problems import Refused, faults_of
+from router.http.tools import delete_tool, put_tool
 from router.result import RoutingResult
 from router.service.explaining import Explanation
 from router.service.memory import (
@@ -231,13 +232,14 @@ async def _find_decision(api: Api, caller: Caller, asked: DecisionArguments) -> 
 
 async def _put_tool(api: Api, caller: Caller, asked: PutToolArguments) -> ToolPut:
     caller.require_namespace(asked.namespace)
-    new, version = await api.tools.put(asked.namespace, asked.name, asked.definition)
+    router = api.service.router
+    new, version = await put_tool(router, asked.namespace, asked.name, asked.definition)
     return ToolPut(skill=routed_name(asked.namespace, asked.name), new=new, catalog_version=version)
 
 
 async def _delete_tool(api: Api, caller: Caller, asked: ToolPlace) -> ToolDeleted:
     caller.require_namespace(asked.namespace)
-    version = await api.tools.delete(asked.namespace, asked.name)
+    version = await delete_tool(api.service.router, asked.namespace, asked.name)
     return ToolDeleted(skill=routed_name(asked.namespace, asked.name), catalog_version=version)
 
 

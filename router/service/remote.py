@@ -25,10 +25,6 @@ MAX_ANSWER_BYTES: Final = 1 << 24
 """Far more than the longest answer, with its trace and evidence."""
 
 
-class ServerFailed(RouterError):
-    """A server did not answer as it should; the text says why, and what to do about it."""
-
-
 class RemoteRouter(ClosedByBlock):
     """A server, with the connections to it. Safe to share between threads."""
 
@@ -63,24 +59,24 @@ class RemoteRouter(ClosedByBlock):
         """What the server answers to a ``POST`` of these values, as JSON values.
 
         Raises:
-            ServerFailed: it cannot be reached, refuses, or answers something else.
+            RouterError: it cannot be reached, refuses, or answers something else.
         """
         try:
             answer = self._client.post(self._url + path, json=asked)
         except (httpx.HTTPError, RefusedReply) as error:
             reason = str(error) or type(error).__name__
-            raise ServerFailed(
+            raise RouterError(
                 f"{self._url} cannot be reached: {reason}; is router serve running there?"
             ) from error
         try:
             told = answer.json()
         except (ValueError, RecursionError) as error:
-            raise ServerFailed(
+            raise RouterError(
                 f"{self._url} answers {answer.status_code} and no JSON; it is no router serve"
             ) from error
         if answer.is_success:
             return told
-        raise ServerFailed(f"{self._url}: {_reason(told, answer.status_code)}")
+        raise RouterError(f"{self._url}: {_reason(told, answer.status_code)}")
 
     async def route(
         self, request: str, *, history: Sequence[Turn] = (), **options: Any
@@ -88,7 +84,7 @@ class RemoteRouter(ClosedByBlock):
         """What the server decides. Takes what ``SemanticRouter.route`` takes.
 
         Raises:
-            ServerFailed: it does not answer, or with something else.
+            RouterError: it does not answer, or with something else.
         """
         asked = {"request": request, "trace": True, "history": [*map(asdict, history)], **options}
         told = await asyncio.to_thread(self.ask, "/v1/route", **asked)
@@ -118,8 +114,8 @@ class RemoteRouter(ClosedByBlock):
         except (KeyError, TypeError) as error:
             raise self._unreadable(error) from error
 
-    def _unreadable(self, error: Exception) -> ServerFailed:
-        return ServerFailed(f"{self._url}: its answer cannot be read: {error}")
+    def _unreadable(self, error: Exception) -> RouterError:
+        return RouterError(f"{self._url}: its answer cannot be read: {error}")
 
 
 def _reason(problem: Any, status: int) -> str:

@@ -27,10 +27,6 @@ REFUSED: Final = (1, 2)
 """Exit codes that say that a command cannot be carried out; starting it again would not help."""
 
 
-class WorkersFailed(RouterError):
-    """The workers cannot serve; each has said why on standard error."""
-
-
 async def run_workers(
     command: Callable[[int], Sequence[str]],
     number: int,
@@ -55,7 +51,7 @@ async def run_workers(
         died: is called with the process id of a worker that ended without being told to.
 
     Raises:
-        WorkersFailed: a worker refused to serve.
+        RouterError: a worker refused to serve; it has said why on standard error.
         KeyboardInterrupt: Ctrl-C told the process to stop.
     """
     loop = asyncio.get_running_loop()
@@ -87,7 +83,7 @@ async def run_workers(
             if stopping.is_set():
                 return
             if code in REFUSED:
-                raise WorkersFailed("a worker could not serve; what it said stands above")
+                raise RouterError("a worker could not serve; what it said stands above")
             died(process.pid)
             if loop.time() - began > STABLE_SECONDS:
                 pause = FIRST_PAUSE

@@ -16,7 +16,7 @@ from router import SemanticRouter, SourceError, StoreError
 from router.cluster.keys import Keys
 from router.cluster.link import connect
 from router.http.problems import Refused
-from router.http.tools import Tools
+from router.http.tools import delete_tool, put_tool
 from router.tools.folder import ToolFolder
 from router.tools.source import ToolSource
 
@@ -49,19 +49,19 @@ async def test_a_tool_put_over_http_is_routed_to_in_another_process(
     there = settings_of(url)
     async with few_skills_router(settings_of(url), folders[0]) as one:
         async with few_skills_router(there, folders[1]) as other:
-            await Tools(one).put("shop", "refund", REFUND)
+            await put_tool(one, "shop", "refund", REFUND)
             await until(lambda: offers(other, "shop__refund", REFUND))
             assert (await other.route(ASKED)).selected_skills == ("shop__refund",)
             changed = {**REFUND, "description": "Gives money back to a customer."}
-            assert not (await Tools(other).put("shop", "refund", changed))[0]
+            assert not (await put_tool(other, "shop", "refund", changed))[0]
             await until(lambda: offers(one, "shop__refund", changed))
-            assert not (await Tools(one).put("shop", "refund", REFUND))[0]
+            assert not (await put_tool(one, "shop", "refund", REFUND))[0]
             await until(lambda: offers(other, "shop__refund", REFUND))
-            await Tools(other).delete("shop", "refund")
+            await delete_tool(other, "shop", "refund")
             await until(lambda: not offers(one, "shop__refund"))
             with pytest.raises(Refused, match=r"none in the namespace shop"):
-                await Tools(one).delete("shop", "refund")
-            await Tools(one).put("shop", "loan", LOAN)
+                await delete_tool(one, "shop", "refund")
+            await put_tool(one, "shop", "loan", LOAN)
             await until(lambda: offers(other, "shop__loan"))
         assert not (tmp_path / "other" / "shop" / "loan.json").exists()  # in memory only
         async with few_skills_router(there, ToolFolder(tmp_path / "other")) as other:
