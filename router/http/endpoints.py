@@ -144,11 +144,12 @@ Run: TypeAlias = Callable[["Api", "Caller", Any], Awaitable[Any]]
 Stream: TypeAlias = Callable[["Api", "Caller", Any], AsyncGenerator[bytes, None]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Endpoint:
     """One method of one path.
 
     Attributes:
+        request: the method and the path.
         right: what the caller must be allowed to do.
         arguments: what is asked.
         answer: the type of the answer, or of one line of it where it is streamed.
@@ -160,18 +161,27 @@ class Endpoint:
         of_one_worker: whether it is about a decision, which one worker of the server knows.
     """
 
-    method: Literal["GET", "POST", "PUT", "DELETE"]
-    path: str
-    summary: str
+    request: str
     right: Right
     arguments: type[Arguments]
     answer: Hashable
+    summary: str
     run: Run | None = None
     stream: Stream | None = None
     media_type: str = "application/json"
     body: str | None = None
     etag: bool = False
     of_one_worker: bool = False
+
+    @cached_property
+    def method(self) -> str:
+        """GET, POST, PUT or DELETE."""
+        return self.request.split()[0]
+
+    @cached_property
+    def path(self) -> str:
+        """With its arguments in braces."""
+        return self.request.split()[1]
 
     @cached_property
     def in_path(self) -> tuple[str, ...]:
@@ -272,74 +282,51 @@ async def _batch(api: Api, caller: Caller, asked: BatchArguments) -> AsyncGenera
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _row(
-    request: str,
-    right: Right,
-    arguments: type[Arguments],
-    answer: Hashable,
-    summary: str,
-    run: Run | None = None,
-    **more: Any,
-) -> Endpoint:
-    """One row of the table; ``request`` is the method and the path."""
-    method, path = request.split()
-    return Endpoint(
-        method=method,  # type: ignore[arg-type]  # a test goes through the whole table
-        path=path,
-        summary=summary,
-        right=right,
-        arguments=arguments,
-        answer=answer,
-        run=run,
-        **more,
-    )
-
-
 ENDPOINTS: Final = (
-    _row("POST /v1/route", Right.ROUTE, RouteArguments, RoutingResult,
-         "Decide which skills to load for a request", _route),
-    _row("POST /v1/route/explain", Right.ROUTE, RouteArguments, Explained,
-         "Decide, and say why the best skill is ahead of the next one", _explain),
-    _row("POST /v1/route/batch", Right.ROUTE, BatchArguments, BatchLine,
-         "Route many requests; the answer is JSON Lines",
-         stream=_batch, media_type="application/jsonl"),
-    _row("POST /v1/rank", Right.ROUTE, RankArguments, Ranked,
-         "The best skills, or tools of the request, in any case; never refuses",
-         _asked(Service.rank)),
-    _row("GET /v1/skills", Right.ROUTE, FindArguments, FoundSkills,
-         "Rank the skills for a query, with reasons; decides nothing",
-         _asked(Service.find), etag=True),
-    _row("GET /v1/skills/{name}", Right.ROUTE, LoadArguments, LoadedSkill,
-         "A skill's instructions and the paths of its other files", _load, etag=True),
-    _row("PUT /v1/catalogs/{namespace}/tools/{name}", Right.MANAGE, PutToolArguments, ToolPut,
-         "Keep a tool in a namespace, to be routed to from now on", _put_tool, body="definition"),
-    _row("DELETE /v1/catalogs/{namespace}/tools/{name}", Right.MANAGE, ToolPlace, ToolDeleted,
-         "Drop a tool of a namespace", _delete_tool),
-    _row("GET /v1/decisions/{id}", Right.ROUTE, DecisionArguments, DecisionFound,
-         "An answer with its whole trace", _find_decision, of_one_worker=True),
-    _row("POST /v1/decisions/{id}/feedback", Right.FEEDBACK, FeedbackArguments, Noted,
-         "Say what an answer should have been", _asked(Service.feedback), of_one_worker=True),
-    _row("POST /v1/cache/test", Right.ROUTE, RouteArguments, CacheTested,
-         "Whether a cache would answer a request, and why or why not", _asked(Service.test_cache)),
-    _row("POST /v1/cache/forget", Right.FEEDBACK, RouteArguments, Forgotten,
-         "Drop the cached answer to a request", _asked(Service.forget)),
-    _row("GET /v1/status", Right.MANAGE, NoArguments, RouterStatus,
-         "Which skills are loaded or faulty; caches, encoder and LLMs", _asked(Service.status)),
-    _row("GET /v1/learning", Right.MANAGE, NoArguments, dict[str, Any],
-         "The evidence, the local model, the account of the error bound",
-         _asked(Service.learning)),
-    _row("GET /v1/events", Right.MANAGE, NoArguments, str,
-         "What happens from now on, as server-sent events",
-         stream=lambda api, _caller, _asked: api.events.listen(),
-         media_type="text/event-stream"),
-    _row("POST /v1/memory/recall", Right.MEMORY, RecallArguments, RecallAnswer,
-         "Answer a query from the memory layers that fit it", _remembered(MemoryService.recall)),
-    _row("POST /v1/memory/context", Right.MEMORY, AssembleArguments, Context,
-         "Gather what memories and documents say into a text within a budget of tokens",
-         _remembered(MemoryService.assemble)),
-    _row("POST /v1/memory/save", Right.MEMORY, SaveArguments, Saved, "Remember a text",
-         _remembered(MemoryService.save)),
-    _row("GET /v1/memory/status", Right.MEMORY, NoArguments, MemoryNow,
-         "How the layers, the memory files and the memory service are",
-         _remembered(MemoryService.status)),
+    Endpoint("POST /v1/route", Right.ROUTE, RouteArguments, RoutingResult,
+        "Decide which skills to load for a request", _route),
+    Endpoint("POST /v1/route/explain", Right.ROUTE, RouteArguments, Explained,
+        "Decide, and say why the best skill is ahead of the next one", _explain),
+    Endpoint("POST /v1/route/batch", Right.ROUTE, BatchArguments, BatchLine,
+        "Route many requests; the answer is JSON Lines",
+        stream=_batch, media_type="application/jsonl"),
+    Endpoint("POST /v1/rank", Right.ROUTE, RankArguments, Ranked,
+        "The best skills, or tools of the request, in any case; never refuses",
+        _asked(Service.rank)),
+    Endpoint("GET /v1/skills", Right.ROUTE, FindArguments, FoundSkills,
+        "Rank the skills for a query, with reasons; decides nothing",
+        _asked(Service.find), etag=True),
+    Endpoint("GET /v1/skills/{name}", Right.ROUTE, LoadArguments, LoadedSkill,
+        "A skill's instructions and the paths of its other files", _load, etag=True),
+    Endpoint("PUT /v1/catalogs/{namespace}/tools/{name}", Right.MANAGE, PutToolArguments, ToolPut,
+        "Keep a tool in a namespace, to be routed to from now on", _put_tool, body="definition"),
+    Endpoint("DELETE /v1/catalogs/{namespace}/tools/{name}", Right.MANAGE, ToolPlace, ToolDeleted,
+        "Drop a tool of a namespace", _delete_tool),
+    Endpoint("GET /v1/decisions/{id}", Right.ROUTE, DecisionArguments, DecisionFound,
+        "An answer with its whole trace", _find_decision, of_one_worker=True),
+    Endpoint("POST /v1/decisions/{id}/feedback", Right.FEEDBACK, FeedbackArguments, Noted,
+        "Say what an answer should have been", _asked(Service.feedback), of_one_worker=True),
+    Endpoint("POST /v1/cache/test", Right.ROUTE, RouteArguments, CacheTested,
+        "Whether a cache would answer a request, and why or why not", _asked(Service.test_cache)),
+    Endpoint("POST /v1/cache/forget", Right.FEEDBACK, RouteArguments, Forgotten,
+        "Drop the cached answer to a request", _asked(Service.forget)),
+    Endpoint("GET /v1/status", Right.MANAGE, NoArguments, RouterStatus,
+        "Which skills are loaded or faulty; caches, encoder and LLMs", _asked(Service.status)),
+    Endpoint("GET /v1/learning", Right.MANAGE, NoArguments, dict[str, Any],
+        "The evidence, the local model, the account of the error bound",
+        _asked(Service.learning)),
+    Endpoint("GET /v1/events", Right.MANAGE, NoArguments, str,
+        "What happens from now on, as server-sent events",
+        stream=lambda api, _caller, _asked: api.events.listen(),
+        media_type="text/event-stream"),
+    Endpoint("POST /v1/memory/recall", Right.MEMORY, RecallArguments, RecallAnswer,
+        "Answer a query from the memory layers that fit it", _remembered(MemoryService.recall)),
+    Endpoint("POST /v1/memory/context", Right.MEMORY, AssembleArguments, Context,
+        "Gather what memories and documents say into a text within a budget of tokens",
+        _remembered(MemoryService.assemble)),
+    Endpoint("POST /v1/memory/save", Right.MEMORY, SaveArguments, Saved, "Remember a text",
+        _remembered(MemoryService.save)),
+    Endpoint("GET /v1/memory/status", Right.MEMORY, NoArguments, MemoryNow,
+        "How the layers, the memory files and the memory service are",
+        _remembered(MemoryService.status)),
 )  # fmt: skip
