@@ -157,10 +157,7 @@ async def measured(
     """The rows of one catalog with some of its requests."""
     say(f"{case.name}: {label}")
     index = SkillIndex.build(enriched(case, written), encoder=encoder, store=store)
-    decided = [
-        (asked, await decide(asked.request.text, index, follow_up=asked.request.turns > 0))
-        for asked in case.asked
-    ]
+    decided = [(asked, await decide(asked.request.text, index)) for asked in case.asked]
     routes = [(a, d) for a, d in decided if d.decision is Decision.ROUTE]
     correct = [set(d.selected) <= a.right for a, d in routes]
     common: dict[str, Any] = {"catalog": case.name, "written": label}

@@ -213,7 +213,6 @@ class Decider:
             self._index,
             among=among,
             caution=self._settings.vector.least_right,
-            follow_up=reading.turns > 0,
         )
         if not asked.history:
             return local

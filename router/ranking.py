@@ -106,7 +106,7 @@ async def rank(
         reading.text, among=asked.available, limit=max(limit, MAX_CANDIDATES)
     )
     matches, missing = with_room(ranking.matches, included, limit)
-    decided = judge(reading.text, ranking, caution=caution, follow_up=reading.turns > 0)
+    decided = judge(reading.text, ranking, caution=caution)
     skills = [ranked(match, catalog.skills[match.name]) for match in matches]
     skills += [
         RankedSkill(

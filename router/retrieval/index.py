@@ -98,10 +98,7 @@ class Ranking:
         evidence: sum of the best skill's term contributions; grows with what was matched.
         lead: how far the best score is ahead of the second; the score itself when it is alone.
         named: the skills that the request names outright, in its order.
-        clauses: for each clause of a request that has several and names no skill, the ranking of
-            the whole request's best skills for that clause. It has one match, without terms: the
-            best for the clause in its context. ``lead`` is below zero where another is better for
-            the clause alone.
+        clauses: of a request that has several and names no skill.
     """
 
     matches: tuple[Match, ...]
@@ -109,7 +106,28 @@ class Ranking:
     evidence: float = 0.0
     lead: float = 0.0
     named: tuple[str, ...] = ()
-    clauses: tuple[Ranking, ...] = ()
+    clauses: tuple[Clause, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One clause of a request, and what it asks for when it is looked at by itself.
+
+    Attributes:
+        ranking: of the whole request's best skills for this clause. It has one match, without
+            terms: the best for the clause in its context. ``lead`` is below zero where another is
+            better for the clause alone.
+        scores: for the clause alone, of the whole request's matches in their order.
+        examples: how near the examples of each of them are to it; part of the score.
+        highest: the best scores for the clause alone, at most two, best first.
+        words: how many of its words some skill knows.
+    """
+
+    ranking: Ranking
+    scores: tuple[float, ...]
+    examples: tuple[float, ...]
+    highest: tuple[float, ...]
+    words: int
 
 
 class EncodedRequest(NamedTuple):
@@ -451,24 +469,40 @@ class SkillIndex:
             evidence=float(added[0].sum()),
             lead=lead,
             named=named,
-            clauses=self._clauses(scored, asked[1:], size) if len(asked) > 1 else (),
+            clauses=self._clauses(scored, asked[1:], size, order) if len(asked) > 1 else (),
         )
 
     def _clauses(
-        self, scored: _Scored, clauses: Sequence[_Asked], size: int
-    ) -> tuple[Ranking, ...]:
-        """The rankings of the clauses, which have the rows behind the whole request's."""
+        self, scored: _Scored, clauses: Sequence[_Asked], size: int, order: NDArray[np.intp]
+    ) -> tuple[Clause, ...]:
+        """The clauses, which have the rows behind the whole request's; ``order`` has the places
+        of its matches."""
         whole, alone = scored.score[0], scored.score[1:]
         best = np.argmax(alone + IN_CONTEXT * whole, axis=1)
         rows = np.arange(len(clauses))
         own = alone[rows, best]
+        highest = -np.partition(-alone, min(1, alone.shape[1] - 1))[:, :2]
         if alone.shape[1] > 1:
-            first, second = np.partition(alone, (-2, -1))[:, :-3:-1].T
+            first, second = highest.T
             own = own - np.where(own < first, first, second)
         matches = self._matches(scored, 1 + rows, best, [()] * len(clauses))
         return tuple(
-            Ranking((match,), size=size, evidence=match.lexical * clause.reach, lead=lead)
-            for match, clause, lead in zip(matches, clauses, own.tolist(), strict=True)
+            Clause(
+                Ranking((match,), size=size, evidence=match.lexical * clause.reach, lead=lead),
+                tuple(scores),
+                tuple(near),
+                tuple(two),
+                len(clause.words),
+            )
+            for match, clause, lead, scores, near, two in zip(
+                matches,
+                clauses,
+                own.tolist(),
+                alone[:, order].tolist(),
+                scored.examples[1:, order].tolist(),
+                highest.tolist(),
+                strict=True,
+            )
         )
 
     def _matches(

@@ -4,10 +4,9 @@ A skill that the request names outright is loaded. Otherwise the best match is l
 likely enough that something fits and that it is right (``router/stages/likelihood.py``); how likely
 that must be is the setting ``vector.caution``. No signal guarantees a
 lowest likelihood, so any request can be refused.
-A request of several clauses may need several skills: each clause is then ranked by itself, and what
-it asks for has to be the likelier, the less the whole request is like it. Where the clauses want
-different things the whole may be like no skill; then it is enough that one clause alone would be
-routed.
+A request of several clauses may need several skills (``router/stages/further.py``). Where the
+clauses want different things the whole may be like no skill; then it is enough that one clause
+alone would be routed.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from router.result import (
 )
 from router.retrieval.index import Match, Ranking, SkillIndex
 from router.settings import CAUTIONS
+from router.stages.further import further
 from router.stages.likelihood import Likelihood
 
 BALANCED: Final = CAUTIONS["balanced"]
@@ -38,15 +38,6 @@ CLARIFY: Final = 0.5
 probability that routing needs. Below it, nothing fits."""
 TWINS: Final = 0.002
 """Two skills whose scores differ by less are alike: both are offered, and neither is guessed."""
-FURTHER: Final = 0.45
-"""A clause adds its best skill when the probability that this skill is right is at least this share
-of the caution, times its place among the matches of the whole request: for the second match .9 of
-the caution, for the third 1.35. Most second clauses only explain the first one, and a skill that
-such a clause is like by chance stands far down in the ranking of the whole request."""
-FURTHER_IN_FOLLOW_UP: Final = 0.7
-"""In a follow-up, a clause adds its best skill from this probability on, whatever its place. Most
-follow-ups go on with one thing, and a clause like "half an hour earlier" is like some skill by
-chance."""
 MAX_SELECTED: Final = 3
 NAMED: Final = 0.98
 """The confidence in a skill that the request names outright."""
@@ -125,7 +116,6 @@ async def decide(
     *,
     among: Sequence[str] | None = None,
     caution: float = BALANCED,
-    follow_up: bool = False,
     clock: Callable[[], float] = time.perf_counter,
 ) -> RetrievalDecision:
     """Rank the skills for a request and decide what to do about the best ones.
@@ -136,7 +126,6 @@ async def decide(
         among: names that may be chosen; None means all.
         caution: least probability, in [0, 1], that a loaded skill is right. That something fits
             must be likely as well: half way from there to certainty.
-        follow_up: the text begins with an earlier turn.
         clock: seconds, for the time spent.
 
     Raises:
@@ -144,16 +133,14 @@ async def decide(
     """
     began = clock()
     ranking = await index.rank(request, among=among, limit=MAX_CANDIDATES)
-    decided = judge(request, ranking, caution=caution, follow_up=follow_up)
+    decided = judge(request, ranking, caution=caution)
     evidence = decided.evidence
     if among is not None:
         evidence = {**evidence, "left_out": index.catalog.count_without(among)}
     return replace(decided, evidence=evidence, microseconds=(clock() - began) * 1e6)
 
 
-def judge(
-    request: str, ranking: Ranking, *, caution: float = BALANCED, follow_up: bool = False
-) -> RetrievalDecision:
+def judge(request: str, ranking: Ranking, *, caution: float = BALANCED) -> RetrievalDecision:
     """Decide what to do about the best of a request's ranking; the settings as for ``decide``."""
     if not ranking.matches:
         return RetrievalDecision(Decision.ABSTAIN, (), 1.0, "there is no skill to choose from", {})
@@ -163,7 +150,7 @@ def judge(
     if ranking.named:
         decided = _of_named(ranking)
     else:
-        decided = _with_clauses(_of_best(ranking, caution), ranking, caution, follow_up)
+        decided = _with_clauses(_of_best(ranking, caution), ranking, caution)
     return replace(decided, matches=ranking.matches[:MAX_CANDIDATES])
 
 
@@ -195,48 +182,48 @@ def _of_best(ranking: Ranking, caution: float) -> RetrievalDecision:
     return RetrievalDecision(Decision.ROUTE, (best.name,), right, reason, evidence)
 
 
-def _with_clauses(
-    decided: RetrievalDecision, whole: Ranking, caution: float, follow_up: bool
-) -> RetrievalDecision:
+def _with_clauses(decided: RetrievalDecision, whole: Ranking, caution: float) -> RetrievalDecision:
     """The decision with the skills that single clauses ask for: beside the best match, or, where
     the whole is like no skill because its clauses want different things, in its place."""
-    places = {match.name: place for place, match in enumerate(whole.matches[:MAX_CANDIDATES], 1)}
-    sure: dict[str, Likelihood] = {}
-    for part in whole.clauses:
-        name, likelihood = part.matches[0].name, Likelihood.of(part)
-        if name not in places:
-            continue
-        least = FURTHER * places[name] * caution
-        if follow_up and decided.selected:
-            least = FURTHER_IN_FOLLOW_UP
-        if (
-            name not in decided.selected
-            and likelihood.right >= least
-            and (name not in sure or likelihood.right > sure[name].right)
-        ):
-            sure[name] = likelihood
-    if not decided.selected and not any(
-        likelihood.right >= caution and likelihood.fits >= _least_fit(caution)
-        for likelihood in sure.values()
-    ):
+    if not decided.selected:
+        decided = _of_clause(decided, whole, caution)
+    if not decided.selected:
         return decided
-    wanted = sorted(sure, key=lambda name: -sure[name].right)
-    wanted = wanted[: MAX_SELECTED - len(decided.selected)]
-    if not wanted:
+    wanted = {
+        name: probability
+        for name, probability in further(whole, decided.selected[0]).items()
+        if probability >= caution
+    }
+    names = tuple(wanted)[: MAX_SELECTED - 1]
+    if not names:
         return decided
-    asks = "one clause asks for" if len(wanted) == 1 else "clauses ask for"
-    reason = f"{asks} {' and '.join(wanted)}"
-    confidence = min(sure[name].right for name in wanted)
-    evidence: Evidence = {**decided.evidence, "clauses": tuple(wanted)}
-    if decided.selected:
-        reason = f"{decided.reason}; {reason}"
-        confidence = min(decided.confidence, confidence)
-    else:
-        best = sure[wanted[0]]
-        evidence = {**evidence, "fits": best.fits, "right": best.right}
-    return RetrievalDecision(
-        Decision.ROUTE, (*decided.selected, *wanted), confidence, reason, evidence
+    asks = "one clause asks for" if len(names) == 1 else "clauses ask for"
+    return replace(
+        decided,
+        selected=(*decided.selected, *names),
+        confidence=min(decided.confidence, wanted[names[-1]]),
+        reason=f"{decided.reason}; {asks} {' and '.join(names)}",
+        evidence={**decided.evidence, "clauses": names},
     )
+
+
+def _of_clause(decided: RetrievalDecision, whole: Ranking, caution: float) -> RetrievalDecision:
+    """The decision for the one clause that most surely asks for one of the best matches; the same
+    as before where none does."""
+    offered = {match.name for match in whole.matches[:MAX_CANDIDATES]}
+    sure = [
+        (likelihood.right, likelihood.fits, ranking.matches[0].name)
+        for ranking in (clause.ranking for clause in whole.clauses)
+        if (likelihood := Likelihood.of(ranking)).right >= caution
+        and likelihood.fits >= _least_fit(caution)
+        and ranking.matches[0].name in offered
+    ]
+    if not sure:
+        return decided
+    right, fits, name = max(sure)
+    evidence = {**decided.evidence, "fits": fits, "right": right}
+    reason = f"one clause asks for {name}"
+    return RetrievalDecision(Decision.ROUTE, (name,), right, reason, evidence)
 
 
 def _least_fit(caution: float) -> float:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from router.errors import EncoderError
+from router.retrieval.documents import words
 from router.retrieval.encoders import WordLlamaEncoder
 from router.retrieval.fusion import DENSE_WEIGHT, EXAMPLES_WEIGHT, LEXICAL_WEIGHT
 from router.retrieval.index import MAX_MISSPELT, SkillIndex
@@ -161,9 +162,16 @@ async def test_matches_are_ordered_by_score(shipped: SkillIndex) -> None:
 
 async def test_the_clauses_of_a_request_are_ranked_by_themselves(shipped: SkillIndex) -> None:
     request = "squash the last four commits and write unit tests for the invoice calculator"
-    parts = (await shipped.rank(request)).clauses
+    ranking = await shipped.rank(request)
+    parts = [clause.ranking for clause in ranking.clauses]
     assert [part.matches[0].name for part in parts] == ["git", "testing"]
-    for part, clause in zip(parts, request.split(" and "), strict=True):
+    names = [match.name for match in ranking.matches]
+    for part, asked, clause in zip(parts, ranking.clauses, request.split(" and "), strict=True):
+        assert len(asked.scores) == len(asked.examples) == len(names)
+        assert asked.scores[names.index(part.matches[0].name)] == part.matches[0].score
+        assert asked.highest[0] - asked.highest[1] == pytest.approx(part.lead)
+        assert max(asked.scores) <= asked.highest[0]
+        assert 0 < asked.words <= len(words(clause))
         alone = await shipped.rank(clause)
         assert part.size == alone.size
         # What tells skills apart is asked of whole requests of one clause only.
@@ -176,7 +184,7 @@ async def test_the_clauses_of_a_request_are_ranked_by_themselves(shipped: SkillI
 
 async def test_a_clause_that_says_little_is_read_in_its_context(shipped: SkillIndex) -> None:
     request = "fix the crash in the parser and tell me why it came"
-    assert [part.matches[0].name for part in (await shipped.rank(request)).clauses] == [
+    assert [part.ranking.matches[0].name for part in (await shipped.rank(request)).clauses] == [
         "debugging",
         "debugging",
     ]

@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 from router.request import MAX_REQUEST_CHARACTERS
 from router.result import Decision, Outcome, Stage
 from router.retrieval.encoders import WordLlamaEncoder
-from router.retrieval.index import Match, Ranking, SkillIndex
+from router.retrieval.index import Clause, Match, Ranking, SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
+from router.stages.further import further
 from router.stages.likelihood import Likelihood
 from router.stages.vector import (
     BALANCED,
     CLARIFY,
-    FURTHER,
     MAX_CANDIDATES,
     NAMED,
     RetrievalDecision,
@@ -76,36 +76,50 @@ async def test_a_request_for_two_skills_is_routed_to_both(shipped: SkillIndex) -
     assert local.evidence["clauses"] == local.selected[1:]
 
 
-def clause_for(name: str, score: float) -> Ranking:
-    match = Match(name, score, 0.0, 0.0, 0.0, has_examples=False, terms=())
-    return Ranking((match,), size=5, evidence=0.5, lead=0.2)
+def match(name: str, score: float) -> Match:
+    return Match(name, score, 0.0, 0.0, 0.0, has_examples=False, terms=())
 
 
-def whole_of(score: float, *clauses: Ranking) -> Ranking:
+def clause_for(name: str, score: float) -> Clause:
+    scores = tuple(score if other == name else 0.0 for other in NAMES)
+    ranking = Ranking((match(name, score),), size=5, evidence=0.5, lead=0.2)
+    return Clause(ranking, scores, (0.0,) * 5, (score, 0.0), words=3)
+
+
+NAMES = ("one", "two", "three", "four", "five")
+
+
+def whole_of(score: float, *clauses: Clause) -> Ranking:
     """A request for which the skills "one" to "five" are the best, in this order."""
-    names = ("one", "two", "three", "four", "five")
-    matches = tuple(
-        Match(name, score - place, 0.0, 0.0, 0.0, has_examples=False, terms=())
-        for place, name in enumerate(names)
-    )
+    matches = tuple(match(name, score - place / 4) for place, name in enumerate(NAMES))
     return Ranking(matches, size=5, evidence=score, lead=1.0, clauses=clauses)
 
 
-def test_the_further_down_for_the_whole_the_surer_a_clause_must_be() -> None:
-    clear = 2.0
-    for score in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0):
-        right = Likelihood.of(clause_for("one", score)).right
-        for place, name in enumerate(("two", "three", "four", "five"), 2):
-            local = judge("", whole_of(clear, clause_for(name, score)))
-            wanted = right >= FURTHER * place * BALANCED
-            assert local.selected == (("one", name) if wanted else ("one",)), (score, name)
+def test_a_clause_adds_what_is_likely_enough_to_be_needed() -> None:
+    seen = set()
+    for score in (0.2, 0.6, 1.0, 1.4, 1.8):
+        for name in NAMES[1:]:
+            whole = whole_of(2.0, clause_for("one", 2.0), clause_for(name, score))
+            probability = further(whole, "one").get(name, 0.0)
+            for caution in (BALANCED, 0.65):
+                local = judge("", whole, caution=caution)
+                wanted = probability >= caution
+                seen.add(wanted)
+                assert local.selected == (("one", name) if wanted else ("one",))
+                if wanted:
+                    assert local.confidence <= probability
+                    assert local.evidence["clauses"] == (name,)
+    assert seen == {True, False}
 
 
 def test_where_the_whole_is_unsure_one_clause_must_be_sure() -> None:
     unsure, likely = clause_for("one", 0.4), clause_for("two", 1.3)
-    assert Likelihood.of(unsure).right < BALANCED < Likelihood.of(likely).right
-    assert judge("", whole_of(0.1, unsure)).selected == ()
-    assert set(judge("", whole_of(0.1, unsure, likely)).selected) == {"one", "two"}
+    assert Likelihood.of(unsure.ranking).right < BALANCED < Likelihood.of(likely.ranking).right
+    assert judge("", whole_of(0.1, unsure, unsure)).selected == ()
+    local = judge("", whole_of(0.1, unsure, likely))
+    assert local.selected[0] == "two"
+    assert local.evidence["right"] == Likelihood.of(likely.ranking).right
+    assert "one clause asks for two" in local.reason
 
 
 @pytest.mark.parametrize(
