@@ -30,11 +30,20 @@ def environment_of(home: Path) -> dict[str, str]:
 def started(
     tmp_path: Path, environment: dict[str, str], *more: str
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A process over two skills, and its address."""
     skills = some_skills(tmp_path / "skills", "git", "testing")
-    arguments = ["serve", "--port", "0", "--no-llm", "--skills", str(skills), *more]
+    with launched(tmp_path, environment, "--no-llm", "--skills", str(skills), *more) as running:
+        yield running
+
+
+@contextmanager
+def launched(
+    folder: Path, environment: dict[str, str], *options: str
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A process that works in a folder, and its address; it is told to stop when the block ends."""
     with subprocess.Popen(
-        [sys.executable, "-m", "router", *arguments],
-        cwd=tmp_path,
+        [sys.executable, "-m", "router", "serve", "--port", "0", *options],
+        cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,9 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from cascade import SHIPPED
+from served import environment_of, launched
 from servers.openai_server import OpenAIServer
-
-import router
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page, Request
@@ -76,42 +73,23 @@ def write_skill(skills: Path, folder: str, name: str, description: str, body: st
 def serving(home: Path, llm: OpenAIServer | None = None) -> Iterator[Served]:
     """``router serve`` over ``home / "skills"`` and with ``llm``, if any, and nothing else of this
     machine."""
-    environment = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(home),
-        "XDG_CONFIG_HOME": str(home / "config"),
+    environment = environment_of(home) | {
         "XDG_DATA_HOME": str(home / "data"),
-        "ROUTER_STATE_DIR": str(home / "state"),
         "ROUTER_MEMORY__DIRECTORY": str(home / "memory"),
         # On a busy machine the usual deadlines would leave layers out.
         "ROUTER_MEMORY__DEADLINE_SECONDS": "60",
         "ROUTER_MEMORY__LAYER_DEADLINE_SECONDS": "30",
         "OPENBLAS_NUM_THREADS": "1",
-        "PYTHONPATH": str(Path(router.__file__).parents[1]),
     }
-    arguments = ["serve", "--port", "0", "--skills", str(home / "skills")]
-    if llm is None:
-        arguments.append("--no-llm")
-    else:
+    if llm is not None:
         environment["ROUTER_LLM__OPENAI__BASE_URL"] = llm.url
         environment["ROUTER_LLM__OPENAI__API_KEY"] = "sk-test"
         environment["ROUTER_LLM__TIMEOUT_SECONDS"] = str(WAIT_SECONDS)
-    with subprocess.Popen(
-        [sys.executable, "-m", "router", *arguments],
-        cwd=home,
-        env=environment,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        line = process.stderr.readline()
-        found = re.fullmatch(r"serving at (http://127\.0\.0\.1:\d+)\n", line)
-        assert found is not None, line
-        try:
-            yield Served(found[1], home)
-        finally:
-            process.terminate()
-            _, errors = process.communicate(timeout=WAIT_SECONDS)
+    options = ["--skills", str(home / "skills"), *(["--no-llm"] if llm is None else [])]
+    with launched(home, environment, *options) as (process, url):
+        yield Served(url, home)
+        process.terminate()
+        _, errors = process.communicate(timeout=WAIT_SECONDS)
     assert (process.returncode, errors) == (0, "")
 
 
