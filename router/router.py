@@ -361,8 +361,8 @@ class SemanticRouter(OpenedInBlock):
 
         await self._admission.turn(is_inside=True)
         asked, context, index, evidence, similar = question
-        runtime, drops = self._runtime, self._drops
-        decider, learner = Decider(index, runtime.parts, self.settings), runtime.parts.learner
+        runtime, parts, drops = self._runtime, self._runtime.parts, self._drops
+        decider, learner = Decider(index, parts, self.settings), parts.learner
         by_person = None if learner is None else await learner.correction(asked)
         if by_person is not None and all(map(index.catalog.offers, by_person)):
             result = decider.corrected(asked.text, by_person, caches)

@@ -622,7 +622,7 @@ def own_confidence(result: RoutingResult) -> float:
 def _stands_alone(asked: Request) -> bool:
     """Whether the answer depends on the request's text alone: not on earlier turns, nor on which
     skills were allowed."""
-    return asked.is_plain or (asked.available is None and not asked.history)
+    return asked.available is None and not asked.history
 
 
 def _shown(calibration: Calibration) -> dict[str, Any]:

@@ -650,7 +650,7 @@ class SkillIndex:
                 else:
                     known.setdefault(number, word)
             numbers = list(known)
-            reach = math.sqrt(self._lexical.weight(numbers) + len(unknown) + 1e-9)
+            reach = math.sqrt(sum(map(self._lexical.idf.item, numbers)) + len(unknown) + 1e-9)
             asked.append(_Asked(spoken, list(known.values()), numbers, reach))
         return asked
 

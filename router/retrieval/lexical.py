@@ -162,10 +162,6 @@ class LexicalIndex:
         used = self._used
         return [n if n is not None and n < len(used) and used[n] else None for n in found]
 
-    def weight(self, terms: Iterable[int]) -> float:
-        """What different terms weigh together: the sum of their IDF."""
-        return sum(map(self.idf.item, terms))
-
     def postings(self, terms: Sequence[int]) -> Postings:
         """The postings of different terms, each with its damped IDF times its saturated
         frequency, in (0, 1)."""
