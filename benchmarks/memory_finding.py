@@ -8,15 +8,15 @@ is right, how often one of the first three is, how often an absent answer is emp
 first item is wrong although its relevance is over 0.5, and how often a right item is in a context
 of 300 tokens.
 
-Three of the people were looked at while the product was made (``develop``, 335 questions, of which
-228 were written later, to be harder). Three (``held_out``, 105) only measured it at first, but
-their figures have since been read so often that they are no longer clean. The last three
-(``fresh``, 142) were written before any of their rankings was seen, and are to be read rarely.
+Six of the people were looked at while the product was made: ``develop`` (335 questions, of which
+228 were written later, to be harder) and ``held_out`` (105), which only measured it at first; the
+coefficients of ``router/memory/recall/relevance.py`` are fitted to both. The last three (``fresh``,
+142) were written before any of their rankings was seen, and are to be read rarely.
 
-With ``--questions`` the memories of ``fresh``, and those of two people of ``develop``, are saved
-with one to four questions that they answer, as an agent is asked to write them when it saves
-(``data/memory_finding_*_questions.txt``). They were written by a language model that saw the
-memories alone, never the questions that are asked here.
+With ``--questions`` the memories of the part are saved with one to four questions that they answer,
+as an agent is asked to write them when it saves (``data/memory_finding_*_questions.txt``). They
+were written by a language model that saw the memories alone, never the questions that are asked
+here.
 
     python benchmarks/memory_finding.py [--part develop|held_out|fresh] [--questions] [--errors]
         [--json]
