@@ -37,10 +37,19 @@ What the assumptions miss, drift above all, is watched for below, and tried in `
 **When an answer is given.** Both must hold:
 
 * its risk is at most the *threshold*: the highest with which traffic like the most recent would
-  bring U to the allowance ``HORIZON`` requests from now. So what is left over is spent evenly, on
-  the requests where an error is least probable, and not on the first that come;
+  bring U to ``PLANNED`` of the allowance ``HORIZON`` requests from now. So what is left over is
+  spent evenly, on the requests where an error is least probable, and not on the first that come;
 * U with this answer stays within the allowance so far. To stop at S in place of U, with refits
-  twice as often, saved 1.5 points more, and broke the bound on 3 of 50 drifting streams.
+  twice as often, saved 1.5 points more, and broke the bound on 3 of 50 drifting streams. Where U is
+  above the allowance already, the answer may raise it by ``REPAYING`` of what its request pays in.
+
+So no answer brings U above the allowance. Only a new estimate of earlier answers can (a refit, or
+doubt about the risks). Each request after it pays in at least twice what its answer adds, so the
+account is level again at the latest when what was given before has left the window; until the
+window is full, U comes nearer to the allowance with every request. Were nothing at all given
+meanwhile, hundreds of requests in a row would go to the LLM, even where an error is hardly
+possible, and then risky ones would be answered from the allowance that had gathered. A shorter plan
+and rarer refits, after which U moves by more at a time, do the same on a smaller scale.
 
 **Audits.** What decides is never measured on what it was fitted on, but the outcomes that come for
 free are those of risky requests. So a random share of the local answers is *audited*: the LLM is
@@ -70,11 +79,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from router.learning.calibration import GROWTH, RiskModel, Vector
+from router.learning.calibration import RiskModel, Vector
 from router.numeric import finite
 
 MIN_EVIDENCE: Final = 150
 """Outcomes before the first local answer."""
+GROWTH: Final = 1.05
+"""A refit is due again when there are this many times the outcomes of the last one."""
 MAX_OUTCOMES: Final = 8_000
 """The newest are kept."""
 
@@ -84,7 +95,13 @@ Z: Final = NormalDist().inv_cdf((1 + 0.95) / 2)
 WINDOW: Final = 10_000
 """Requests over which the account runs; an error older than that is forgotten, and so is an
 allowance that was not used."""
-HORIZON: Final = 2_000
+HORIZON: Final = 4_000
+PLANNED: Final = 0.95
+"""The share of the allowance that the threshold plans to use by then. A refit moves U by more than
+the traffic between two refits does; what is kept back takes that up."""
+REPAYING: Final = 0.5
+"""What an answer may add to U while the account is overdrawn, in units of ``max_error``, which is
+what its request pays in."""
 RECENT: Final = 1_000
 """Requests whose risks stand for the traffic to come."""
 RETUNE_EVERY: Final = 25
@@ -290,8 +307,11 @@ class ErrorBound:
         if risk > self._threshold:
             reason = f"A risk of {risk:.2%} is above the threshold of {self._threshold:.2%}."
             return self._ask(reason, risk, answer, signals)
+        before = self._limit(self._spent)
         self._spend(risk)
-        if self._limit(self._spent) > self._allowance(0):
+        after, allowance = self._limit(self._spent), self._allowance(0)
+        repays = before > allowance and after - before <= REPAYING * self.max_error
+        if after > allowance and not repays:
             self._spend(risk, sign=-1)
             return self._ask("The error allowance is used up for now.", risk, answer, signals)
         return self._local(risk, answer, signals)
@@ -367,7 +387,7 @@ class ErrorBound:
         risks = np.sort(np.fromiter(self._recent_risks, float))
         costs = np.cumsum(self._costs(risks), axis=1) * (HORIZON / len(self._recent))
         planned = self._limit(staying[:, None] + costs)
-        affordable = planned <= self._allowance(HORIZON)
+        affordable = planned <= PLANNED * self._allowance(HORIZON)
         best = float(risks[affordable][-1]) if affordable.any() else 0.0
         self._threshold = min(best, RISK_CAP * self.max_error)
 

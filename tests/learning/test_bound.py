@@ -22,6 +22,7 @@ from router.learning.bound import (
     MIN_EVIDENCE,
     PROVING,
     RECENT,
+    REPAYING,
     WINDOW,
     BoundDecision,
     ErrorBound,
@@ -258,6 +259,22 @@ def test_an_answer_of_a_changed_skill_is_asked_until_it_has_proved_itself() -> N
     assert any(decision.local for decision in of_changed[PROVING:])
     others = [row for row in served[:200] if row[0].answer != "0"]
     assert local_share(others) > 0
+
+
+def test_an_overdrawn_account_is_paid_back_by_answers_that_take_out_less_than_comes_in() -> None:
+    bound = ErrorBound(MAX_ERROR)
+    served = serve(bound, stream(np.random.default_rng(1), length=1_600))
+    bound.catalog_changed({"0"})  # doubt widens the limit
+    used, given = bound.status().error_limit * len(served), 0
+    assert used > MAX_ERROR * len(served)
+    for event in stream(np.random.default_rng(13), length=1_000):
+        decision = bound.decide(event.signals, answer=event.answer)
+        added, used = decision.bound * decision.request - used, decision.bound * decision.request
+        if decision.local and decision.bound > MAX_ERROR:
+            given += 1
+            assert added <= REPAYING * MAX_ERROR + 1e-9
+    assert given > 0
+    assert decision.bound <= MAX_ERROR
 
 
 def test_a_model_fitted_on_dropped_evidence_is_not_adopted() -> None:
