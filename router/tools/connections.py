@@ -149,7 +149,8 @@ def parsed(servers: Path | str | Mapping[str, Any]) -> dict[str, Mapping[str, An
     ``disabled``, as several clients write it.
 
     In a file, ``${NAME}`` and ``${NAME:-default}`` stand for a variable of the environment, as in
-    other clients, so that keys need not lie in the file. A mapping is taken as it is.
+    other clients, so that keys need not lie in the file. As in a shell, the default also stands in
+    for an empty variable. A mapping is taken as it is.
 
     Raises:
         ConfigurationError: it cannot be read or used; the message names the server.
@@ -191,7 +192,9 @@ def _with_variables(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     return _VARIABLE.sub(
-        lambda found: os.environ[found[1]] if found[2] is None else os.environ.get(*found.groups()),
+        lambda found: (
+            os.environ[found[1]] if found[2] is None else os.environ.get(found[1]) or found[2]
+        ),
         value,
     )
 

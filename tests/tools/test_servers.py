@@ -192,6 +192,8 @@ def test_variables_of_a_file_are_put_in(tmp_path: Path, monkeypatch: pytest.Monk
         "bank": {"url": "https://bank/mcp", "headers": {"X-Key": "k s3cret"}},
         "sky": {"command": "sky", "args": ["--zone", "$HOME ${}"], "env": {"K": "s3cret"}},
     }
+    monkeypatch.setenv("BANK_HOST", "")  # a shell takes the default for an empty variable, too
+    assert parsed(file)["bank"]["url"] == "https://bank/mcp"
     assert parsed({"bank": bank})["bank"] == bank  # a program says what it means
     monkeypatch.delenv("BANK_KEY")
     with pytest.raises(ConfigurationError, match="server 'bank': the variable BANK_KEY is not set"):
