@@ -1,6 +1,6 @@
 """One ranking of everything that several layers found for a query.
 
-Scores of different layers do not compare, so what was found is scored anew, on one footing. Four
+Scores of different layers do not compare, so what was found is scored anew, on one footing. Five
 things count:
 
 * words: BM25, with the statistics of what was found; of a long item that of its best section, and
@@ -12,9 +12,11 @@ things count:
 * session: the other items of the session that an item comes from. What one item says is explained
   by those around it, so an item gains where more of its session was found. A session's evidence is
   its best item, and of each further one the seven tenths of the share before, so that a long
-  session does not win by its length.
+  session does not win by its length;
+* words of the session: BM25 of what was found of each session, as one text. The words of a question
+  are often spread over several turns of one talk.
 
-The four signs were chosen on all of LoCoMo, so its figures flatter them a little; the constants by
+The signs were chosen on all of LoCoMo, so its figures flatter them a little; the constants by
 leaving out one of its conversations in turn, and the result is flat around them.
 ``benchmarks/locomo.py`` shows what the ranking gives, and what each layer adds.
 """
@@ -29,12 +31,14 @@ from typing import Final
 
 from router.memory.model import MemoryItem, Period
 from router.memory.recall.relevance import parts_of
-from router.memory.texts.bm25 import MEMORIES
+from router.memory.texts.bm25 import MEMORIES, TEXTBOOK
 from router.memory.texts.questions import questions_of
 from router.memory.texts.words import content_terms
 
 RELEVANCE_WEIGHT: Final = 0.5
 """Weight of relevance beside that of words, which is 1."""
+SESSION_WEIGHT: Final = 0.3
+"""Weight of the words of an item's whole session."""
 TIME_WEIGHT: Final = 0.1
 """Weight of closeness in time."""
 CLOSE_DAYS: Final = 7.0
@@ -62,11 +66,23 @@ def rank(
     shares = MEMORIES.shares(content_terms(query), [part for _, part in parts])
     for (number, _), share in zip(parts, shares, strict=True):
         words[number] = max(words[number], share)
+    groups = [session_of(item) for item in items]
     own = [
         word + RELEVANCE_WEIGHT * relevance + TIME_WEIGHT * closeness(item.created, period)
         for word, relevance, item in zip(words, relevances, items, strict=True)
     ]
-    scores = with_session_evidence(own, [session_of(item) for item in items])
+    scores = with_session_evidence(own, groups)
+    if any(group is not None for group in groups):
+        texts: defaultdict[Hashable, list[str]] = defaultdict(list)
+        keys = _keys(groups)
+        for number, part in parts:
+            texts[keys[number]].append(part)
+        joined = TEXTBOOK.shares(content_terms(query), ["\n".join(some) for some in texts.values()])
+        of_session = dict(zip(texts, joined, strict=True))
+        scores = [
+            score + SESSION_WEIGHT * of_session[key]
+            for score, key in zip(scores, keys, strict=True)
+        ]
     best = max(scores, default=0.0)
     return [score / best for score in scores] if best > 0 else scores
 
@@ -81,7 +97,7 @@ def with_session_evidence(
     score stands for itself alone.
     """
     members: defaultdict[Hashable, list[float]] = defaultdict(list)
-    keys = [(number,) if group is None else group for number, group in enumerate(groups)]
+    keys = _keys(groups)
     for key, score in zip(keys, scores, strict=True):
         members[key].append(score)
     evidence = {
@@ -92,6 +108,11 @@ def with_session_evidence(
         for key, some in members.items()
     }
     return [(score + evidence[key]) / 2 for key, score in zip(keys, scores, strict=True)]
+
+
+def _keys(groups: Sequence[Hashable | None]) -> list[Hashable]:
+    """The groups; an item without one is a group of its own."""
+    return [(number,) if group is None else group for number, group in enumerate(groups)]
 
 
 def closeness(moment: datetime, period: Period | None) -> float:

@@ -32,6 +32,19 @@ def pools(draw: st.DrawFn) -> tuple[list[MemoryItem], list[float]]:
     return items, [draw(shares) for _ in items]
 
 
+def test_words_that_are_spread_over_a_session_are_found_there_together() -> None:
+    items = [
+        item("anna spoke of the rollback", session="one"),
+        item("the cache was empty", session="one"),
+        item("anna spoke of the release", session="two"),
+        item("the login was slow", session="two"),
+    ]
+    alone = rank("anna cache", [items[0], items[2]], [0.5, 0.5])
+    scores = rank("anna cache", items, [0.5] * 4)
+    assert alone[0] == alone[1]
+    assert scores[0] > scores[2]
+
+
 class TestCompany:
     def test_of_equals_the_one_of_the_better_session_comes_first(self) -> None:
         lonely, accompanied, _ = with_session_evidence([0.5, 0.5, 0.4], ["a", "b", "b"])
