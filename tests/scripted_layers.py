@@ -23,16 +23,6 @@ from router.text import normalise
 NOW: Final = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
-class Clock:
-    """A clock that a test turns."""
-
-    def __init__(self, now: float = NOW.timestamp()) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def query(text: str = "What is JWT?") -> LayerQuery:
     return LayerQuery(text, tuple(text.lower().split()), (), None, NOW)
 

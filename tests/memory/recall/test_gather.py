@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clock import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted_layers import (
-    Clock,
     HungLayer,
     LoopLayer,
     RaisingLayer,

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clock import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted_layers import (
-    Clock,
+    NOW,
     LoopLayer,
     RaisingLayer,
     TableClassifier,
@@ -61,7 +62,7 @@ def layers() -> list[LoopLayer]:
 async def routing(installed: Sequence[AnyLayer], **options: Any) -> AsyncIterator[MemoryRouter]:
     defaults: dict[str, Any] = {
         "classifier": table(),
-        "clock": Clock(),
+        "clock": Clock(NOW.timestamp()),
         "monotonic": Clock(0.0),
         "layer_deadline_seconds": AMPLE,
         "deadline_seconds": AMPLE,

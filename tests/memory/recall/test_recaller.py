@@ -12,11 +12,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from clock import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted_layers import (
     NOW,
-    Clock,
     LoopLayer,
     RaisingLayer,
     TableClassifier,
@@ -64,14 +64,14 @@ async def recalling(*layers: AnyLayer, **options: Any) -> AsyncIterator[Recaller
     router = MemoryRouter(
         layers,
         classifier=table,
-        clock=Clock(),
+        clock=Clock(NOW.timestamp()),
         monotonic=Clock(0.0),
         layer_deadline_seconds=30,
         deadline_seconds=30,
     )
     defaults: dict[str, Any] = {
         "relevance": Stated(),
-        "clock": Clock(),
+        "clock": Clock(NOW.timestamp()),
         "monotonic": Clock(0.0),
     }
     recall = Recaller(router, **(defaults | options))

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from clock import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripted_layers import Clock
 
 from router.errors import StoreError
 from router.memory.model import QueryType
