@@ -14,7 +14,7 @@ from router.replies import RefusedReply, blocking_reply_bounds
 from router.result import RoutingResult
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from router.request import Turn
     from router.service.explaining import Explanation
@@ -120,12 +120,12 @@ class RemoteRouter(ClosedByBlock):
 
 def _reason(problem: Any, status: int) -> str:
     """What a problem says."""
-    if not isinstance(problem, dict) or "title" not in problem:
-        return f"it answers {status}"
-    text = f"{problem['title']}: {problem.get('detail', '')}"
-    faults: list[Mapping[str, Any]] = problem.get("faults") or []
-    if faults:
-        text += "; " + ", ".join(f"{fault['where']}: {fault['what']}" for fault in faults)
+    try:
+        text = f"{problem['title']}: {problem.get('detail', '')}"
+        if faults := problem.get("faults"):
+            text += "; " + ", ".join(f"{fault['where']}: {fault['what']}" for fault in faults)
+    except (KeyError, TypeError):
+        text = f"it answers {status}"
     if status == 401:
         text += " (for commands, name a variable that holds a key: --key-env)"
     return text

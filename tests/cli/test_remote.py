@@ -62,6 +62,8 @@ class OddServer(LoopbackServer):
         (Reply(b"x" * 65_536, endless=True), "the reply is over"),
         (Reply(b"{}", headers={"Content-Encoding": "gzip"}), "the reply is compressed"),
         (Reply(b"[]"), "its answer cannot be read"),
+        (Reply(b'{"title": "no", "faults": ["here"]}', 500), "it answers 500"),
+        (Reply(b'{"title": "no", "faults": 5}', 500), "it answers 500"),
     ],
 )
 def test_an_answer_that_no_router_serve_gives_is_named_in_a_line(reply: Reply, said: str) -> None:
