@@ -10,13 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
 
+from filelock import FileLock
 from pydantic import BaseModel, Field, ValidationError
 
 from router.errors import ConfigurationError
@@ -30,6 +32,8 @@ PREFIX: Final = "crk_"
 """Every key begins with it, so that a key in a wrong place is recognised as one."""
 MAX_KEYS: Final = 10_000
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
+LOCK_SECONDS: Final = 10.0
+"""How long a change waits for that of another process."""
 
 
 class Right(StrEnum):
@@ -118,16 +122,22 @@ class KeyFile:
         secret = PREFIX + secrets.token_urlsafe(32)
         created = datetime.now(UTC).isoformat(timespec="seconds")
         key = Key(secrets.token_hex(4), name, digest_of(secret), given, bound, created, seen)
-        self._write([*self.all(), key])
+        with self._alone():
+            self._write([*self.all(), key])
         return secret
 
     def revoke(self, key_id: str) -> bool:
-        """Refuse a key from now on; says whether there was one of this id."""
-        keys = self.all()
-        left = [key for key in keys if key.id != key_id]
-        if len(left) < len(keys):
-            self._write(left)
-        return len(left) < len(keys)
+        """Refuse a key from now on; says whether there was one of this id.
+
+        Raises:
+            ConfigurationError: the file cannot be read or written.
+        """
+        with self._alone():
+            keys = self.all()
+            left = [key for key in keys if key.id != key_id]
+            if len(left) < len(keys):
+                self._write(left)
+            return len(left) < len(keys)
 
     def _current(self) -> Mapping[str, Key]:
         """The keys by their digests, read again if the file has changed."""
@@ -144,14 +154,21 @@ class KeyFile:
             self._seen = seen
         return self._keys
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """No other process changes the file meanwhile: of two that did so at once, one would write
+        the keys without that of the other, or with one that the other has revoked."""
+        try:
+            private_folder(self.path.parent)
+            with FileLock(f"{self.path}.lock", timeout=LOCK_SECONDS):
+                yield
+        except OSError as error:  # FileLock's Timeout is one
+            raise ConfigurationError(f"{self.path}: cannot be written: {error}") from error
+
     def _write(self, keys: Iterable[Key]) -> None:
         """Put a new file in the place of the old one, in one step."""
         text = json.dumps({"keys": [asdict(key) for key in keys]}, indent=2, ensure_ascii=False)
-        try:
-            private_folder(self.path.parent)
-            replace_file(self.path, text.encode())
-        except OSError as error:
-            raise ConfigurationError(f"{self.path}: {error.strerror}") from error
+        replace_file(self.path, text.encode())
 
 
 def digest_of(secret: str) -> str:

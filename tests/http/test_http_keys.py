@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from starlette.datastructures import Headers
@@ -11,6 +12,15 @@ from router.errors import ConfigurationError
 from router.http.caller import LOCAL, Callers
 from router.http.keys import KeyFile, Right
 from router.http.problems import Refused
+
+
+def test_keys_made_at_once_are_all_kept(keys: KeyFile) -> None:
+    def make(number: int) -> str:
+        return KeyFile(keys.path).make(f"key {number}", rights=[Right.ROUTE])
+
+    with ThreadPoolExecutor(8) as threads:
+        secrets = list(threads.map(make, range(40)))
+    assert all(keys.find(secret) is not None for secret in secrets)
 
 
 def test_a_key_is_found_again_and_is_not_kept(keys: KeyFile) -> None:
