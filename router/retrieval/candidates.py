@@ -1,6 +1,6 @@
 """Which skills of very many are worth a full score.
 
-A few thousand skills are all scored. Beyond that the time of a request would go into skills that
+Some ten thousand skills are all scored. Beyond that the time of a request would go into skills that
 cannot win, so the best by words and the nearest by vectors are found cheaply, and only they are
 scored. The nearest are looked for roughly, in the few directions in which the vectors differ most
 (their principal axes); the score then sets right what that got wrong among them. Of any catalog,
@@ -19,8 +19,9 @@ Positions = slice | NDArray[np.intp]
 """Positions of some skills in the arrays of all of them."""
 EVERYTHING: Final = slice(None)
 
-EXHAUSTIVE: Final = 8_000
-"""Up to this many skills, all are candidates."""
+EXHAUSTIVE: Final = 12_000
+"""Up to this many skills, all are candidates. Over 10,000, a request then takes .5 ms more, an edit
+a third of its time, and the catalog an eighth less memory."""
 BY_WORDS: Final = 1_000
 BY_VECTORS: Final = 1_000
 """How many candidates each source gives."""
