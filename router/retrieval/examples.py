@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,18 @@ QUANTISED: Final = 127.0
 """The integer of 1."""
 _TAKEN: Final = -1000.0
 """Below any product."""
+
+
+class Nearness(NamedTuple):
+    """How near some skills' examples are to some texts; both have the shape (texts, skills).
+
+    Attributes:
+        near: by the module's formula; 0 everywhere where no skill has examples.
+        closest: the cosine of the nearest example; -1 for a skill without examples.
+    """
+
+    near: NDArray[np.float64]
+    closest: NDArray[np.float32]
 
 
 class ExampleIndex:
@@ -131,21 +143,21 @@ class ExampleIndex:
         among: NDArray[np.intp],
         *,
         single: bool = False,
-    ) -> NDArray[np.float64]:
-        """How near some skills' examples are to some texts, shape (texts, skills); see the
-        module's formula.
+    ) -> Nearness:
+        """How near some skills' examples are to some texts.
 
         Args:
             spoken: the words of each text.
             vectors: of the texts, one row of unit length each.
             background: b of each text, the mean cosine to the own texts of all skills.
-            among: the positions of the skills. All are 0 where none of them has examples.
+            among: the positions of the skills.
             single: there is one text, and it is a request of a single clause.
         """
         near = np.zeros((len(vectors), len(among)))
+        closest = np.full(near.shape, -1, dtype=np.float32)
         holders = np.flatnonzero(self.count[among])
         if not len(holders):
-            return near
+            return Nearness(near, closest)
         chosen = among[holders]
         held = self.count[chosen]
         # Each skill's cosines lie in one row of a table, which is as wide as the largest needs.
@@ -168,7 +180,8 @@ class ExampleIndex:
             known += self._contrast.of(vectors, owners)
         near[:] = doubtful(known)[:, np.newaxis]
         near[:, holders] = known
-        return near
+        closest[:, holders] = nearest.max(axis=2) / np.float32(self._scale)
+        return Nearness(near, closest)
 
     def nearest(self, vector: NDArray[np.float32], place: int) -> tuple[int, float] | None:
         """Which example of one skill is nearest to a request, and its cosine; None when the skill

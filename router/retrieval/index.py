@@ -22,6 +22,7 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from router.flight import give_way
+from router.retrieval.background import Background
 from router.retrieval.candidates import (
     BY_SCORE,
     BY_WORDS,
@@ -88,6 +89,22 @@ class Match(NamedTuple):
     terms: tuple[str, ...]
 
 
+class Compared(NamedTuple):
+    """A request beside the background (``background.py``) and the texts of the skills. A skill's
+    nearest text is its own or an example, whichever has the larger cosine.
+
+    Attributes:
+        special: by how much the best skill's nearest text is nearer than the nearest request of
+            the background.
+        clear: by how much it is nearer than that, and than the nearest text of any other skill.
+        common: how near the background is as a whole.
+    """
+
+    special: float
+    clear: float
+    common: float
+
+
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """The skills for one request, best first, and what the decision rests on.
@@ -98,6 +115,8 @@ class Ranking:
         evidence: sum of the best skill's term contributions; grows with what was matched.
         lead: how far the best score is ahead of the second; the score itself when it is alone.
         named: the skills that the request names outright, in its order.
+        background: the whole request beside the background; None where the encoder has none. The
+            clauses are not compared: what is said in passing is like some request by chance.
         clauses: of a request that has several and names no skill.
     """
 
@@ -106,6 +125,7 @@ class Ranking:
     evidence: float = 0.0
     lead: float = 0.0
     named: tuple[str, ...] = ()
+    background: Compared | None = None
     clauses: tuple[Clause, ...] = ()
 
 
@@ -189,6 +209,7 @@ class _Scored(NamedTuple):
     Attributes:
         positions: the skills.
         score, lexical, cosine, examples: as in ``Match``.
+        closest: the cosine of the nearest text of each skill, its own or an example.
         contributions: of each term of the first text, shape (terms, skills).
     """
 
@@ -197,6 +218,7 @@ class _Scored(NamedTuple):
     lexical: NDArray[np.float64]
     cosine: NDArray[np.float64]
     examples: NDArray[np.float64]
+    closest: NDArray[np.float64]
     contributions: NDArray[np.float64]
 
 
@@ -214,6 +236,7 @@ class SkillIndex:
         self.encoded = 0
         self._encoder = encoder
         self._store = store
+        self._background = Background.of(encoder, store)
         self._names: list[str] = []
         self._positions: NDArray[np.intp] = np.arange(0)
         self._vectors = VectorRows()
@@ -469,8 +492,26 @@ class SkillIndex:
             evidence=float(added[0].sum()),
             lead=lead,
             named=named,
+            background=self._compared(request.vector, scored.closest[0], int(order[0])),
             clauses=self._clauses(scored, asked[1:], size, order) if len(asked) > 1 else (),
         )
+
+    def _compared(
+        self, vector: NDArray[np.float32], closest: NDArray[np.float64], best: int
+    ) -> Compared | None:
+        """A request beside the background and the texts of skills.
+
+        Args:
+            vector: of the request.
+            closest: the cosine of the nearest text of each skill.
+            best: the place of the best skill among them.
+        """
+        if self._background is None:
+            return None
+        nearest, common = self._background.compared(vector)
+        others = max(closest[:best].max(initial=nearest), closest[best + 1 :].max(initial=nearest))
+        own = closest[best]
+        return Compared(float(own) - nearest, float(own - others), common)
 
     def _clauses(
         self, scored: _Scored, clauses: Sequence[_Asked], size: int, order: NDArray[np.intp]
@@ -553,7 +594,7 @@ class SkillIndex:
             terms[row, held] = 1 / text.reach
         lexical = terms @ contributions
         cosine = (vectors @ self._vectors.of(pool).T).astype(np.float64)
-        near = self._examples.near(
+        near, example = self._examples.near(
             [text.spoken for text in asked],
             vectors,
             vectors @ self._vectors.mean,
@@ -561,7 +602,8 @@ class SkillIndex:
             single=single,
         )
         score = fuse(lexical, cosine, near)
-        return _Scored(pool, score, lexical, cosine, near, contributions)
+        closest = np.maximum(cosine, example)
+        return _Scored(pool, score, lexical, cosine, near, closest, contributions)
 
     def _best_of(
         self,

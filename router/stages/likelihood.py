@@ -8,6 +8,15 @@ Both are logistic functions of few signals of the best match:
     evidence  the sum of its term contributions, which grows with what was matched
     size      ln of the number of skills: the best of many is good by chance
     lead      how far it is ahead of the second; tells right from fits
+    special   how much nearer its nearest text is than the nearest request of the background
+    clear     how much nearer than that, and than any other skill's nearest text
+    common    how near the background is as a whole
+
+The last three compare the request with requests of all kinds (``router/retrieval/background.py``)
+and are there where the encoder has a background; without it, and for single clauses, the others
+decide with coefficients of their own. Where a catalog was left out of the fit, they lowered the
+mean log loss of fits from .429 to .392 and that of right from .457 to .429, and the false accepts
+at 85% coverage from 29% to 25%.
 
 The coefficients were fitted on whole catalogs: 574 real skills, everyday tools, the shipped skills
 and 62 tools of MetaTool, each plain, enriched, and with half of the skills enriched; CLINC150 and
@@ -34,6 +43,27 @@ from router.numeric import logistic
 from router.retrieval.index import Ranking
 
 FITS: Final = {
+    "own": 0.66,
+    "near": 1.61,
+    "examples": -2.65,
+    "evidence": 1.52,
+    "size": -0.30,
+    "special": 4.81,
+    "common": 0.43,
+    "bias": 1.58,
+}
+RIGHT: Final = {
+    "own": 0.35,
+    "near": 0.36,
+    "examples": -1.53,
+    "evidence": 1.17,
+    "size": -0.25,
+    "lead": 1.09,
+    "clear": 4.01,
+    "bias": 1.81,
+}
+"""Log-odds for each unit of a signal. The lead counts as ln(lead + LEAST_LEAD)."""
+FITS_ALONE: Final = {
     "own": 2.66,
     "near": 1.34,
     "examples": -1.89,
@@ -41,7 +71,7 @@ FITS: Final = {
     "size": -0.35,
     "bias": -0.36,
 }
-RIGHT: Final = {
+RIGHT_ALONE: Final = {
     "own": 1.81,
     "near": 0.41,
     "examples": -1.41,
@@ -50,7 +80,7 @@ RIGHT: Final = {
     "lead": 1.16,
     "bias": 0.28,
 }
-"""Log-odds for each unit of a signal. The lead counts as ln(lead + LEAST_LEAD)."""
+"""The same without a background."""
 LEAST_LEAD: Final = 0.15
 
 
@@ -81,8 +111,12 @@ class Likelihood:
             "size": math.log(ranking.size),
             "lead": lead,
         }
+        fits, right = FITS_ALONE, RIGHT_ALONE
+        if ranking.background is not None:
+            fits, right = FITS, RIGHT
+            signals |= ranking.background._asdict()
         values = signals | {"lead": math.log(lead + LEAST_LEAD), "bias": 1.0}
-        return cls(_probability(FITS, values), _probability(RIGHT, values), signals)
+        return cls(_probability(fits, values), _probability(right, values), signals)
 
 
 def _probability(weights: dict[str, float], values: dict[str, float]) -> float:

@@ -33,7 +33,7 @@ from router.stages.likelihood import Likelihood
 
 BALANCED: Final = CAUTIONS["balanced"]
 """The caution where none is set."""
-CLARIFY: Final = 0.5
+CLARIFY: Final = 0.6
 """The best matches are offered by asking when something fits with at least this share of the
 probability that routing needs. Below it, nothing fits."""
 TWINS: Final = 0.002
@@ -125,7 +125,7 @@ async def decide(
         index: of the skills.
         among: names that may be chosen; None means all.
         caution: least probability, in [0, 1], that a loaded skill is right. That something fits
-            must be likely as well: half way from there to certainty.
+            must be likely as well: a quarter of the way from there to certainty.
         clock: seconds, for the time spent.
 
     Raises:
@@ -215,7 +215,7 @@ def _of_clause(decided: RetrievalDecision, whole: Ranking, caution: float) -> Re
         (likelihood.right, likelihood.fits, ranking.matches[0].name)
         for ranking in (clause.ranking for clause in whole.clauses)
         if (likelihood := Likelihood.of(ranking)).right >= caution
-        and likelihood.fits >= _least_fit(caution)
+        and likelihood.fits >= _least_fit_alone(caution)
         and ranking.matches[0].name in offered
     ]
     if not sure:
@@ -227,6 +227,12 @@ def _of_clause(decided: RetrievalDecision, whole: Ranking, caution: float) -> Re
 
 
 def _least_fit(caution: float) -> float:
+    """How likely it must be that something fits the whole request."""
+    return (1 + 3 * caution) / 4
+
+
+def _least_fit_alone(caution: float) -> float:
+    """The same of one clause, which says less: half way from the caution to certainty."""
     return (1 + caution) / 2
 
 

@@ -49,7 +49,7 @@ def near(
 ) -> NDArray[np.float64]:
     """How near the skills are to one request."""
     texts, rows = [tokens(request)], vectors([request])
-    [found] = index.near(texts, rows, np.array([background]), among, single=single)
+    [found] = index.near(texts, rows, np.array([background]), among, single=single).near
     return np.asarray(found)
 
 
@@ -125,7 +125,9 @@ def test_several_texts_are_compared_as_each_alone_is() -> None:
     index = ExampleIndex().edited(Edit.of_all(DOCUMENTS), vectors)
     texts = [REQUEST, "number", "s1 0"]
     backgrounds = np.array([0.1, 0.2, 0.3])
-    together = index.near([tokens(text) for text in texts], vectors(texts), backgrounds, EVERYTHING)
+    together = index.near(
+        [tokens(text) for text in texts], vectors(texts), backgrounds, EVERYTHING
+    ).near
     for row, text, background in zip(together, texts, backgrounds, strict=True):
         assert row == pytest.approx(near(index, text, background), abs=1e-6)
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from router.errors import EncoderError
+from router.retrieval.background import Background
 from router.retrieval.documents import words
 from router.retrieval.encoders import WordLlamaEncoder
 from router.retrieval.fusion import DENSE_WEIGHT, EXAMPLES_WEIGHT, LEXICAL_WEIGHT
@@ -85,6 +86,8 @@ def encoder() -> CountingEncoder:
 @pytest.fixture
 def store(tmp_path: Path, encoder: CountingEncoder) -> Iterator[VectorStore]:
     store = VectorStore.open(tmp_path, identity=encoder.identity)
+    Background.of(encoder, store)  # so that what the encoder is asked for is the test's own
+    encoder.requests.clear()
     yield store
     store.close()
 
@@ -447,3 +450,31 @@ async def test_a_failed_update_leaves_the_old_index_in_use(
     assert (await index.rank(REQUEST)).matches[0].name == "git"
     later = index.updated(catalog_of(GIT, CAKE, TAX))
     assert (await later.rank("the tax return")).matches[0].name == "tax"
+
+
+async def test_a_request_is_compared_with_the_texts_of_others_and_the_background(
+    encoder: CountingEncoder, store: VectorStore
+) -> None:
+    index = SkillIndex.build(catalog_of(GIT, CAKE), encoder=encoder, store=store)
+    own, other = [(await index.rank(text)).background for text in (REQUEST, "call my mother")]
+    assert own is not None
+    assert other is not None
+    assert other.special < 0 < own.special
+    assert own.clear <= own.special
+    assert other.common > own.common
+
+
+async def test_a_lone_skill_is_compared_with_the_background_alone(
+    encoder: CountingEncoder, store: VectorStore
+) -> None:
+    index = SkillIndex.build(catalog_of(GIT), encoder=encoder, store=store)
+    found = (await index.rank(REQUEST)).background
+    assert found is not None
+    assert found.clear == pytest.approx(found.special)
+
+
+async def test_clauses_are_not_compared(encoder: CountingEncoder, store: VectorStore) -> None:
+    index = SkillIndex.build(catalog_of(GIT, CAKE), encoder=encoder, store=store)
+    ranking = await index.rank("merge the branch and bake a cake")
+    assert ranking.background is not None
+    assert [clause.ranking.background for clause in ranking.clauses] == [None, None]

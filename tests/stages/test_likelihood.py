@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from router.retrieval.index import Match, Ranking
+from router.retrieval.index import Compared, Match, Ranking
 from router.stages.likelihood import Likelihood
 
 MATCH = Match(
@@ -18,7 +18,8 @@ MATCH = Match(
     has_examples=False,
     terms=("commit",),
 )
-RANKING = Ranking((MATCH,), size=50, evidence=0.8, lead=0.3)
+BACKGROUND = Compared(special=0.1, clear=0.05, common=0.5)
+RANKING = Ranking((MATCH,), size=50, evidence=0.8, lead=0.3, background=BACKGROUND)
 
 
 def test_it_is_a_probability_at_the_ends_of_what_signals_can_be() -> None:
@@ -52,3 +53,17 @@ def test_a_lead_says_which_one_and_not_whether() -> None:
 
 def test_a_lone_skill_below_zero_has_no_lead() -> None:
     assert Likelihood.of(replace(RANKING, lead=-0.4)).signals["lead"] == 0
+
+
+def test_what_is_nearer_than_the_background_fits_and_what_is_nearest_of_all_is_right() -> None:
+    alike = replace(RANKING, background=BACKGROUND._replace(special=-0.1))
+    assert Likelihood.of(alike).fits < Likelihood.of(RANKING).fits
+    rival = replace(RANKING, background=BACKGROUND._replace(clear=-0.1))
+    assert Likelihood.of(rival).right < Likelihood.of(RANKING).right
+    assert Likelihood.of(rival).fits == Likelihood.of(RANKING).fits
+
+
+def test_without_a_background_the_other_signals_decide() -> None:
+    alone = Likelihood.of(replace(RANKING, background=None))
+    assert set(Likelihood.of(RANKING).signals) - set(alone.signals) == set(BACKGROUND._fields)
+    assert 0 < alone.right < alone.fits < 1
