@@ -103,14 +103,14 @@ def test_labels_of_which_none_is_installed_are_an_error(
 def test_what_was_learnt_is_measured_and_left_as_it_is(
     run: Run, skills: Path, labelled: Labelled, tmp_path: Path
 ) -> None:
-    asked = "squash my last three commits into one"
+    asked = "put my last three commits together"
     rows = [
         {"request": f"{text} {number}", "skills": [skill]}
         for number in range(7)
         for text, skill in (
             (asked, "git"),
-            ("write pytest fixtures for the parser", "testing"),
-            ("plot the csv as a chart", "data-analysis"),
+            ("fixtures for the parser", "testing"),
+            ("show the csv as bars", "data-analysis"),
         )
     ]
     file = labelled(rows)
