@@ -25,7 +25,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from router.retrieval.encoders import Encoder, unit
+from router.retrieval.encoders import Encoder
 from router.retrieval.vectors import VectorStore
 
 _FILE: Final = Path(__file__).with_name("background.txt")
@@ -76,10 +76,6 @@ def requests() -> list[str]:
 
 
 def _encoded(encoder: Encoder, store: VectorStore) -> NDArray[np.float32]:
-    """Kept as one long vector: to look up each request would take longer than to encode it."""
     digest = hashlib.sha256(_FILE.read_bytes()).hexdigest()
     texts = requests()
-    rows, _ = store.vectors(
-        [f"background/{digest}"], lambda _: encoder.encode(texts).reshape(1, -1)
-    )
-    return unit(rows.reshape(len(texts), -1))
+    return store.table(f"background/{digest}", len(texts), lambda: encoder.encode(texts))

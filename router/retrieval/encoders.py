@@ -231,7 +231,7 @@ class OpenAIEncoder(HeadEncoder):
             raise EncoderError(f"openai embeddings: {error}") from error
         except _MALFORMED as error:
             raise EncoderError(f"openai embeddings: not a usable answer: {error}") from error
-        return _checked(rows, len(texts), "openai")
+        return unit(checked(rows, len(texts), "openai"))
 
 
 class OllamaEncoder(HeadEncoder):
@@ -262,7 +262,7 @@ class OllamaEncoder(HeadEncoder):
             raise EncoderError(f"ollama embeddings: {error}") from error
         except _MALFORMED as error:
             raise EncoderError(f"ollama embeddings: not a usable answer: {error}") from error
-        return _checked(rows, len(texts), "ollama")
+        return unit(checked(rows, len(texts), "ollama"))
 
 
 @contextmanager
@@ -279,20 +279,27 @@ def _bounds() -> dict[str, list[Callable[..., Any]]]:
     return blocking_reply_bounds(seconds=MAX_REMOTE_SECONDS, max_bytes=MAX_VECTORS_BYTES)
 
 
-def _checked(rows: Sequence[Sequence[float]], wanted: int, provider: str) -> NDArray[np.float32]:
-    """Remote answers are not trusted: one finite row a text, all of one length."""
+def checked(
+    rows: Sequence[Sequence[float]] | NDArray[np.floating], wanted: int, encoder: str
+) -> NDArray[np.float32]:
+    """The rows as an array. Neither remote answers nor the encoders of others are trusted: with a
+    value that is not a number in a vector, no score would be one, and anything would be likely.
+
+    Raises:
+        EncoderError: it is not one finite row a text, all of one length.
+    """
     if len(rows) != wanted:
-        raise EncoderError(f"{provider}: {len(rows)} vectors for {wanted} texts")
+        raise EncoderError(f"{encoder}: {len(rows)} vectors for {wanted} texts")
     try:
         with np.errstate(over="ignore"):  # it becomes infinite, and is refused below
             vectors = np.asarray(rows, dtype=np.float32)
     except (TypeError, ValueError) as error:
-        raise EncoderError(f"{provider}: vectors of different lengths, or not numbers") from error
+        raise EncoderError(f"{encoder}: vectors of different lengths, or not numbers") from error
     if vectors.ndim != 2 or vectors.shape[1] == 0:
-        raise EncoderError(f"{provider}: empty vectors")
+        raise EncoderError(f"{encoder}: empty vectors")
     if not np.isfinite(vectors).all():
-        raise EncoderError(f"{provider}: a vector holds a value that is not a number")
-    return unit(vectors)
+        raise EncoderError(f"{encoder}: a vector holds a value that is not a number")
+    return vectors
 
 
 def bundled_tokenizer() -> Tokenizer:

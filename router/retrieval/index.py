@@ -35,7 +35,7 @@ from router.retrieval.candidates import (
 from router.retrieval.clauses import clauses, readable
 from router.retrieval.copies import Copies, root_numbers
 from router.retrieval.documents import Edit, content_words, examples_of
-from router.retrieval.encoders import Encoder, unit
+from router.retrieval.encoders import Encoder, checked, unit
 from router.retrieval.examples import ExampleIndex
 from router.retrieval.fusion import DENSE_WEIGHT, fuse
 from router.retrieval.lexical import LexicalIndex
@@ -172,7 +172,8 @@ class EncodedRequest(NamedTuple):
 def encode_requests(encoder: Encoder, requests: Sequence[str]) -> list[EncodedRequest]:
     """The vectors of requests and of their clauses, encoded in one call."""
     parts = [clauses(request) for request in requests]
-    encoded = encoder.encode([clause for clause_list in parts for clause in clause_list])
+    every = [clause for clause_list in parts for clause in clause_list]
+    encoded = checked(encoder.encode(every), len(every), encoder.identity)
     found = []
     start = 0
     for request, texts in zip(requests, parts, strict=True):

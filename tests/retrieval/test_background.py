@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from router.retrieval.background import Background, requests
+from router.retrieval.embedding_chroma import ChromaCache
 from router.retrieval.encoders import WordLlamaEncoder
 from router.retrieval.vectors import VectorStore
 
@@ -61,6 +62,17 @@ def test_it_is_encoded_once_for_a_store_and_kept_in_its_file(tmp_path: Path) -> 
         store.close()
     assert first.encoded == len(requests())
     assert second.encoded == 0
+
+
+def test_vectors_are_shared_in_chroma_beside_it(tmp_path: Path) -> None:
+    store = VectorStore.open(tmp_path, identity="test", shared=ChromaCache(tmp_path))
+    assert Background.of(ENCODER, store) is not None
+    store.vectors(["a"], lambda _: ENCODER.encode(["a"]))
+    store.save()
+    store.close()
+    chroma = ChromaCache(tmp_path)
+    assert list(chroma.get("test", ["a"])) == ["a"]
+    chroma.close()
 
 
 def test_a_transformer_is_not_kept_busy_with_it(store: VectorStore) -> None:

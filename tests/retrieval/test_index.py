@@ -452,6 +452,16 @@ async def test_a_failed_update_leaves_the_old_index_in_use(
     assert (await later.rank("the tax return")).matches[0].name == "tax"
 
 
+async def test_a_request_whose_vector_holds_no_numbers_is_not_ranked(
+    encoder: CountingEncoder, store: VectorStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = SkillIndex.build(catalog_of(GIT, CAKE), encoder=encoder, store=store)
+    nothing = np.full((1, 256), np.nan, dtype=np.float32)
+    monkeypatch.setattr(CountingEncoder, "encode", lambda *_: nothing)
+    with pytest.raises(EncoderError, match="not a number"):
+        await index.rank("what no model can read")
+
+
 async def test_a_request_is_compared_with_the_texts_of_others_and_the_background(
     encoder: CountingEncoder, store: VectorStore
 ) -> None:

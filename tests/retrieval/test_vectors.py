@@ -242,6 +242,66 @@ def test_a_second_process_has_the_same_vectors(tmp_path: Path) -> None:
         process.communicate("")
 
 
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ([[1.0, 0.0], [float("nan"), 1.0]], "not a number"),
+        ([[1.0, 0.0]], "1 vectors for 2 texts"),
+        ([[1.0, 0.0], [1.0]], "different lengths"),
+        ([[], []], "empty"),
+    ],
+)
+def test_what_is_no_vector_is_refused_and_not_kept(
+    store: VectorStore, rows: list[list[float]], told: str
+) -> None:
+    def encode(places: Sequence[int]) -> NDArray[np.float32]:
+        return rows  # type: ignore[return-value]  # as an encoder of somebody else may
+
+    with pytest.raises(EncoderError, match=told):
+        store.vectors(["a", "b"], encode)
+    with pytest.raises(EncoderError, match=told):
+        store.table("all", 2, lambda: encode([0, 1]))
+    assert ask(store, "a", "b") == ["a", "b"]
+
+
+# --- tables
+
+
+def test_a_table_is_made_once_and_again_where_it_is_damaged(tmp_path: Path) -> None:
+    made: list[int] = []
+
+    def table() -> NDArray[np.float32]:
+        def encode() -> NDArray[np.float32]:
+            made.append(1)
+            return np.array([[2, 0], [0, 3], [0, 0]], dtype=np.float32)
+
+        store = VectorStore.open(tmp_path, identity="test")
+        found = store.table("all", 3, encode)
+        store.close()
+        return found
+
+    for _ in range(2):
+        assert table().tolist() == [[1, 0], [0, 1], [0, 0]]
+    assert len(made) == 1
+    for number, damage in enumerate((b"abc", b"\0" * 16, b"\x00\x00\xc0\x7f" * 6), start=2):
+        db = sqlite3.connect(tmp_path / FILE)
+        db.execute("UPDATE vectors SET vector = ?", (damage,))
+        db.commit()
+        db.close()
+        assert table().tolist() == [[1, 0], [0, 1], [0, 0]]
+        assert len(made) == number
+
+
+def test_a_table_stays_on_this_machine(tmp_path: Path) -> None:
+    shared = Shared()
+    store = VectorStore.open(tmp_path, identity="test", shared=shared)
+    store.table("all", 3, lambda: np.ones((3, 4), np.float32))
+    ask(store, "a")
+    store.close()
+    assert shared.asked == ["a"]
+    assert shared.keys == {"a"}
+
+
 # --- documents
 
 
