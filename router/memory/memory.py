@@ -360,23 +360,27 @@ class Memory(OpenedInBlock):
                     )
                 return await parts.unified.save(content, name=name, tags=tags)
             from router.memory.layers import WRITABLE
+            from router.memory.records import checked_values
 
             if layer not in WRITABLE:
                 raise InvalidRequest(f"layer: {layer!r} is none of {', '.join(WRITABLE)}")
-            given = dict(attributes or {})
+            values = checked_values(
+                created=self._now() if created is None else created,
+                type=type,
+                tags=tags,
+                usefulness=usefulness,
+                provenance=provenance,
+                attributes=attributes or {},
+            )
             if questions:
-                given[QUESTIONS] = checked_questions(questions)
+                values["attributes"][QUESTIONS] = checked_questions(questions)
+            values["attributes"] = self._with_expiry(layer, values["attributes"])
             item = MemoryItem(
                 content_key(content)[:32] if name is None else name,
                 layer,
                 content,
-                self._now() if created is None else created,
-                type=type,
-                tags=tuple(tags),
-                usefulness=usefulness,
                 scope=Scope.parse(scope),
-                provenance=tuple(provenance),
-                attributes=self._with_expiry(layer, given),
+                **values,
             )
             saved, older = await in_thread(lambda: parts.records.save(item, supersede=supersede))
             off = ServiceFate.OFF

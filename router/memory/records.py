@@ -11,9 +11,10 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final
+from datetime import datetime
+from typing import Annotated, Any, Final
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, Strict, TypeAdapter, ValidationError
 
 from router.errors import InvalidRequest, UnknownMemory
 from router.memory.contexts.documents import LAYER as DOCUMENTS
@@ -33,6 +34,7 @@ from router.memory.stores.rows import checked
 from router.memory.stores.spaces import PROPOSALS
 from router.memory.texts.questions import QUESTIONS, checked_questions, inheriting
 from router.plain_json import PlainJson, first_fault
+from router.request import names_in
 
 MAX_PAGE: Final = 1_000
 _NEAR: Final = 20
@@ -40,6 +42,27 @@ _NEAR: Final = 20
 _IMPORT_BATCH: Final = 500
 _STORED: Final = (*WRITABLE, DOCUMENTS)
 _ITEM: Final = TypeAdapter(MemoryItem)
+
+
+class _Values(BaseModel, allow_inf_nan=False):
+    created: Annotated[datetime, Strict()] | None = None
+    type: str = ""
+    tags: tuple[str, ...] = ()
+    usefulness: float = 0
+    provenance: tuple[str, ...] = ()
+    attributes: dict[str, AttributeValue] = {}
+
+
+def checked_values(**given: object) -> dict[str, Any]:
+    """Fields of an item as a caller gave them, of the types that are stored and exported.
+
+    Raises:
+        InvalidRequest: one is of another type; the message names it.
+    """
+    try:
+        return _Values.model_validate(given).model_dump(exclude_unset=True)
+    except ValidationError as error:
+        raise InvalidRequest(first_fault(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +108,7 @@ class Records:
         self, item: MemoryItem, *, supersede: Sequence[str]
     ) -> tuple[MemoryItem, tuple[MemoryItem, ...]]:
         """Store an item, and mark what it replaces; the item, and what else it may replace."""
-        item = self._replace(supersede, item)
+        item = self._replace(names_in("supersede", supersede), item)
         if item.layer not in LASTING_LAYERS:
             return item, ()
         near = self._store.search(
@@ -120,6 +143,8 @@ class Records:
         """What a scope sees, newest first: 1 to 1,000 items."""
         if not 1 <= limit <= MAX_PAGE:
             raise InvalidRequest(f"limit: {limit} is not in 1 to {MAX_PAGE}")
+        for layer in () if layers is None else names_in("layers", layers):
+            check_stored(layer, "layers")
         items, place = self._store.page(scope, layers=layers, after=_place(after), limit=limit)
         following = None if place is None else f"{place.created!r}:{place.row}"
         return Page(tuple(items), following)
@@ -155,8 +180,7 @@ class Records:
         changed = replace(
             item,
             content=item.content if content is None else content,
-            tags=item.tags if tags is None else tuple(tags),
-            attributes=given,
+            **checked_values(tags=item.tags if tags is None else tags, attributes=given),
         )
         (changed,) = self._store.save([changed])
         return changed

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kept_memory import settings_in
@@ -155,6 +156,40 @@ async def test_an_export_comes_back_by_an_import(memory: Memory) -> None:
     await memory.forget({"user": "ada"})
     assert await memory.import_lines(lines, owner=ADA) == 1
     assert await memory.get("a", layer="semantic", scope=ADA) == before
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"attributes": {"a": {"b": "c"}}},
+        {"attributes": {"a": float("nan")}},
+        {"attributes": "a"},
+        {"created": "yesterday"},
+        {"provenance": "file:a"},
+        {"supersede": "abc"},
+        {"tags": "abc"},
+        {"type": 5},
+        {"usefulness": "much"},
+    ],
+    ids=str,
+)
+async def test_what_no_import_would_take_is_not_saved(
+    memory: Memory, values: dict[str, Any]
+) -> None:
+    await memory.save("Fact of Ada", layer="semantic", name="a", scope=ADA)
+    with pytest.raises(InvalidRequest, match=f"^{next(iter(values))}"):
+        await memory.save("Another fact", layer="semantic", scope=ADA, **values)
+    for changed in ({"tags": "abc"}, {"attributes": {"a": {"b": "c"}}}):
+        with pytest.raises(InvalidRequest, match=f"^{next(iter(changed))}"):
+            await memory.edit("a", layer="semantic", scope=ADA, **changed)
+    lines = await memory.export(owner={"user": "ada"})
+    assert await memory.import_lines(lines, owner=ADA) == 1
+
+
+async def test_layers_that_hold_no_memories_cannot_be_listed(memory: Memory) -> None:
+    for layers in ("user", ["usr"], ["proposals"]):
+        with pytest.raises(InvalidRequest, match=r"^layers: "):
+            await memory.list(scope=ADA, layers=layers)
 
 
 async def test_an_import_takes_nothing_of_somebody_else_and_names_the_line(memory: Memory) -> None:
