@@ -139,7 +139,7 @@ class ExampleIndex:
         self,
         spoken: Sequence[Sequence[str]],
         vectors: NDArray[np.float32],
-        background: NDArray[np.float32],
+        mean_cosines: NDArray[np.float32],
         among: NDArray[np.intp],
         *,
         single: bool = False,
@@ -149,7 +149,7 @@ class ExampleIndex:
         Args:
             spoken: the words of each text.
             vectors: of the texts, one row of unit length each.
-            background: b of each text, the mean cosine to the own texts of all skills.
+            mean_cosines: b of each text.
             among: the positions of the skills.
             single: there is one text, and it is a request of a single clause.
         """
@@ -174,7 +174,7 @@ class ExampleIndex:
         owners = np.searchsorted(self.holders, chosen)
         means = (vectors @ self.means[owners].T).astype(np.float64)
         wording = WORDING * self._phrases.near(spoken, owners)
-        offset = means - 2 * background[:, np.newaxis] + wording - self._narrow[owners]
+        offset = means - 2 * mean_cosines[:, np.newaxis] + wording - self._narrow[owners]
         known = total / np.minimum(held, NEAREST) + offset
         if single:
             known += self._contrast.of(vectors, owners)
@@ -193,12 +193,12 @@ class ExampleIndex:
         best = int(cosines.argmax())
         return best, float(cosines[best])
 
-    def about(self, vector: NDArray[np.float32], background: float) -> NDArray[np.float64]:
+    def about(self, vector: NDArray[np.float32], mean_cosine: float) -> NDArray[np.float64]:
         """A guess at how near the examples of all skills are to a request, shape (skills,), from
-        the means alone."""
+        the means alone and b."""
         about = np.zeros(len(self.count))
         if len(self.holders):
-            means = 2 * ((self.means @ vector).astype(np.float64) - background)
+            means = 2 * ((self.means @ vector).astype(np.float64) - mean_cosine)
             about[:] = doubtful(means)
             about[self.holders] = means
         return about

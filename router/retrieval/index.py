@@ -96,7 +96,8 @@ class Compared(NamedTuple):
     Attributes:
         special: by how much the best skill's nearest text is nearer than the nearest request of
             the background.
-        clear: by how much it is nearer than that, and than the nearest text of any other skill.
+        clear: by how much it is nearer than that, and than the nearest text of any other skill that
+            is scored in full (``BY_SCORE``).
         common: how near the background is as a whole.
     """
 
