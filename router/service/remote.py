@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +24,11 @@ SECONDS: Final = 120.0
 """An answer may wait for an LLM, and for a server that is still reading its skills."""
 MAX_ANSWER_BYTES: Final = 1 << 24
 """Far more than the longest answer, with its trace and evidence."""
+MAX_REASON_CHARACTERS: Final = 1_000
+"""What is told of a refusal, which may be as long as the server makes it."""
+MAX_PORT: Final = 65_535
+"""Above, the system would connect to another port, without a word."""
+_JSON: Final = {"Content-Type": "application/json"}
 
 
 class RemoteRouter(ClosedByBlock):
@@ -37,16 +43,19 @@ class RemoteRouter(ClosedByBlock):
             seconds: for connecting, for each part of an answer, and for all of its parts together.
 
         Raises:
-            InvalidRequest: this is no address of HTTP.
+            InvalidRequest: this is no address of HTTP, or no key that can be sent.
         """
         try:
             parsed = httpx.URL(url)
         except (httpx.InvalidURL, UnicodeEncodeError) as error:
             raise InvalidRequest(f"server: {url!r} is no address of HTTP: {error}") from error
-        if parsed.scheme not in ("http", "https") or not parsed.host or parsed.userinfo:
+        is_http = parsed.scheme in ("http", "https") and parsed.host and not parsed.userinfo
+        if not is_http or (parsed.port or 0) > MAX_PORT:
             wanted = "expected http://HOST:PORT or https://HOST"
             raise InvalidRequest(f"server: {url!r} is no address of HTTP: {wanted}")
         self._url = str(parsed).rstrip("/")
+        if key is not None and not (key.isascii() and key.isprintable()):
+            raise InvalidRequest("server: the key cannot be sent in a header")
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         bounds = blocking_reply_bounds(seconds=seconds, max_bytes=MAX_ANSWER_BYTES)
         self._client = httpx.Client(headers=headers, timeout=seconds, event_hooks=bounds)
@@ -59,11 +68,16 @@ class RemoteRouter(ClosedByBlock):
         """What the server answers to a ``POST`` of these values, as JSON values.
 
         Raises:
+            InvalidRequest: what is asked cannot be sent.
             RouterError: it cannot be reached, refuses, or answers something else.
         """
         try:
-            answer = self._client.post(self._url + path, json=asked)
-        except (httpx.HTTPError, RefusedReply) as error:
+            body = json.dumps(asked, ensure_ascii=False, allow_nan=False).encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidRequest(f"the request cannot be sent as JSON: {error}") from error
+        try:
+            answer = self._client.post(self._url + path, content=body, headers=_JSON)
+        except (httpx.HTTPError, RefusedReply, UnicodeError) as error:  # of the name of a host
             reason = str(error) or type(error).__name__
             raise RouterError(
                 f"{self._url} cannot be reached: {reason}; is router serve running there?"
@@ -115,7 +129,9 @@ class RemoteRouter(ClosedByBlock):
             raise self._unreadable(error) from error
 
     def _unreadable(self, error: Exception) -> RouterError:
-        return RouterError(f"{self._url}: its answer cannot be read: {error}")
+        return RouterError(
+            f"{self._url}: its answer cannot be read: {error}"[:MAX_REASON_CHARACTERS]
+        )
 
 
 def _reason(problem: Any, status: int) -> str:
@@ -126,6 +142,7 @@ def _reason(problem: Any, status: int) -> str:
             text += "; " + ", ".join(f"{fault['where']}: {fault['what']}" for fault in faults)
     except (KeyError, TypeError):
         text = f"it answers {status}"
+    text = text[:MAX_REASON_CHARACTERS]
     if status == 401:
         text += " (for commands, name a variable that holds a key: --key-env)"
     return text

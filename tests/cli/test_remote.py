@@ -13,6 +13,8 @@ from servers.loopback import LoopbackServer, Recorded, Reply
 from typer.testing import CliRunner
 
 from router.cli.app import app
+from router.errors import InvalidRequest
+from router.service.remote import MAX_REASON_CHARACTERS, RemoteRouter
 
 
 def test_the_command_asks_a_server_and_tells_what_it_would_itself(
@@ -75,6 +77,29 @@ def test_an_answer_that_no_router_serve_gives_is_named_in_a_line(reply: Reply, s
     assert said in done.stderr
 
 
-def test_an_address_that_no_url_can_hold_is_refused() -> None:
-    done = CliRunner().invoke(app, ["route", SQUASH, "--server", "http://127.0.0.1/\udcff"])
+@pytest.mark.parametrize("address", ["http://127.0.0.1/\udcff", "http://127.0.0.1:99999"])
+def test_an_address_that_no_url_can_hold_is_refused(address: str) -> None:
+    done = CliRunner().invoke(app, ["route", SQUASH, "--server", address])
     assert (done.exit_code, "is no address of HTTP" in done.stderr) == (2, True)
+
+
+def test_a_host_that_no_name_server_can_be_asked_for_is_named_in_a_line() -> None:
+    done = CliRunner().invoke(app, ["route", SQUASH, "--server", "http://router..example"])
+    assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
+    assert "cannot be reached" in done.stderr
+
+
+def test_of_a_long_reason_the_beginning_is_told() -> None:
+    server = OddServer()
+    told = {"title": "no", "detail": "x" * 1_000_000}
+    server.queue(Reply(json.dumps(told).encode(), 500))
+    done = CliRunner().invoke(app, ["route", SQUASH, "--server", server.address])
+    server.close()
+    assert (done.exit_code, "no: xxx" in done.stderr) == (1, True)
+    assert len(done.stderr) < 2 * MAX_REASON_CHARACTERS
+
+
+def test_a_key_that_no_header_can_hold_is_refused_and_not_told() -> None:
+    with pytest.raises(InvalidRequest, match="the key cannot be sent") as refused:
+        RemoteRouter("http://127.0.0.1:1", "s\u00e9cret")
+    assert "cret" not in str(refused.value)

@@ -96,6 +96,21 @@ def test_what_no_ranking_is_leaves_every_tool_shown(reply: Reply, reason: str) -
     assert reason in event.reason
 
 
+@pytest.mark.parametrize(
+    ("said", "default"),
+    [("lights \ud83d off", ""), ("lights off", float("nan")), ("lights off", {1, 2})],
+)
+def test_what_cannot_be_sent_leaves_every_tool_shown(said: str, default: object) -> None:
+    odd = {"name": "odd", "parameters": {"properties": {"what": {"default": default}}}}
+    definitions, events = [*openai_tools(), {"type": "function", "function": odd}], list[Event]()
+    with OpenAITools(definitions, limit=3, timeout=60, server="http://127.0.0.1:1") as tools:
+        tools.selector.events.subscribe(events.append)
+        assert tools.select([{"role": "user", "content": said}]) == definitions
+    [event] = events
+    assert isinstance(event, Degraded)
+    assert "cannot be sent as JSON" in event.reason
+
+
 def test_an_address_that_is_none_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="is no address of HTTP"):
         OpenAITools(openai_tools(), server="router.example.org")
