@@ -77,6 +77,8 @@ def requests() -> list[str]:
 
 
 def _encoded(encoder: Encoder, store: VectorStore) -> NDArray[np.float32]:
-    digest = hashlib.sha256(_FILE.read_bytes()).hexdigest()
     texts = requests()
-    return store.table(f"background/{digest}", len(texts), lambda: encoder.encode(texts))
+    # A model that has taken the name of another one may give longer vectors, or shorter ones.
+    width = np.shape(encoder.encode(texts[:1]))[-1]
+    digest = hashlib.sha256(_FILE.read_bytes()).hexdigest()
+    return store.table(f"background/{width}/{digest}", len(texts), lambda: encoder.encode(texts))

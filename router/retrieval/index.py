@@ -21,6 +21,7 @@ import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
+from router.errors import EncoderError
 from router.flight import give_way
 from router.retrieval.background import Background
 from router.retrieval.candidates import (
@@ -424,6 +425,13 @@ class SkillIndex:
             encoded = encode_requests(self._encoder, missing)
         else:
             encoded = await asyncio.to_thread(encode_requests, self._encoder, missing)
+        ours, theirs = len(self._vectors.mean), len(encoded[0].vector)
+        if ours not in (0, theirs):
+            raise EncoderError(
+                f"{self._encoder.identity}: the vectors of requests have {theirs} numbers, and "
+                f"those of the skills {ours}: its model was changed and kept its name; give it a "
+                "new one, or delete the folder `embeddings` in state_dir"
+            )
         vectors.update(zip(missing, encoded, strict=True))
         self._remembered.update((text, vectors[text]) for text in missing)
         return vectors

@@ -60,8 +60,21 @@ def test_it_is_encoded_once_for_a_store_and_kept_in_its_file(tmp_path: Path) -> 
         store = VectorStore.open(tmp_path, identity=encoder.identity)
         assert Background.of(encoder, store) is Background.of(encoder, store)
         store.close()
-    assert first.encoded == len(requests())
-    assert second.encoded == 0
+    assert first.encoded == len(requests()) + 1
+    assert second.encoded == 1  # which says how long its vectors are
+
+
+def test_another_model_of_the_same_name_has_a_background_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for width in (256, 8):
+        encoder = Counting()
+        monkeypatch.setattr(encoder, "encode", lambda texts, w=width: ENCODER.encode(texts)[:, :w])
+        store = VectorStore.open(tmp_path, identity=encoder.identity)
+        found = Background.of(encoder, store)
+        store.close()
+        assert found is not None
+        assert found.compared(encoder.encode(["hello"])[0])[0] > 0
 
 
 def test_vectors_are_shared_in_chroma_beside_it(tmp_path: Path) -> None:

@@ -462,6 +462,15 @@ async def test_a_request_whose_vector_holds_no_numbers_is_not_ranked(
         await index.rank("what no model can read")
 
 
+async def test_an_encoder_that_was_changed_under_its_name_is_told_as_that(
+    encoder: CountingEncoder, store: VectorStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = SkillIndex.build(catalog_of(GIT, CAKE), encoder=encoder, store=store)
+    monkeypatch.setattr(CountingEncoder, "encode", lambda *_: np.ones((1, 8), dtype=np.float32))
+    with pytest.raises(EncoderError, match="8 numbers, and those of the skills 256"):
+        await index.rank("what another model reads")
+
+
 async def test_a_request_is_compared_with_the_texts_of_others_and_the_background(
     encoder: CountingEncoder, store: VectorStore
 ) -> None:
