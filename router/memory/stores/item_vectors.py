@@ -26,7 +26,7 @@ from router.memory.stores.spaces import Filter, Space
 from router.memory.texts.chunking import CHUNK_CHARACTERS
 from router.memory.texts.questions import texts_of
 from router.memory.texts.text_vectors import TextVectors
-from router.retrieval.encoders import Encoder
+from router.retrieval.encoders import Encoder, checked
 
 _log: Final = logging.getLogger(__name__)
 
@@ -63,8 +63,9 @@ class ItemVectors(ABC):
         encoded: list[NDArray[np.float32]] = []
         try:
             for start in range(0, len(texts), ENCODED_ROWS):
-                vectors = self._encoder.encode(texts[start : start + ENCODED_ROWS])
-                encoded.extend(np.asarray(vectors, dtype=np.float32))
+                some = texts[start : start + ENCODED_ROWS]
+                rows = self._encoder.encode(some)
+                encoded.extend(checked(rows, len(some), self._encoder.identity))
         except EncoderError as error:
             _log.warning("items are found by their words only for now: %s", error)
             self._incomplete = True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from cachetools import LRUCache
 
-from router.retrieval.encoders import Encoder
+from router.retrieval.encoders import Encoder, checked
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +45,8 @@ class TextVectors:
             known = {text: self._kept[text] for text in texts if text in self._kept}
         new = list(dict.fromkeys(text for text in texts if text not in known))
         if new:
-            known |= zip(new, self._encoder.encode(new), strict=True)
+            rows = checked(self._encoder.encode(new), len(new), self._encoder.identity)
+            known |= zip(new, rows, strict=True)
             self.keep((text, known[text]) for text in new)
         return np.stack([known[text] for text in texts])
 

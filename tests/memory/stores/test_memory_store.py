@@ -390,6 +390,23 @@ def test_an_encoder_that_fails_loses_nothing(
     store.close()
 
 
+def test_a_vector_of_what_is_no_number_spoils_neither_saving_nor_searching(
+    open_store: Callable[..., MemoryStore], failing: Failing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing(_: Failing, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.full((len(texts), 256), np.nan, dtype=np.float32)
+
+    store = open_store(failing)
+    store.save([item("bus", "The bus leaves at noon")])
+    with monkeypatch.context() as broken:
+        broken.setattr(Failing, "encode", nothing)
+        store.save([item("car", "The automobile needs new tyres")])
+        assert find(store, "automobile") == ["car"]
+    store.save([item("x", "Lunch is at noon")])
+    assert ids(store.semantic("semantic", "vehicle", scope=EVERYBODY, k=1)) == ["car"]
+    store.close()
+
+
 def test_several_layers_that_ask_the_same_encode_it_once(
     open_store: Callable[..., MemoryStore], failing: Failing
 ) -> None:

@@ -252,7 +252,9 @@ class Forgetful:
             return None
 
         def work() -> list[float]:
-            rows = encoder.encode([query, *texts])
+            from router.retrieval.encoders import checked
+
+            rows = checked(encoder.encode([query, *texts]), 1 + len(texts), encoder.identity)
             return [float(value) for value in rows[1:] @ rows[0]]
 
         try:
