@@ -339,9 +339,13 @@ def _texts(stored: str) -> tuple[str, ...]:
 
 
 def _seconds(moment: datetime) -> float:
+    """As it is stored. The last microseconds of the year 9999 are rounded up into the next one,
+    and could not be read again."""
     try:
-        return moment.astimezone(UTC).timestamp()
-    except OverflowError:
+        seconds = moment.astimezone(UTC).timestamp()
+        datetime.fromtimestamp(seconds, UTC)
+        return seconds
+    except (OverflowError, ValueError):
         raise InvalidRequest(f"{moment}: out of the range of times") from None
 
 

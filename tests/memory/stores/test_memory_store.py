@@ -28,6 +28,8 @@ from router.retrieval.encoders import Encoder, WordLlamaEncoder
 ADA = Scope(user="ada")
 BOB = Scope(user="bob")
 EVERYBODY = Scope()
+LATEST = datetime.max.replace(tzinfo=UTC)
+"""In seconds, as a float, it is rounded up into the year 10000, which no datetime can hold."""
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -266,6 +268,8 @@ def test_touching_notes_when(store: MemoryStore) -> None:
         (item("a", "uses tabs", layer="project", scope=ADA), "scope.project"),
         (item("a", "x", attributes={"due": "tomorrow"}), "attributes.due"),
         (item("a", "x", attributes={"due": 7}), "attributes.due"),
+        (replace(item("a", "x"), created=LATEST), "out of the range of times"),
+        (item("a", "x", attributes={"expires_at": f"{LATEST}"}), "out of the range of times"),
         (item("a", "x", type="\ud800"), "surrogate"),
         (item("a", "x", attributes={"odd": object()}), "attributes"),
     ],
