@@ -41,7 +41,8 @@ those of all skills counts like this many pairs of its own; two examples are two
 FAIR: Final = 1.1
 """Half of the requests are about as near to the examples of a skill that serves them."""
 QUANTISED_FROM: Final = 50_000
-"""From this many examples on, vectors are kept as 8-bit integers, a quarter of the memory."""
+"""From this many examples on, vectors are kept as 8-bit integers, a quarter of the memory. An index
+that has held so many keeps them so: the one way in which it may differ from an index made anew."""
 QUANTISED: Final = 127.0
 """The integer of 1."""
 _TAKEN: Final = -1000.0
