@@ -54,7 +54,7 @@ class RemoteRouter(ClosedByBlock):
             wanted = "expected http://HOST:PORT or https://HOST"
             raise InvalidRequest(f"server: {url!r} is no address of HTTP: {wanted}")
         self._url = str(parsed).rstrip("/")
-        if key is not None and not (key.isascii() and key.isprintable()):
+        if key is not None and (not key.isascii() or not key.isprintable() or " " in key):
             raise InvalidRequest("server: the key cannot be sent in a header")
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         bounds = blocking_reply_bounds(seconds=seconds, max_bytes=MAX_ANSWER_BYTES)

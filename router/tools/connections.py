@@ -172,11 +172,21 @@ def parsed(servers: Path | str | Mapping[str, Any]) -> dict[str, Mapping[str, An
                 raise ConfigurationError(f"{place}: server {name!r}: {key} is no {kind.__name__}")
         if how.get("disabled") is not True:
             try:
-                found[str(name)] = how if document is servers else _with_variables(how)
+                how = how if document is servers else _with_variables(how)
             except KeyError as error:
                 fault = f"the variable {error.args[0]} is not set"
                 raise ConfigurationError(f"{place}: server {name!r}: {fault}") from None
+            for header, value in how.get("headers", {}).items():
+                # The HTTP library would tell the value, which may be a key.
+                if isinstance(value, str) and not _can_be_sent(value):
+                    fault = f"the header {header!r} cannot be sent"
+                    raise ConfigurationError(f"{place}: server {name!r}: {fault}")
+            found[str(name)] = how
     return found
+
+
+def _can_be_sent(value: str) -> bool:
+    return value.isascii() and value.isprintable() and value == value.strip()
 
 
 def _with_variables(value: Any) -> Any:

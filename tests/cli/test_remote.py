@@ -99,7 +99,8 @@ def test_of_a_long_reason_the_beginning_is_told() -> None:
     assert len(done.stderr) < 2 * MAX_REASON_CHARACTERS
 
 
-def test_a_key_that_no_header_can_hold_is_refused_and_not_told() -> None:
+@pytest.mark.parametrize("key", ["s\u00e9cret", "secret ", "secret\r"])
+def test_a_key_that_no_header_can_hold_is_refused_and_not_told(key: str) -> None:
     with pytest.raises(InvalidRequest, match="the key cannot be sent") as refused:
-        RemoteRouter("http://127.0.0.1:1", "s\u00e9cret")
+        RemoteRouter("http://127.0.0.1:1", key)
     assert "cret" not in str(refused.value)

@@ -198,3 +198,16 @@ def test_variables_of_a_file_are_put_in(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.delenv("BANK_KEY")
     with pytest.raises(ConfigurationError, match="server 'bank': the variable BANK_KEY is not set"):
         parsed(file)
+
+
+@pytest.mark.parametrize("key", ["s3cret\r", "s3cret\nX: y", "s\u00e93cret"])
+def test_of_a_header_that_cannot_be_sent_the_name_is_told_and_not_the_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("BANK_KEY", key)
+    file = tmp_path / "servers.json"
+    bank = {"url": "https://bank/mcp", "headers": {"X-Key": "${BANK_KEY}"}}
+    file.write_text(json.dumps({"mcpServers": {"bank": bank}}), encoding="utf-8")
+    with pytest.raises(ConfigurationError, match="'bank': the header 'X-Key' cannot be") as told:
+        parsed(file)
+    assert "3cret" not in str(told.value)
