@@ -70,8 +70,8 @@ class SingleFlight(Generic[T]):
             await asyncio.wait([flight.task for flight in self._flights.values()])
 
 
-class Background:
-    """Background tasks, which only ``aclose`` waits for; belongs to one event loop."""
+class BackgroundTasks:
+    """Tasks in the background, which only ``aclose`` waits for; belongs to one event loop."""
 
     def __init__(self, log: logging.Logger) -> None:
         """No task yet; ``log`` is told of those that fail."""

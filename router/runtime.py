@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from router.errors import ForkedProcess
 from router.events import Events, Reloaded
-from router.flight import Background, in_thread
+from router.flight import BackgroundTasks, in_thread
 
 if TYPE_CHECKING:
     from router.cluster.cluster import Cluster
@@ -75,7 +75,7 @@ class Runtime:
         self._manager: SkillManager | None = None
         self._turn = asyncio.Lock()
         self._steps_done = 0  # of opening
-        self.background = Background(_log)
+        self.background = BackgroundTasks(_log)
         # One thread, because memory that a thread has freed can be used again by that thread only.
         self._builder = ThreadPoolExecutor(1, thread_name_prefix="skills-builder")
         self._process: int | None = None  # the one that opened the router

@@ -24,7 +24,7 @@ from router.cluster.keys import KEPT_SECONDS, STREAM_RECORDS, Keys
 from router.cluster.link import Link, NoRedis
 from router.enrichment.question import Written
 from router.enrichment.worth import Filter
-from router.flight import Background, in_thread
+from router.flight import BackgroundTasks, in_thread
 from router.skills.diagnostics import Report
 from router.skills.enrichment import Enrichment, parse_line
 
@@ -56,7 +56,7 @@ class SharedEnrichment:
         self._asked: set[str] = set()  # digests that were looked for
         self._of_others: dict[str, Enrichment] = {}
         self._turn = asyncio.Lock()
-        self._background = Background(_log)
+        self._background = BackgroundTasks(_log)
         self.follower = Follower(
             settings.cluster, keys.enrichments, take=self._take, missed=self._begin_anew
         )

@@ -22,7 +22,7 @@ from router.cluster import scripts
 from router.cluster.answers import MAX_ANSWER_BYTES, NOT_SHARED, fencing_token
 from router.cluster.keys import Keys, entry_of
 from router.cluster.link import Link, NoRedis
-from router.flight import Background
+from router.flight import BackgroundTasks
 from router.result import Outcome, RoutingResult, Stage
 
 _log: Final = logging.getLogger(__name__)
@@ -132,7 +132,7 @@ class SharedFlight:
                 with suppress(NoRedis):
                     await self._link.script(scripts.RENEW, (key,), token, self._life)
 
-        renewing = Background(_log)
+        renewing = BackgroundTasks(_log)
         renewing.run(renew())
         try:
             yield

@@ -21,7 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from router.cluster.link import connect
-from router.flight import Background
+from router.flight import BackgroundTasks
 
 if TYPE_CHECKING:
     from router.settings import ClusterSettings
@@ -81,7 +81,7 @@ class Follower:
         self.position = ""
         self.read_at = -math.inf
         self._redis = connect(settings, socket_timeout=block_seconds + settings.deadline_seconds)
-        self._background = Background(_log)
+        self._background = BackgroundTasks(_log)
 
     def start(self) -> None:
         """Begin to follow."""

@@ -28,7 +28,7 @@ from router.cluster.keys import KEPT_SECONDS, Keys
 from router.cluster.link import Link, NoRedis
 from router.cluster.outbox import Delivery
 from router.errors import StoreError
-from router.flight import Background, in_thread
+from router.flight import BackgroundTasks, in_thread
 
 if TYPE_CHECKING:
     from router.learning.learner import Learner
@@ -59,7 +59,7 @@ class SharedLearning:
         self._learner: Learner | None = None
         self._leases: dict[str, str] = {}  # tokens by key of the model
         self._delivery = Delivery("labels", self._append, most=BATCH)
-        self._background = Background(_log)
+        self._background = BackgroundTasks(_log)
         self.follower = Follower(
             settings.cluster, keys.evidence, take=self._take, missed=self._ask_for_all
         )

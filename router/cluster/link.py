@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from router.breaker import BreakerState, CircuitBreaker, GuardedCall
 from router.errors import ConfigurationError
 from router.events import Degraded, Events, Recovered
-from router.flight import Background
+from router.flight import BackgroundTasks
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -72,7 +72,7 @@ class Link:
         self._scripts: dict[str, Any] = {}
         self._places = asyncio.Semaphore(CONNECTIONS)
         self._breaker = CircuitBreaker(failures=FAILURES, reset_seconds=retry_seconds, clock=clock)
-        self._background = Background(_log)
+        self._background = BackgroundTasks(_log)
         self._probing = False
         self._returned: list[Callable[[], Awaitable[None]]] = []
         self.trouble = ""

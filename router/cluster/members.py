@@ -17,7 +17,7 @@ from typing import Final
 from router.cluster import scripts
 from router.cluster.keys import Keys
 from router.cluster.link import Link, NoRedis
-from router.flight import Background
+from router.flight import BackgroundTasks
 
 _log: Final = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Members:
         self.name = secrets.token_hex(8)
         self.agreed = Agreed()
         self._version = ""
-        self._background = Background(_log)
+        self._background = BackgroundTasks(_log)
 
     async def begin(self, catalog_version: str) -> None:
         """Join with a catalog, and stay."""

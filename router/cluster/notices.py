@@ -25,7 +25,7 @@ from mcp.server.subscriptions import (
 from router.cluster.follower import BLOCK_SECONDS, RETRY_SECONDS
 from router.cluster.keys import Keys
 from router.cluster.link import NoRedis, connect
-from router.flight import Background
+from router.flight import BackgroundTasks
 
 if TYPE_CHECKING:
     from router.cluster.cluster import Cluster
@@ -55,7 +55,7 @@ class SharedBus:
         self._name = cluster.members.name
         self._local = InMemorySubscriptionBus()
         self._redis = connect(settings, socket_timeout=2 * BLOCK_SECONDS)
-        self._background = Background(_log)
+        self._background = BackgroundTasks(_log)
         self.listening = asyncio.Event()
 
     def start(self) -> None:

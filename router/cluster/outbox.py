@@ -16,7 +16,7 @@ from typing import Final
 from router.cluster.link import RETRY_SECONDS, NoRedis
 from router.database import Schema, SharedConnection
 from router.errors import StoreError
-from router.flight import Background, in_thread
+from router.flight import BackgroundTasks, in_thread
 
 _log: Final = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class Delivery:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._turn = asyncio.Lock()
         self._wanted = asyncio.Event()
-        self._background = Background(_log)
+        self._background = BackgroundTasks(_log)
 
     async def open(self, path: Path) -> list[str]:
         """Open or create the file, and begin to send what lies there; gives those letters. Opening

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Final
 
 from router.cluster.link import Link, NoRedis
-from router.flight import Background
+from router.flight import BackgroundTasks
 
 _log: Final = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class Reads:
         self._link = link
         self._is_reading = False
         self._wanted: dict[str, asyncio.Future[bytes | NoRedis | None]] = {}
-        self._background = Background(_log)
+        self._background = BackgroundTasks(_log)
 
     async def get(self, name: str) -> bytes | None:
         """The value; None where there is none.

@@ -28,7 +28,7 @@ from router.cluster.keys import KEPT_SECONDS, STREAM_RECORDS, Keys
 from router.cluster.link import Link, NoRedis
 from router.cluster.outbox import Delivery
 from router.errors import SourceError
-from router.flight import Background, in_thread
+from router.flight import BackgroundTasks, in_thread
 from router.tools.folder import MAX_TOOLS, ToolFolder
 from router.tools.sharing import MAX_DEFINITION_BYTES, SharedTools
 from router.tools.source import ToolSource
@@ -57,7 +57,7 @@ class ToolSharing:
         self._turn = asyncio.Lock()
         self._asked = asyncio.Event()
         self._delivery = Delivery("tools", self._send, most=BATCH)
-        self._background = Background(_log)
+        self._background = BackgroundTasks(_log)
         self.follower = Follower(
             settings.cluster, keys.tool_changes, take=self._take, missed=self._ask
         )

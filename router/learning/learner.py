@@ -18,7 +18,7 @@ import numpy as np
 
 from router.errors import InvalidRequest, StoreError
 from router.events import Events, Learned
-from router.flight import Background, in_thread
+from router.flight import BackgroundTasks, in_thread
 from router.learning.account import AccountPlace
 from router.learning.bound import BoundDecision, ErrorBound
 from router.learning.calibration import Calibration
@@ -169,7 +169,7 @@ class Learner:
         self._calibrations: dict[str, Calibration] = {}
         self._calibrated_rows: dict[str, None] = {}  # oldest first
         self._unsaved = 0
-        self._background = Background(_log)
+        self._background = BackgroundTasks(_log)
 
     def _examples(self) -> list[Example]:
         """In a thread: what the skills' files say, then what was learnt, oldest first.
