@@ -50,19 +50,22 @@ class _Values(BaseModel, allow_inf_nan=False):
     tags: tuple[str, ...] = ()
     usefulness: float = 0
     provenance: tuple[str, ...] = ()
-    attributes: dict[str, AttributeValue] = {}
+    attributes: dict[str, AttributeValue | None] = {}
 
 
 def checked_values(**given: object) -> dict[str, Any]:
-    """Fields of an item as a caller gave them, of the types that are stored and exported.
+    """Fields of an item as a caller gave them, ``attributes`` among them, of the types that are
+    stored and exported; an attribute of None is none.
 
     Raises:
         InvalidRequest: one is of another type; the message names it.
     """
     try:
-        return _Values.model_validate(given).model_dump(exclude_unset=True)
+        values = _Values.model_validate(given).model_dump(exclude_unset=True)
     except ValidationError as error:
         raise InvalidRequest(first_fault(error)) from None
+    said = values["attributes"]
+    return {**values, "attributes": {name: said[name] for name in said if said[name] is not None}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,18 +172,15 @@ class Records:
         """Change an item that is stored in exactly this scope; the item as it is stored. An
         attribute of None is removed."""
         item = self._store.get_stored(layer, name, scope)
-        given = dict(item.attributes)
-        for key, value in (attributes or {}).items():
-            if key == QUESTIONS and value is not None:
-                checked_questions(value)
-            if value is None:
-                given.pop(key, None)
-            else:
-                given[key] = value
+        said = attributes or {}
+        if said.get(QUESTIONS) is not None:
+            checked_questions(said[QUESTIONS])
         changed = replace(
             item,
             content=item.content if content is None else content,
-            **checked_values(tags=item.tags if tags is None else tags, attributes=given),
+            **checked_values(
+                tags=item.tags if tags is None else tags, attributes={**item.attributes, **said}
+            ),
         )
         (changed,) = self._store.save([changed])
         return changed

@@ -186,6 +186,13 @@ async def test_what_no_import_would_take_is_not_saved(
     assert await memory.import_lines(lines, owner=ADA) == 1
 
 
+async def test_an_attribute_of_none_is_none(memory: Memory) -> None:
+    values: dict[str, Any] = {"a": None, "b": "c"}
+    report = await memory.save("Fact of Ada", layer="semantic", scope=ADA, attributes=values)
+    assert report.item is not None
+    assert dict(report.item.attributes) == {"b": "c"}
+
+
 async def test_layers_that_hold_no_memories_cannot_be_listed(memory: Memory) -> None:
     for layers in ("user", ["usr"], ["proposals"]):
         with pytest.raises(InvalidRequest, match=r"^layers: "):
