@@ -117,7 +117,7 @@ async def _rank_examples(
     with tempfile.TemporaryDirectory(prefix="cascade-router-lint-") as folder:
         store = VectorStore.open(Path(folder), identity=encoder.identity)
         try:
-            index = SkillIndex.build(catalog, encoder=encoder, store=store)
+            index = SkillIndex.build(catalog, encoder=encoder, store=store, decides=False)
             suspects: list[tuple[str, str]] = []
             for fold in range(folds):
                 if progress is not None:

@@ -12,24 +12,28 @@ A skill may well serve some of these requests. Whoever asks for that is as near 
 examples, and loses little: leaving out what a catalog serves itself gained next to nothing, and it
 would have to be computed for each catalog.
 
-The vectors are made once for an encoder and kept in its store. Only static encoders have them: a
-transformer would need seconds for them at its first start.
+Only the two encoders that the coefficients of the decision were tried with have a background: what
+is near for one encoder is far for another. The vectors are made once, which takes MiniLM some four
+seconds, and kept in the encoder's store.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from router.retrieval.encoders import Encoder
-from router.retrieval.vectors import VectorStore
+from router.retrieval import minilm
+from router.retrieval.encoders import Encoder, WordLlamaEncoder
+from router.retrieval.vectors import ENCODING_BATCH, VectorStore
 
 _FILE: Final = Path(__file__).with_name("background.txt")
+ENCODERS: Final = (WordLlamaEncoder.identity, minilm.IDENTITY)
+"""The identities of the encoders that have a background."""
 LEAST_SPREAD: Final = 1e-3
 """Of an encoder that gives all requests one vector none is more common than another."""
 
@@ -46,18 +50,36 @@ class Background:
         self._spread = max(means.std(), np.float32(LEAST_SPREAD))
 
     @classmethod
-    def of(cls, encoder: Encoder, store: VectorStore) -> Background | None:
-        """The background of an encoder, which every index over one store shares; None where the
-        encoder is not static.
+    def of(
+        cls,
+        encoder: Encoder,
+        store: VectorStore,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Background | None:
+        """The background of an encoder; None where it has none.
+
+        Args:
+            encoder: gives the vectors.
+            store: keeps them.
+            progress: called with (done, total) requests to encode.
 
         Raises:
             EncoderError: it cannot be encoded.
         """
-        if not encoder.static:
+        if encoder.identity not in ENCODERS:
             return None
-        if store not in _OF_STORES:
-            _OF_STORES[store] = cls(_encoded(encoder, store))
-        return _OF_STORES[store]
+        texts = requests()
+
+        def encoded() -> NDArray[np.float32]:
+            rows = []
+            for start in range(0, len(texts), ENCODING_BATCH):
+                rows.append(encoder.encode(texts[start : start + ENCODING_BATCH]))
+                if progress is not None:
+                    progress(min(start + ENCODING_BATCH, len(texts)), len(texts))
+            return np.concatenate(rows)
+
+        digest = hashlib.sha256(_FILE.read_bytes()).hexdigest()
+        return cls(store.table(f"background/{digest}", len(texts), encoded))
 
     def compared(self, vector: NDArray[np.float32]) -> tuple[float, float]:
         """A text, by its vector, beside the background: the largest cosine to one of its requests,
@@ -67,18 +89,7 @@ class Background:
         return float(nearest), float((self._middle @ vector - self._mean) / self._spread)
 
 
-_OF_STORES: Final[WeakKeyDictionary[VectorStore, Background]] = WeakKeyDictionary()
-
-
 def requests() -> list[str]:
     """The requests of the background."""
     lines = _FILE.read_text(encoding="utf-8").splitlines()
     return [line for line in lines if not line.startswith("#")]
-
-
-def _encoded(encoder: Encoder, store: VectorStore) -> NDArray[np.float32]:
-    texts = requests()
-    # A model that has taken the name of another one may give longer vectors, or shorter ones.
-    width = np.shape(encoder.encode(texts[:1]))[-1]
-    digest = hashlib.sha256(_FILE.read_bytes()).hexdigest()
-    return store.table(f"background/{width}/{digest}", len(texts), lambda: encoder.encode(texts))

@@ -204,7 +204,9 @@ class ListingIndex:
             return self._index
         if self._store is None:
             self._store = VectorStore.open(self._folder, identity=self._encoder.identity)
-        self._index = SkillIndex.build(catalog, encoder=self._encoder, store=self._store)
+        self._index = SkillIndex.build(
+            catalog, encoder=self._encoder, store=self._store, decides=False
+        )
         return self._index
 
 

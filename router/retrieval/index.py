@@ -233,13 +233,15 @@ class SkillIndex:
         encoded: how many skills were encoded to make it; the others were stored already.
     """
 
-    def __init__(self, encoder: Encoder, store: VectorStore) -> None:
-        """The index of an empty catalog."""
+    def __init__(
+        self, encoder: Encoder, store: VectorStore, background: Background | None = None
+    ) -> None:
+        """The index of an empty catalog; ``background`` is what requests are compared with."""
         self.catalog = Catalog()
         self.encoded = 0
         self._encoder = encoder
         self._store = store
-        self._background = Background.of(encoder, store)
+        self._background = background
         self._names: list[str] = []
         self._positions: NDArray[np.intp] = np.arange(0)
         self._vectors = VectorRows()
@@ -260,6 +262,7 @@ class SkillIndex:
         encoder: Encoder,
         store: VectorStore,
         progress: Callable[[int, int], None] | None = None,
+        decides: bool = True,
     ) -> Self:
         """Index a catalog; texts that the store already holds unchanged are not encoded again.
 
@@ -268,11 +271,14 @@ class SkillIndex:
             encoder: gives the vectors.
             store: keeps them.
             progress: called with (done, total) texts to encode, for each step anew.
+            decides: whether rankings are to say how a request compares with the background. Only a
+                decision needs it.
 
         Raises:
-            EncoderError: a skill cannot be encoded.
+            EncoderError: a skill cannot be encoded, or the background.
         """
-        return cls(encoder, store).updated(catalog, progress)
+        background = Background.of(encoder, store, progress) if decides else None
+        return cls(encoder, store, background).updated(catalog, progress)
 
     def updated(self, catalog: Catalog, progress: Callable[[int, int], None] | None = None) -> Self:
         """The index of a later catalog, sharing this one's store and what is known of the skills
@@ -280,7 +286,8 @@ class SkillIndex:
         roots = root_numbers(catalog)
         if roots and self._names and not self._copies.covers(self._names):
             # There is a second root now, and nothing was read for copies while there was one.
-            return self.build(catalog, encoder=self._encoder, store=self._store, progress=progress)
+            empty = type(self)(self._encoder, self._store, self._background)
+            return empty.updated(catalog, progress)
         gone, others = map(
             _routable,
             differing(tuple(self.catalog.skills.values()), tuple(catalog.skills.values())),

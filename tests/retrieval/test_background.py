@@ -2,36 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from router.errors import EncoderError
 from router.retrieval.background import Background, requests
 from router.retrieval.embedding_chroma import ChromaCache
-from router.retrieval.encoders import WordLlamaEncoder
-from router.retrieval.vectors import VectorStore
+from router.retrieval.encoders import Encoder, WordLlamaEncoder
+from router.retrieval.index import SkillIndex
+from router.retrieval.minilm import minilm
+from router.retrieval.vectors import ENCODING_BATCH, VectorStore
+from router.skills.catalog import Catalog
+from router.skills.manifest import SkillManifest
 
 ENCODER = WordLlamaEncoder()
+CAKE = SkillManifest(
+    name="cake",
+    description="Bakes chocolate cakes.",
+    body="Butter the tin.",
+    path=Path("/skills/cake/SKILL.md"),
+    digest="cake",
+)
 
 
 class Counting:
-    """The bundled encoder, with the number of texts that it has encoded."""
+    """Another encoder, with the number of texts that it has encoded; it can be told to fail after
+    so many."""
 
-    identity = ENCODER.identity
-
-    def __init__(self, *, static: bool = True) -> None:
-        self.static = static
+    def __init__(self, encoder: Encoder = ENCODER, *, identity: str | None = None) -> None:
+        self._encoder = encoder
+        self.identity = identity or encoder.identity
+        self.static = encoder.static
         self.encoded = 0
+        self.most: int | None = None
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if self.most is not None and self.encoded >= self.most:
+            raise EncoderError("gone")
         self.encoded += len(texts)
-        return ENCODER.encode(texts)
+        return self._encoder.encode(texts)
 
     def encode_documents(self, documents: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
-        return ENCODER.encode_documents(documents)
+        return self._encoder.encode_documents(documents)
 
 
 @pytest.fixture
@@ -54,27 +70,56 @@ def test_its_requests_are_many_short_and_different() -> None:
     assert all(text == text.strip() and 0 < len(text) < 200 for text in found)
 
 
-def test_it_is_encoded_once_for_a_store_and_kept_in_its_file(tmp_path: Path) -> None:
-    first, second = Counting(), Counting()
-    for encoder in (first, second):
-        store = VectorStore.open(tmp_path, identity=encoder.identity)
-        assert Background.of(encoder, store) is Background.of(encoder, store)
-        store.close()
-    assert first.encoded == len(requests()) + 1
-    assert second.encoded == 1  # which says how long its vectors are
-
-
-def test_another_model_of_the_same_name_has_a_background_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("build", [WordLlamaEncoder, minilm])
+async def test_an_encoder_makes_it_once_on_a_machine_and_tells_how_far_it_is(
+    build: Callable[[], Encoder], tmp_path: Path
 ) -> None:
-    for width in (256, 8):
-        encoder = Counting()
-        monkeypatch.setattr(encoder, "encode", lambda texts, w=width: ENCODER.encode(texts)[:, :w])
+    told: list[tuple[int, int]] = []
+    rankings = []
+    counting = [Counting(build()) for _ in range(2)]
+    for encoder in counting:
         store = VectorStore.open(tmp_path, identity=encoder.identity)
-        found = Background.of(encoder, store)
+        index = SkillIndex.build(
+            Catalog({CAKE.name: CAKE}),
+            encoder=encoder,
+            store=store,
+            progress=lambda *now: told.append(now),
+        )
+        rankings.append(await index.rank("what should I bake"))
         store.close()
-        assert found is not None
-        assert found.compared(encoder.encode(["hello"])[0])[0] > 0
+    assert [encoder.encoded for encoder in counting] == [len(requests()) + 1, 1]
+    number = len(requests())
+    assert told[0] == (ENCODING_BATCH, number)
+    assert (number, number) in told
+    assert rankings[0].background is not None
+    assert rankings[0].background == pytest.approx(rankings[1].background, abs=1e-5)
+
+
+@pytest.mark.parametrize("identity", ["plugin/static", "onnx/0123456789abcdef", "openai/model"])
+def test_an_encoder_for_which_nothing_was_fitted_has_none(
+    store: VectorStore, identity: str
+) -> None:
+    encoder = Counting(identity=identity)
+    assert Background.of(encoder, store) is None
+    assert encoder.encoded == 0
+
+
+async def test_what_only_ranks_does_without_it(store: VectorStore) -> None:
+    encoder = Counting()
+    index = SkillIndex.build(
+        Catalog({CAKE.name: CAKE}), encoder=encoder, store=store, decides=False
+    )
+    assert encoder.encoded == 0
+    assert (await index.rank("what should I bake")).background is None
+
+
+def test_what_fails_while_it_is_encoded_leaves_nothing_half_kept(store: VectorStore) -> None:
+    failing, later = Counting(), Counting()
+    failing.most = ENCODING_BATCH
+    with pytest.raises(EncoderError, match="gone"):
+        SkillIndex.build(Catalog({CAKE.name: CAKE}), encoder=failing, store=store)
+    assert Background.of(later, store) is not None
+    assert later.encoded == len(requests())
 
 
 def test_vectors_are_shared_in_chroma_beside_it(tmp_path: Path) -> None:
@@ -86,12 +131,6 @@ def test_vectors_are_shared_in_chroma_beside_it(tmp_path: Path) -> None:
     chroma = ChromaCache(tmp_path)
     assert list(chroma.get("test", ["a"])) == ["a"]
     chroma.close()
-
-
-def test_a_transformer_is_not_kept_busy_with_it(store: VectorStore) -> None:
-    encoder = Counting(static=False)
-    assert Background.of(encoder, store) is None
-    assert encoder.encoded == 0
 
 
 @pytest.mark.parametrize("place", [0, 700, -1])
