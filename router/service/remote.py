@@ -50,7 +50,7 @@ class RemoteRouter(ClosedByBlock):
         except (httpx.InvalidURL, UnicodeEncodeError) as error:
             raise InvalidRequest(f"server: {url!r} is no address of HTTP: {error}") from error
         is_http = parsed.scheme in ("http", "https") and parsed.host and not parsed.userinfo
-        if not is_http or (parsed.port or 0) > MAX_PORT:
+        if not is_http or (parsed.port or 0) > MAX_PORT or parsed.query or parsed.fragment:
             wanted = "expected http://HOST:PORT or https://HOST"
             raise InvalidRequest(f"server: {url!r} is no address of HTTP: {wanted}")
         self._url = str(parsed).rstrip("/")

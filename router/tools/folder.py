@@ -206,7 +206,11 @@ class ToolFolder:
 def _manifest(namespace: str, name: str, definition: object) -> SkillManifest:
     check_namespace(namespace)
     if namespace == SKILLS:
-        raise SourceError("namespace", namespace, "it is that of the skills of folders")
+        raise SourceError(
+            "namespace",
+            namespace,
+            "it stands for the skills of folders; no tool can be put into it",
+        )
     origin = _ORIGIN + namespace
     tool = read_tool(definition, source=origin, position=1)
     if tool.name != name:

@@ -77,7 +77,10 @@ def test_an_answer_that_no_router_serve_gives_is_named_in_a_line(reply: Reply, s
     assert said in done.stderr
 
 
-@pytest.mark.parametrize("address", ["http://127.0.0.1/\udcff", "http://127.0.0.1:99999"])
+@pytest.mark.parametrize(
+    "address",
+    ["http://127.0.0.1/\udcff", "http://127.0.0.1:99999", "http://127.0.0.1/?to=x", "http://a/#b"],
+)
 def test_an_address_that_no_url_can_hold_is_refused(address: str) -> None:
     done = CliRunner().invoke(app, ["route", SQUASH, "--server", address])
     assert (done.exit_code, "is no address of HTTP" in done.stderr) == (2, True)

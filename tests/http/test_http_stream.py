@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 from cascade import SQUASH
 
-from router.events import CacheLookup, CacheOutcome, Degraded, Event, Learned, LLMCalled, Recalled
+from router.events import (
+    CacheLookup,
+    CacheOutcome,
+    Degraded,
+    Event,
+    Learned,
+    LLMCalled,
+    Recalled,
+    Recovered,
+)
 from router.http.api import Api
 from router.http.stream import EventStream, as_text
 from router.result import Stage
@@ -39,6 +48,7 @@ async def test_events_are_told_without_the_words(api: Api, connect: Connect) -> 
         Learned(SQUASH, ("git",), "feedback"),
         Recalled(SQUASH, ("project",), 1, 0.7, partial=False, seconds=0.01),
         Degraded("llm", "over\nlines\n\nevent: made up"),
+        Recovered("llm"),
     ],
 )
 def test_an_event_is_one_piece_of_json_without_the_words(event: Event) -> None:

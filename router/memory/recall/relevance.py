@@ -24,8 +24,10 @@ question word asks for gained half a point there and lost two on the questions o
 nothing answers.
 
 A question that an item brings (``texts/questions.py``) is judged in the same way, and ``QUESTION``
-is taken off, because two questions are always a little alike. The best text decides. Where both the
-content and a question fit, ``SECOND`` times the evidence of the weaker one is added.
+is taken off, because two questions are always a little alike. The better one of the content and the
+best question decides, and ``SECOND`` times the evidence of the other is added. That is below 0
+where the other does not fit at all, so a question beside the point costs its item a little. To add
+nothing there instead answers more queries about what was never saved.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 People ask for a memory in words that it does not hold: "What am I allergic to?" for "Hazelnuts make
 my throat swell." What lies between is knowledge, and whoever saves a memory has it. So an item may
 bring questions, as its attribute ``questions``. They are found by words and by meaning as its
-content is, and of the content and the questions the one that fits best is what the item is judged
-by. They are never an answer themselves. What replaces an item answers its questions from then on.
+content is, and of the content and the questions the one that fits best decides what the item is
+worth (``recall/relevance.py``). They are never an answer themselves. What replaces an item answers
+its questions from then on.
 """
 
 from __future__ import annotations
