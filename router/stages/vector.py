@@ -35,7 +35,7 @@ BALANCED: Final = CAUTIONS["balanced"]
 """The caution where none is set."""
 CLARIFY: Final = 0.6
 """The best matches are offered by asking when something fits with at least this share of the
-probability that routing needs. Below it, nothing fits."""
+probability that routing needs where there is a background. Below it, nothing fits."""
 TWINS: Final = 0.002
 """Two skills whose scores differ by less are alike: both are offered, and neither is guessed."""
 MAX_SELECTED: Final = 3
@@ -125,7 +125,8 @@ async def decide(
         index: of the skills.
         among: names that may be chosen; None means all.
         caution: least probability, in [0, 1], that a loaded skill is right. That something fits
-            must be likely as well: a quarter of the way from there to certainty.
+            must be likely as well: a quarter of the way from there to certainty, or half of the
+            way where the encoder has no background.
         clock: seconds, for the time spent.
 
     Raises:
@@ -168,14 +169,14 @@ def _of_best(ranking: Ranking, caution: float) -> RetrievalDecision:
     fits, right = likelihood.fits, likelihood.right
     evidence: Evidence = {"fits": fits, "right": right, **likelihood.signals}
     shown = ", ".join(best.terms[:MAX_SHOWN_TERMS]) or "meaning alone"
-    least = _least_fit(caution)
-    if fits < CLARIFY * least:
+    if fits < CLARIFY * _least_fit(caution):
         reason = f"no skill fits; the nearest, {best.name}, matches only on {shown}"
         return RetrievalDecision(Decision.ABSTAIN, (), 1 - fits, reason, evidence)
     if len(ranking.matches) > 1 and ranking.lead < TWINS:
         reason = f"{best.name} and {ranking.matches[1].name} fit equally well"
         return RetrievalDecision(Decision.CLARIFY, (), 1 - fits / 2, reason, evidence)
-    if fits < least or right < caution:
+    least = _least_fit if ranking.background is not None else _least_fit_alone
+    if fits < least(caution) or right < caution:
         reason = f"{best.name} may fit ({shown}), but not surely enough to load it"
         return RetrievalDecision(Decision.CLARIFY, (), 1 - right, reason, evidence)
     reason = f"{best.name} matches on {shown}"
@@ -227,12 +228,12 @@ def _of_clause(decided: RetrievalDecision, whole: Ranking, caution: float) -> Re
 
 
 def _least_fit(caution: float) -> float:
-    """How likely it must be that something fits the whole request."""
+    """How likely it must be that something fits a request that was compared with the background."""
     return (1 + 3 * caution) / 4
 
 
 def _least_fit_alone(caution: float) -> float:
-    """The same of one clause, which says less: half way from the caution to certainty."""
+    """The same of what was not, which says less: half way from the caution to certainty."""
     return (1 + caution) / 2
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from router.request import MAX_REQUEST_CHARACTERS
 from router.result import Decision, Outcome, Stage
 from router.retrieval.encoders import WordLlamaEncoder
-from router.retrieval.index import Clause, Match, Ranking, SkillIndex
+from router.retrieval.index import Clause, Compared, Match, Ranking, SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
@@ -120,6 +120,19 @@ def test_where_the_whole_is_unsure_one_clause_must_be_sure() -> None:
     assert local.selected[0] == "two"
     assert local.evidence["right"] == Likelihood.of(likely.ranking).right
     assert "one clause asks for two" in local.reason
+
+
+def test_what_is_not_compared_with_a_background_must_be_surer_to_fit() -> None:
+    compared = Compared(special=-0.2, clear=0.2, common=0.0)
+    for background, least in ((None, 0.75), (compared, 0.625)):
+        seen = set()
+        for step in range(100):
+            whole = replace(whole_of(step / 25), background=background)
+            likelihood = Likelihood.of(whole)
+            if likelihood.right >= BALANCED:
+                seen.add(likelihood.fits >= least)
+                assert bool(judge("", whole).selected) is (likelihood.fits >= least)
+        assert seen == {True, False}
 
 
 @pytest.mark.parametrize(
