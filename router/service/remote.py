@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
-from router.errors import InvalidRequest, RouterError
+from router.errors import ConfigurationError, InvalidRequest, RouterError
 from router.loop_thread import ClosedByBlock
 from router.replies import RefusedReply, blocking_reply_bounds
 from router.result import RoutingResult
+from router.web.loopback import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,11 +40,14 @@ class RemoteRouter(ClosedByBlock):
 
         Args:
             url: of the server, such as ``https://router.example.org``.
-            key: the API key. It is sent to this address only: redirects are not followed.
+            key: the API key. It is sent to this address only: redirects are not followed, and
+                proxies of the environment are not used for this machine itself.
             seconds: for connecting, for each part of an answer, and for all of its parts together.
 
         Raises:
             InvalidRequest: this is no address of HTTP, or no key that can be sent.
+            ConfigurationError: the variables of the environment that name proxies and certificates
+                cannot be used.
         """
         try:
             parsed = httpx.URL(url)
@@ -58,7 +62,16 @@ class RemoteRouter(ClosedByBlock):
             raise InvalidRequest("server: the key cannot be sent in a header")
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         bounds = blocking_reply_bounds(seconds=seconds, max_bytes=MAX_ANSWER_BYTES)
-        self._client = httpx.Client(headers=headers, timeout=seconds, event_hooks=bounds)
+        try:
+            self._client = httpx.Client(
+                headers=headers,
+                timeout=seconds,
+                event_hooks=bounds,
+                trust_env=not is_loopback(parsed.host),  # no proxy for what stays on this machine
+            )
+        except (httpx.InvalidURL, ValueError, ImportError, OSError) as error:
+            fault = f"server: the proxies or certificates of the environment: {error}"
+            raise ConfigurationError(fault) from error
 
     def close(self) -> None:
         """End the connections. Closing twice is fine."""

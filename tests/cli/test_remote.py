@@ -107,3 +107,30 @@ def test_a_key_that_no_header_can_hold_is_refused_and_not_told(key: str) -> None
     with pytest.raises(InvalidRequest, match="the key cannot be sent") as refused:
         RemoteRouter("http://127.0.0.1:1", key)
     assert "cret" not in str(refused.value)
+
+
+def test_no_proxy_has_a_part_in_what_stays_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, proxy = OddServer(), OddServer()
+    monkeypatch.setenv("HTTP_PROXY", proxy.address)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    for each in (server, proxy):
+        each.queue(Reply.json({"skills": [{"name": "git"}]}))
+    with RemoteRouter(server.address, "secret") as remote:
+        assert remote.rank(SQUASH) == ("git",)
+    server.close()
+    proxy.close()
+    assert (len(server.requests), proxy.requests) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("HTTPS_PROXY", "proxy:none"), ("HTTPS_PROXY", "odd://proxy"), ("SSL_CERT_FILE", "/nowhere")],
+)
+def test_an_environment_that_cannot_be_used_is_named_in_a_line(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    done = CliRunner().invoke(app, ["route", SQUASH, "--server", "https://router.example"])
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert "proxies or certificates" in done.stderr
