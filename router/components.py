@@ -38,8 +38,9 @@ _log: Final = logging.getLogger(__name__)
 MAX_WARNINGS: Final = 5
 """Warnings about skills that are left out when a router opens; a last one counts the others."""
 ANSWERS: Final = 5
-"""Raise this number when a change of the code makes cached answers wrong. It is a part of every
-cache context, so answers that were kept under another number are not found any more."""
+"""Raise this number when a change of the code makes cached answers wrong, or gives confidences of
+another meaning. It is a part of every cache context, so answers that were kept under another number
+are not found any more, and calibrations of such confidences begin anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,4 +197,12 @@ def _learner(
         _log.error("nothing is learnt: %s", error)
         events.emit(Degraded("evidence", str(error)))
         return None
-    return Learner(store, settings.learning, encoder, has_llm=has_llm, events=events, peers=peers)
+    return Learner(
+        store,
+        settings.learning,
+        encoder,
+        has_llm=has_llm,
+        version=ANSWERS,
+        events=events,
+        peers=peers,
+    )

@@ -141,6 +141,7 @@ class Learner:
         encoder: Encoder,
         *,
         has_llm: bool,
+        version: int = 0,
         events: Events | None = None,
         peers: Peers | None = None,
     ) -> None:
@@ -151,11 +152,14 @@ class Learner:
             settings: the bound and whom to learn from.
             encoder: of the router.
             has_llm: whether there is an LLM; its answers show whether local answers are right.
+            version: of the decision. What calibrates the confidences of another one is not used.
             events: get every label that is kept.
             peers: other processes that learn from the same evidence; None where there are none.
         """
         self._store = store
         self._settings = settings
+        self._kept_calibrations = f"calibrations/{version}"
+        self._kept_rows = f"calibrated_rows/{version}"
         self._events = Events() if events is None else events
         self._has_llm = has_llm
         self._skills: dict[str, SkillManifest] = {}
@@ -196,8 +200,8 @@ class Learner:
         described = await in_thread(lambda: self._store.state("skills"))
         place = self._place = await in_thread(lambda: AccountPlace(self._store.folder))
         bound = await in_thread(lambda: self._store.state(place.state))
-        calibrations = await in_thread(lambda: self._store.state("calibrations"))
-        rows = await in_thread(lambda: self._store.state("calibrated_rows"))
+        calibrations = await in_thread(lambda: self._store.state(self._kept_calibrations))
+        rows = await in_thread(lambda: self._store.state(self._kept_rows))
         try:
             self._calibrated_rows = {str(row): None for row in rows or ()}
             if bound is not None:
@@ -576,10 +580,10 @@ class Learner:
 
     async def _save(self) -> None:
         states: dict[str, Any] = {
-            "calibrations": {
+            self._kept_calibrations: {
                 stage: calibration.to_dict() for stage, calibration in self._calibrations.items()
             },
-            "calibrated_rows": list(self._calibrated_rows),
+            self._kept_rows: list(self._calibrated_rows),
             "skills": self._described,
         }
         if self._place is not None:

@@ -417,6 +417,23 @@ async def test_what_examples_answered_does_not_calibrate_retrieval(tmp_path: Pat
         assert "vector" not in router.learner.status()["calibrations"]
 
 
+async def test_another_decision_begins_its_calibration_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outcomes of confidences that meant something else would bend those of today."""
+    async with router_over(SHIPPED, tmp_path) as router:
+        result = await router.route("squash the last four commits on this branch")
+        await router.feedback(result.id, right=True)
+        told = router.learner.status()["calibrations"]
+    async with router_over(SHIPPED, tmp_path) as router:
+        await router.open()
+        assert router.learner.status()["calibrations"] == told != {}
+    monkeypatch.setattr("router.components.ANSWERS", 1_000)
+    async with router_over(SHIPPED, tmp_path) as router:
+        await router.open()
+        assert router.learner.status()["calibrations"] == {}
+
+
 async def test_a_skill_that_is_gone_is_not_offered_by_what_was_learnt_of_it(
     tmp_path: Path,
 ) -> None:
