@@ -2,11 +2,10 @@
 
 A cosine of .5 to a skill says much of a rare request, and little of a common one. So each request
 is compared with some 1,800 requests of all kinds too: of home, travel, money, health, offices,
-developers, small talk. They are in ``background.txt`` and were written for this. None was taken
-from a data set, but what everybody says, such as "why is the sky blue", stands in some of them too.
-Two signals come of it: how near the nearest of them is, because a request that is nearer to it than
-to all that the best skill is known by rather wants something else; and how common the request is,
-which says how high the cosines of such requests are by nature.
+developers, small talk. They are in ``background.txt`` and were written for this; none stands in a
+data set of the benchmarks. Two signals come of it: how near the nearest of them is, because a
+request that is nearer to it than to all that the best skill is known by rather wants something
+else; and how common the request is, which says how high the cosines of such requests are by nature.
 
 A skill may well serve some of these requests. Whoever asks for that is as near to the skill's own
 examples, and loses little: leaving out what a catalog serves itself gained next to nothing, and it
