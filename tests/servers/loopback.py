@@ -1,8 +1,9 @@
 """An HTTP server on 127.0.0.1 that answers with queued replies and records what it was asked.
 
 A reply can be cut off mid-body or hang. A hanging reply waits until the client or ``close`` ends
-the connection, so no test sleeps and no thread outlives its server. Whatever a client sends
-that the protocol does not allow lands in ``violations``; the fixtures assert that there are none.
+the connection, so no test sleeps and no thread outlives its server. Where a test fails before
+``close``, the run ends all the same: the threads are daemons. Whatever a client sends that the
+protocol does not allow lands in ``violations``; the fixtures assert that there are none.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class LoopbackServer:
         self._lock = threading.Lock()
         self._http = _HTTPServer(("127.0.0.1", 0), _Handler)
         self._http.owner = self
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,))
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
 
     @property
@@ -103,21 +104,30 @@ class LoopbackServer:
             with contextlib.suppress(OSError):  # closed already
                 connection.shutdown(socket.SHUT_RD)
         self._http.server_close()
-        self._thread.join(_TEARDOWN_SECONDS)
+        for thread in (self._thread, *self._http.threads):
+            thread.join(_TEARDOWN_SECONDS)
 
 
 class _HTTPServer(ThreadingHTTPServer):
-    daemon_threads = False  # so that server_close joins the connections' threads
     owner: LoopbackServer
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
         super().__init__(address, handler)
         self.connections: list[socket.socket] = []
+        self.threads: list[threading.Thread] = []
 
     def get_request(self) -> tuple[socket.socket, tuple[str, int]]:
         connection, address = super().get_request()
         self.connections.append(connection)
         return connection, address
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread of its own that ``close`` waits for. The base class waits for no
+        daemons, and without them a forgotten ``close`` would keep the whole run from ending."""
+        work = (request, client_address)
+        thread = threading.Thread(target=self.process_request_thread, args=work, daemon=True)
+        self.threads.append(thread)
+        thread.start()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that gave up while we write is a normal part of these tests."""
