@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from router.memory.stores.database import Connection, placeholders
+from router.memory.stores.rows import read_moment
 from router.memory.stores.spaces import Filter, Space, ids_of
 
 COUNTED: Final = 5_000
@@ -46,8 +47,7 @@ def cover(
         tags = _tags(db, spaces)
     if not items:
         return None
-    first, last = (datetime.fromtimestamp(seconds, UTC) for seconds in (oldest, newest))
-    return Coverage(spaces[0].layer, items, first, last, tags)
+    return Coverage(spaces[0].layer, items, read_moment(oldest), read_moment(newest), tags)
 
 
 def _chosen(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -306,6 +307,15 @@ _SPARE: Final = 20
 """Rows beyond the best that may take the place of rows that are gone."""
 
 
+_LATEST: Final = math.nextafter(datetime.max.replace(tzinfo=UTC).timestamp(), 0)
+
+
+def read_moment(seconds: float) -> datetime:
+    """A stored time. Earlier versions stored some that no datetime holds: they were rounded up
+    into the year 10000, and are read as the last moment before it."""
+    return datetime.fromtimestamp(min(seconds, _LATEST), UTC)
+
+
 def _item(record: tuple[Any, ...], space: Space, **score: Any) -> MemoryItem:
     _, _, item_id, created, accessed, usefulness, kind, tags, provenance, attributes, content = (
         record
@@ -314,10 +324,10 @@ def _item(record: tuple[Any, ...], space: Space, **score: Any) -> MemoryItem:
         id=item_id,
         layer=space.layer,
         content=content,
-        created=datetime.fromtimestamp(created, UTC),
+        created=read_moment(created),
         type=kind,
         tags=_texts(tags),
-        accessed=None if accessed is None else datetime.fromtimestamp(accessed, UTC),
+        accessed=None if accessed is None else read_moment(accessed),
         usefulness=usefulness,
         scope=space.scope,
         provenance=_texts(provenance),

@@ -261,6 +261,21 @@ def test_touching_notes_when(store: MemoryStore) -> None:
     assert store.get("semantic", "a", EVERYBODY) == replace(one, accessed=NOW)
 
 
+def test_a_time_of_the_year_10000_that_was_saved_once_is_read_as_the_last_of_9999(
+    store: MemoryStore,
+) -> None:
+    store.save([item("a", "Redis listens on 6379"), item("b", "Redis is quick")])
+    with store._db.writing() as db:
+        db.execute("UPDATE items SET created = ?, accessed = ?", (LATEST.timestamp(),) * 2)
+    found = store.search("semantic", "redis", scope=EVERYBODY, k=5)
+    assert {(one.created.year, one.accessed and one.accessed.year) for one in found} == {
+        (9999,) * 2
+    }
+    [covered] = store.coverage("", scope=EVERYBODY)
+    assert (covered.oldest.year, covered.newest.year) == (9999, 9999)
+    store.save([replace(one, layer="semantic") for one in found])
+
+
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
