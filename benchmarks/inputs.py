@@ -36,15 +36,17 @@ def encoder_of(options: argparse.Namespace) -> Encoder:
     return build_encoder(Settings(encoder={"kind": options.encoder, "model": options.model}))
 
 
-def memory_settings(directory: Path) -> Settings:
-    """Of a memory in a folder of its own, whose layers have time enough on a busy machine."""
+def memory_settings(directory: Path, encoder: str = "wordllama") -> Settings:
+    """Of a memory in a folder of its own, whose layers have time enough on a busy machine; with an
+    encoder of a kind that needs no model."""
     return Settings(
+        encoder={"kind": encoder},
         memory={
             "directory": directory / "kept",
             "project_directory": directory,
             "layer_deadline_seconds": 5,
             "deadline_seconds": 10,
-        }
+        },
     )
 
 

@@ -19,7 +19,7 @@ were written by a language model that saw the memories alone, never the question
 here.
 
     python benchmarks/memory_finding.py [--part develop|held_out|fresh] [--questions] [--errors]
-        [--json]
+        [--encoder minilm] [--json]
 """
 
 from __future__ import annotations
@@ -158,11 +158,13 @@ def read_written(path: Path) -> dict[str, list[str]]:
     return {name: questions for name, *questions in lines}
 
 
-async def measure(part: str, directory: Path, *, with_questions: bool) -> list[Outcome]:
+async def measure(
+    part: str, directory: Path, *, encoder: str, with_questions: bool
+) -> list[Outcome]:
     """Every question of one part, asked of a memory that holds all parts."""
     path = DATA / f"memory_finding_{part}_questions.txt"
     written = read_written(path) if with_questions else {}
-    async with Memory(memory_settings(directory), clock=NOW.timestamp) as memory:
+    async with Memory(memory_settings(directory, encoder), clock=NOW.timestamp) as memory:
         for each in PARTS:
             for one in read(DATA / f"memory_finding_{each}.txt")[0]:
                 await memory.save(
@@ -203,12 +205,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--part", choices=PARTS, default="fresh")
     parser.add_argument("--questions", action="store_true", help="save memories with questions")
+    parser.add_argument("--encoder", default="wordllama", help="kind of encoder")
     parser.add_argument("--errors", action="store_true", help="show what was not found")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         outcomes = asyncio.run(
-            measure(options.part, Path(directory), with_questions=options.questions)
+            measure(
+                options.part,
+                Path(directory),
+                encoder=options.encoder,
+                with_questions=options.questions,
+            )
         )
     by_kind: dict[str, list[Outcome]] = defaultdict(list)
     for one in outcomes:

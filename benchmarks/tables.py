@@ -127,6 +127,12 @@ TABLES: Final = (
     ),
     Table("memory_queries", "Which memory", "memory_queries.py", ("memory_queries",)),
     Table("memory_finding", "Finding what was saved", "memory_finding.py"),
+    Table(
+        "memory_finding_minilm",
+        "Finding what was saved, with MiniLM",
+        "memory_finding.py",
+        arguments=MINILM,
+    ),
     Table("locomo", "Memory of long conversations", "locomo.py", ("locomo",)),
     Table("memory_gather", "Gathering from layers that fail", "memory_gather.py"),
     Table("retraining", "Routes while the router learns", "retraining.py", ("clinc150",)),

@@ -25,6 +25,7 @@ class TextVectors:
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
+        self.encoder = encoder.identity
         self._kept: LRUCache[str, NDArray[np.float32]] = LRUCache(MAX_TEXTS)
         self._lock = threading.Lock()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -11,9 +11,20 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from router.memory.recall.recaller import RELEVANCE_FLOOR
-from router.memory.recall.relevance import Relevance, names_in, parts_of
+from router.memory.recall.relevance import (
+    BUNDLED,
+    BY_ENCODER,
+    MINILM,
+    OfMeaning,
+    Relevance,
+    names_in,
+    parts_of,
+)
 from router.memory.texts.text_vectors import TextVectors
-from router.retrieval.encoders import WordLlamaEncoder
+from router.numeric import logistic
+from router.retrieval.encoders import Encoder, WordLlamaEncoder
+from router.retrieval.minilm import minilm, minilm_files
+from router.retrieval.onnx_encoder import OnnxEncoder
 
 PAIRS = [
     (
@@ -49,6 +60,11 @@ def relevance() -> Relevance:
     return Relevance(TextVectors(WordLlamaEncoder()))
 
 
+@pytest.fixture(scope="module")
+def relevance_of_minilm() -> Relevance:
+    return Relevance(TextVectors(minilm()))
+
+
 class Blind:
     """An encoder that knows no word."""
 
@@ -74,6 +90,45 @@ def test_an_answer_is_above_a_half_and_an_unrelated_text_near_zero(
     bears, does_not = relevance.of(query, [answer, unrelated])
     assert bears > 0.5
     assert does_not < 0.06
+
+
+@pytest.mark.parametrize(("query", "answer", "unrelated"), PAIRS)
+def test_so_it_is_with_minilm(
+    relevance_of_minilm: Relevance, query: str, answer: str, unrelated: str
+) -> None:
+    bears, does_not = relevance_of_minilm.of(query, [answer, unrelated])
+    assert bears > 0.5
+    assert does_not < 0.06
+
+
+def test_minilm_is_surer_of_an_answer_that_shares_no_word_with_the_question(
+    relevance: Relevance, relevance_of_minilm: Relevance
+) -> None:
+    query, content = "Which instrument do I play?", "Takes cello lessons on Mondays."
+    assert relevance_of_minilm.of(query, [content])[0] > 0.5 > relevance.of(query, [content])[0]
+
+
+@pytest.mark.parametrize(
+    ("make", "meaning"),
+    [
+        (WordLlamaEncoder, BUNDLED),
+        (minilm, MINILM),
+        (lambda: OnnxEncoder(*minilm_files()), MINILM),
+        (Blind, BUNDLED),
+    ],
+    ids=["bundled", "minilm", "the files of minilm", "another"],
+)
+def test_what_a_cosine_counts_depends_on_the_encoder(
+    make: Callable[[], Encoder], meaning: OfMeaning
+) -> None:
+    encoder = make()
+    assert BY_ENCODER.get(encoder.identity, BUNDLED) == meaning
+    # They share no word, nor related ones, so that only the cosine counts.
+    query, content = "pets", "Biscuit is our beagle."
+    vectors = TextVectors(encoder)
+    one, other = vectors.of([query, content])
+    expected = logistic(meaning.bias + meaning.cosine * float(one @ other))
+    assert Relevance(vectors).of(query, [content])[0] == pytest.approx(expected)
 
 
 def test_the_query_itself_is_near_one(relevance: Relevance) -> None:
