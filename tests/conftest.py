@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
+from servers.loopback import QueuedServer, Reply
 from servers.ollama_server import OllamaServer
 from servers.openai_server import HeldServer, OpenAIServer
 
@@ -83,6 +84,20 @@ def ollama_server() -> Iterator[OllamaServer]:
     yield server
     server.close()
     assert server.violations == []
+
+
+@pytest.fixture
+def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[QueuedServer]:
+    """The proxy that the environment names for everything; what it is sent are its requests."""
+    server = QueuedServer()
+    server.always = Reply.json({}, status=502)
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name.lower(), raising=False)
+        monkeypatch.setenv(name, server.address)
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    yield server
+    server.close()
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from typing import Final
 import httpx
 import pytest
 from llm.asked import PROMPT
-from servers.loopback import LoopbackServer, Recorded, Reply
+from servers.loopback import QueuedServer, Reply
 
 from router.errors import EncoderError, LLMUnavailable, MemoryServiceError
 from router.llm.ollama import OllamaModel
@@ -28,13 +28,6 @@ from router.retrieval.encoders import MAX_VECTORS_BYTES, OllamaEncoder, OpenAIEn
 
 BOMB: Final = gzip.compress(b" " * 50_000_000)
 ENDLESS: Final = Reply(b'{"a": 1, ' * 10_000, endless=True)
-
-
-class AnyServer(LoopbackServer):
-    """Answers every request with ``always``."""
-
-    def respond(self, request: Recorded) -> Reply:
-        return self.next_reply()
 
 
 @dataclass(frozen=True)
@@ -55,15 +48,15 @@ class Client:
 
 
 @pytest.fixture
-def server() -> Iterator[AnyServer]:
-    made = AnyServer()
+def server() -> Iterator[QueuedServer]:
+    made = QueuedServer()
     yield made
     made.close()
 
 
 @pytest.fixture
-def elsewhere() -> Iterator[AnyServer]:
-    made = AnyServer()
+def elsewhere() -> Iterator[QueuedServer]:
+    made = QueuedServer()
     made.always = Reply.json({})
     yield made
     made.close()
@@ -72,7 +65,7 @@ def elsewhere() -> Iterator[AnyServer]:
 @pytest.fixture(
     params=["openai", "ollama", "openai encoder", "ollama encoder", "memory http", "memory mcp"]
 )
-async def client(request: pytest.FixtureRequest, server: AnyServer) -> AsyncIterator[Client]:
+async def client(request: pytest.FixtureRequest, server: QueuedServer) -> AsyncIterator[Client]:
     made = _made(request.param, server.address)
     yield made
     if made.aclose is not None:
@@ -108,20 +101,22 @@ def _made(kind: str, address: str) -> Client:
     )
 
 
-async def test_a_reply_that_is_too_large_is_not_read(server: AnyServer, client: Client) -> None:
+async def test_a_reply_that_is_too_large_is_not_read(server: QueuedServer, client: Client) -> None:
     server.always = Reply(b" " * (client.limit + 1))
     with pytest.raises(client.fault, match=f"the reply is over {client.limit:,} bytes"):
         await client.ask()
 
 
-async def test_a_reply_without_end_is_read_to_the_bound(server: AnyServer, client: Client) -> None:
+async def test_a_reply_without_end_is_read_to_the_bound(
+    server: QueuedServer, client: Client
+) -> None:
     server.always = ENDLESS
     with pytest.raises(client.fault, match=f"the reply is over {client.limit:,} bytes"):
         await client.ask()
 
 
 async def test_a_compressed_reply_is_refused_without_unpacking(
-    server: AnyServer, client: Client
+    server: QueuedServer, client: Client
 ) -> None:
     server.always = Reply(BOMB, headers={"Content-Encoding": "gzip"})
     with pytest.raises(client.fault, match="the reply is compressed"):
@@ -130,7 +125,7 @@ async def test_a_compressed_reply_is_refused_without_unpacking(
 
 
 async def test_no_redirect_leads_to_another_server(
-    server: AnyServer, elsewhere: AnyServer, client: Client
+    server: QueuedServer, elsewhere: QueuedServer, client: Client
 ) -> None:
     location = {"Location": f"{elsewhere.address}/v1/chat/completions"}
     server.always = Reply(b"", status=307, headers=location)
@@ -139,14 +134,14 @@ async def test_no_redirect_leads_to_another_server(
     assert elsewhere.requests == []
 
 
-def test_a_redirect_on_the_same_server_is_followed(server: AnyServer) -> None:
+def test_a_redirect_on_the_same_server_is_followed(server: QueuedServer) -> None:
     moved = Reply(b"", status=308, headers={"Location": "/there"})
     server.queue(moved, Reply.json({"a": 1}))
     with httpx.Client(event_hooks=blocking_reply_bounds(), follow_redirects=True) as client:
         assert client.get(server.address).json() == {"a": 1}
 
 
-def test_a_reply_that_trickles_is_read_for_a_bounded_time(server: AnyServer) -> None:
+def test_a_reply_that_trickles_is_read_for_a_bounded_time(server: QueuedServer) -> None:
     server.always = Reply(b" ", endless=True)
     seconds = itertools.count()
     hooks = blocking_reply_bounds(seconds=5, clock=lambda: float(next(seconds)))
@@ -155,7 +150,7 @@ def test_a_reply_that_trickles_is_read_for_a_bounded_time(server: AnyServer) -> 
         client.get(server.address)
 
 
-async def test_the_largest_reply_is_read(server: AnyServer) -> None:
+async def test_the_largest_reply_is_read(server: QueuedServer) -> None:
     server.always = Reply(b"x" * 100)
     async with httpx.AsyncClient(event_hooks=reply_bounds(max_bytes=100)) as client:
         assert len((await client.get(server.address)).content) == 100

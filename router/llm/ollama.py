@@ -13,11 +13,13 @@ from __future__ import annotations
 import asyncio
 import importlib
 import inspect
+import os
 from typing import TYPE_CHECKING, Any, Final
 
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
 from router.llm.protocol import Completion, OutputMode, Prompt, Token
 from router.replies import RefusedReply, reply_bounds
+from router.web.loopback import without_proxy
 
 if TYPE_CHECKING:
     from ollama import AsyncClient, ChatResponse
@@ -106,7 +108,8 @@ class OllamaModel:
             if self._client is None or self._loop is not loop:
                 from ollama import AsyncClient
 
-                client = AsyncClient(host=self._host, event_hooks=reply_bounds())
+                mounts = without_proxy(self._host or os.environ.get("OLLAMA_HOST"))
+                client = AsyncClient(self._host, event_hooks=reply_bounds(), mounts=mounts)
                 self._client, self._loop = client, loop
         except (ValueError, httpx.InvalidURL) as error:
             raise LLMRejected(_PROVIDER, f"the host cannot be used: {error}") from error

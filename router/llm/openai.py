@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import os
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +26,7 @@ from urllib.parse import urlsplit
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
 from router.llm.protocol import Completion, OutputMode, Prompt, Token
 from router.replies import RefusedReply, refusal_in, reply_bounds
+from router.web.loopback import without_proxy
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
@@ -120,7 +122,8 @@ def _client(base_url: str | None, api_key: str | None) -> AsyncOpenAI:
     if api_key is None and base_url is not None:
         api_key = "not-needed"  # the SDK insists on one
     try:
-        bounded = DefaultAsyncHttpxClient(event_hooks=reply_bounds())
+        mounts = without_proxy(base_url or os.environ.get("OPENAI_BASE_URL"))
+        bounded = DefaultAsyncHttpxClient(event_hooks=reply_bounds(), mounts=mounts)
         client = AsyncOpenAI(base_url=base_url, api_key=api_key, max_retries=0, http_client=bounded)
         address = urlsplit(str(client.base_url))
         if address.scheme not in ("http", "https") or not address.hostname:

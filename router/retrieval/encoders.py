@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from router.errors import EncoderError
 from router.replies import RefusedReply, blocking_reply_bounds, refusal_in
+from router.web.loopback import without_proxy
 
 if TYPE_CHECKING:
     import ollama
@@ -206,7 +207,10 @@ class OpenAIEncoder(HeadEncoder):
                 api_key=key,
                 timeout=REMOTE_TIMEOUT_SECONDS,
                 max_retries=1,
-                http_client=openai.DefaultHttpxClient(event_hooks=_bounds()),
+                http_client=openai.DefaultHttpxClient(
+                    event_hooks=_bounds(),
+                    mounts=without_proxy(base_url or os.environ.get("OPENAI_BASE_URL")),
+                ),
             )
         self.identity = f"openai/{self._client.base_url}/{model}"
 
@@ -247,7 +251,10 @@ class OllamaEncoder(HeadEncoder):
             import ollama  # reads OLLAMA_HOST
 
             self._client: ollama.Client = ollama.Client(
-                host=host, timeout=REMOTE_TIMEOUT_SECONDS, event_hooks=_bounds()
+                host=host,
+                timeout=REMOTE_TIMEOUT_SECONDS,
+                event_hooks=_bounds(),
+                mounts=without_proxy(host or os.environ.get("OLLAMA_HOST")),
             )
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:

@@ -137,7 +137,7 @@ async def _transport(how: Mapping[str, Any], stack: AsyncExitStack, seconds: flo
     from router.tools.http_client import MAX_MESSAGE_BYTES, EndingClient
 
     http = await stack.enter_async_context(
-        EndingClient(headers=how.get("headers", {}), seconds=seconds)
+        EndingClient(how["url"], headers=how.get("headers", {}), seconds=seconds)
     )
     return streamable_http_client(
         how["url"], http_client=http, max_sse_event_size=MAX_MESSAGE_BYTES

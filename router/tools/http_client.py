@@ -16,6 +16,7 @@ import anyio
 import httpx2
 
 from router.replies import reply_bounds
+from router.web.loopback import without_proxy
 
 MAX_MESSAGE_BYTES: Final = 16 << 20
 """The longest message that a server may send over HTTP, as a reply or as an event of a stream."""
@@ -31,10 +32,11 @@ class GivenUp(httpx2.SSEError, httpx2.StreamError):
 class EndingClient(httpx2.AsyncClient):
     """A client of one server, for the SDK."""
 
-    def __init__(self, *, headers: Mapping[str, str], seconds: float) -> None:
+    def __init__(self, url: str, *, headers: Mapping[str, str], seconds: float) -> None:
         """Nothing is connected yet.
 
         Args:
+            url: of the server. One on this machine is asked without the proxy of the environment.
             headers: of every request.
             seconds: for each step of a request. Only the answer to a call may take longer, which
                 has a time of its own, and a stream of changes, which is silent for hours.
@@ -50,6 +52,7 @@ class EndingClient(httpx2.AsyncClient):
             headers=dict(headers),
             timeout=seconds,
             event_hooks={**hooks, "response": [bound_reply]},
+            mounts=without_proxy(url),
         )
         self._waiting: dict[object, _Wait] = {}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 from cascade import SQUASH
-from servers.loopback import LoopbackServer, Recorded, Reply
+from servers.loopback import QueuedServer, Reply
 from typer.testing import CliRunner
 
 from router.cli.app import app
@@ -49,13 +49,6 @@ def test_the_command_asks_a_server_and_tells_what_it_would_itself(
         assert said in " ".join(failed.stderr.replace("│", " ").split())
 
 
-class OddServer(LoopbackServer):
-    """Answers whatever it is asked with what the test has scripted."""
-
-    def respond(self, request: Recorded) -> Reply:
-        return self.next_reply()
-
-
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
@@ -69,7 +62,7 @@ class OddServer(LoopbackServer):
     ],
 )
 def test_an_answer_that_no_router_serve_gives_is_named_in_a_line(reply: Reply, said: str) -> None:
-    server = OddServer()
+    server = QueuedServer()
     server.queue(reply)
     done = CliRunner().invoke(app, ["route", SQUASH, "--server", server.address])
     server.close()
@@ -93,7 +86,7 @@ def test_a_host_that_no_name_server_can_be_asked_for_is_named_in_a_line() -> Non
 
 
 def test_of_a_long_reason_the_beginning_is_told() -> None:
-    server = OddServer()
+    server = QueuedServer()
     told = {"title": "no", "detail": "x" * 1_000_000}
     server.queue(Reply(json.dumps(told).encode(), 500))
     done = CliRunner().invoke(app, ["route", SQUASH, "--server", server.address])
@@ -109,17 +102,12 @@ def test_a_key_that_no_header_can_hold_is_refused_and_not_told(key: str) -> None
     assert "cret" not in str(refused.value)
 
 
-def test_no_proxy_has_a_part_in_what_stays_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    server, proxy = OddServer(), OddServer()
-    monkeypatch.setenv("HTTP_PROXY", proxy.address)
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    monkeypatch.delenv("no_proxy", raising=False)
-    for each in (server, proxy):
-        each.queue(Reply.json({"skills": [{"name": "git"}]}))
+def test_no_proxy_has_a_part_in_what_stays_on_this_machine(proxy: QueuedServer) -> None:
+    server = QueuedServer()
+    server.queue(Reply.json({"skills": [{"name": "git"}]}))
     with RemoteRouter(server.address, "secret") as remote:
         assert remote.rank(SQUASH) == ("git",)
     server.close()
-    proxy.close()
     assert (len(server.requests), proxy.requests) == (1, [])
 
 

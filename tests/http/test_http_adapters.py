@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 import uvicorn
 from adapters.toolbox import EXPECTED, TURNS, openai_tools
-from servers.loopback import LoopbackServer, Recorded, Reply
+from servers.loopback import QueuedServer, Reply
 
 from router.adapters.openai import OpenAITools
 from router.errors import InvalidRequest
@@ -67,13 +67,6 @@ async def test_a_server_that_refuses_leaves_every_tool_shown_and_an_event(guarde
     assert event.reason.endswith("every tool is shown")
 
 
-class OddServer(LoopbackServer):
-    """Answers rankings with what a test queues."""
-
-    def respond(self, request: Recorded) -> Reply:
-        return self.next_reply()
-
-
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
@@ -84,7 +77,7 @@ class OddServer(LoopbackServer):
     ],
 )
 def test_what_no_ranking_is_leaves_every_tool_shown(reply: Reply, reason: str) -> None:
-    server, events = OddServer(), list[Event]()
+    server, events = QueuedServer(), list[Event]()
     server.queue(reply)
     definitions = openai_tools()
     with OpenAITools(definitions, limit=3, timeout=60, server=server.address) as tools:

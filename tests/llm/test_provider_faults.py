@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 from llm.asked import ANSWER, PROMPT, complete
-from servers.loopback import HANG, LoopbackServer, Reply
+from servers.loopback import HANG, LoopbackServer, QueuedServer, Reply
 from servers.ollama_server import OllamaServer, chat
 from servers.openai_server import OpenAIServer, completion
 
@@ -64,6 +64,16 @@ async def test_a_connection_cut_mid_body_is_unavailability(provider: Provider) -
     with pytest.raises(LLMUnavailable, match=f"{provider.name}: {provider.cut}"):
         await complete(model)
     await model.aclose()
+
+
+async def test_no_proxy_has_a_part_in_what_stays_on_this_machine(
+    provider: Provider, proxy: QueuedServer
+) -> None:
+    provider.server.queue(provider.good)
+    model = provider.make()
+    assert (await complete(model)).text == ANSWER
+    await model.aclose()
+    assert proxy.requests == []
 
 
 async def test_a_server_that_is_not_there_is_unavailability(provider: Provider) -> None:

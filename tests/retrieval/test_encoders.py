@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from servers.loopback import LoopbackServer, Reply
+from servers.loopback import LoopbackServer, QueuedServer, Reply
 from servers.ollama_server import OllamaServer
 from servers.ollama_server import embeddings as ollama_embeddings
 from servers.ollama_server import error as ollama_error
@@ -269,6 +269,14 @@ def test_an_answer_that_breaks_off_is_an_error(remote: Remote) -> None:
     remote.server.always = Reply(remote.vectors([[1.0, 0.0]]).body, cut=True)
     with pytest.raises(EncoderError, match=f"^{remote.name} embeddings"):
         remote.encoder.encode(["a"])
+
+
+def test_no_proxy_has_a_part_in_what_stays_on_this_machine(
+    proxy: QueuedServer, remote: Remote
+) -> None:
+    remote.server.queue(remote.vectors([[3, 4]]))
+    remote.encoder.encode(["a"])
+    assert (len(remote.server.requests), proxy.requests) == (1, [])
 
 
 def test_a_server_that_is_not_there_is_an_error(remote: Remote) -> None:

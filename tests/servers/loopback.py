@@ -108,6 +108,13 @@ class LoopbackServer:
             thread.join(_TEARDOWN_SECONDS)
 
 
+class QueuedServer(LoopbackServer):
+    """Answers whatever it is asked with what a test queues."""
+
+    def respond(self, request: Recorded) -> Reply:
+        return self.next_reply()
+
+
 class _HTTPServer(ThreadingHTTPServer):
     owner: LoopbackServer
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from cascade import WAIT_SECONDS
-from servers.loopback import HANG, LoopbackServer, Recorded, Reply
+from servers.loopback import HANG, LoopbackServer, QueuedServer, Recorded, Reply
 from servers.tool_folders import REFUND
 
 from router.errors import SourceError
@@ -64,6 +64,12 @@ def silent_server(silence: Reply) -> Iterator[tuple[SilentServer, McpServers]]:
             yield server, source
     finally:
         server.close()
+
+
+def test_no_proxy_has_a_part_in_what_stays_on_this_machine(proxy: QueuedServer) -> None:
+    with silent_server(HANG) as (server, _):
+        assert server.asked("tools/list") == 1
+    assert proxy.requests == []
 
 
 @pytest.mark.parametrize(
