@@ -32,7 +32,8 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.inputs import encoder_of, options_of, read, say, show
-from router.learning.metrics import expected_calibration_error, wilson
+from router.learning.metrics import expected_calibration_error
+from router.numeric import wilson
 from router.request import Request
 from router.result import Decision
 from router.retrieval.encoders import Encoder

@@ -26,7 +26,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
 from benchmarks.inputs import read
-from router.learning.metrics import wilson
+from router.numeric import wilson
 from router.result import Decision, RoutingResult, Stage
 from router.stages.fuzzy import FuzzyCache
 from router.stages.gate import signature_of

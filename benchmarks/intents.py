@@ -50,12 +50,8 @@ from benchmarks.classifiers import (
 from benchmarks.inputs import encoder_of, options_of, read, say, show, write
 from benchmarks.metrics import COVERAGE, refusal_figures
 from router.learning.calibration import Calibrator
-from router.learning.metrics import (
-    expected_calibration_error,
-    reliability_bins,
-    risk_coverage,
-    wilson,
-)
+from router.learning.metrics import expected_calibration_error, reliability_bins, risk_coverage
+from router.numeric import wilson
 from router.retrieval.encoders import Encoder
 
 SETS: Final = ("clinc150", "banking77")

@@ -40,12 +40,8 @@ import numpy as np
 from benchmarks.inputs import encoder_of, options_of, read, say, show, write
 from router import Decision, RoutingResult, SemanticRouter, Settings
 from router.learning.evidence import EvidenceStore, Example, Source, evidence_file
-from router.learning.metrics import (
-    expected_calibration_error,
-    reliability_bins,
-    risk_coverage,
-    wilson,
-)
+from router.learning.metrics import expected_calibration_error, reliability_bins, risk_coverage
+from router.numeric import wilson
 from router.retrieval.encoders import Encoder
 from router.skills.registry import SkillRegistry
 

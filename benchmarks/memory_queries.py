@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.classifier_training import read_examples
-from router.learning.metrics import wilson
 from router.memory.query.classifier import QueryClassifier
+from router.numeric import wilson
 from router.retrieval.encoders import WordLlamaEncoder
 
 KINDS = ("plain", "hard", "none")

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from router.learning.metrics import wilson
+from router.numeric import wilson
 
 COVERAGE: Final = 0.9
 RESAMPLES: Final = 1_000

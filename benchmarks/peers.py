@@ -32,7 +32,8 @@ from benchmarks.inputs import read, say
 from benchmarks.metrics import COVERAGE, refused_at
 from router.learning.evidence import Example, Source
 from router.learning.local import LocalModel
-from router.learning.metrics import expected_calibration_error, wilson
+from router.learning.metrics import expected_calibration_error
+from router.numeric import wilson
 from router.retrieval.encoders import Encoder, SentenceTransformerEncoder, WordLlamaEncoder
 
 AGGREGATIONS = ("mean", "max", "sum")

@@ -47,7 +47,7 @@ from benchmarks.inputs import encoder_of, options_of, read, say, show, write
 from benchmarks.metrics import mean_95, refusal_figures
 from benchmarks.tool_index import Refusals, Tool, indexed, judged
 from router.evaluation import hit_at_1, ndcg_at
-from router.learning.metrics import wilson
+from router.numeric import wilson
 from router.retrieval.encoders import Encoder
 from router.retrieval.index import SkillIndex
 

@@ -43,7 +43,7 @@ from benchmarks.metrics import mean_95
 from benchmarks.peers import Remembering, peer_encoder
 from router import SemanticRouter, Settings
 from router.evaluation import hit_at_1, ndcg_at, recall_at
-from router.learning.metrics import wilson
+from router.numeric import wilson
 from router.result import Decision
 from router.retrieval.encoders import WordLlamaEncoder
 

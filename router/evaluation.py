@@ -36,8 +36,8 @@ from router.learning.metrics import (
     expected_calibration_error,
     reliability_bins,
     risk_coverage,
-    wilson,
 )
+from router.numeric import wilson
 from router.plain_json import PlainJson
 from router.request import Request
 from router.result import Decision, RoutingResult

@@ -1,4 +1,5 @@
-"""Numbers: those from outside, where JSON has any size, NaN and infinities; and probabilities."""
+"""Numbers: those from outside, where JSON has any size, NaN and infinities; and probabilities, with
+how sure a measured one is."""
 
 from __future__ import annotations
 
@@ -19,3 +20,22 @@ def finite(value: object) -> float | None:
 def logistic(log_odds: float) -> float:
     """The probability, in (0, 1), of log-odds; those beyond 30 count as 30."""
     return 1 / (1 + math.exp(-max(-30.0, min(30.0, log_odds))))
+
+
+def wilson(successes: float, trials: int, *, confidence: float = 0.95) -> tuple[float, float]:
+    """Two-sided interval of a proportion (E. B. Wilson, 1927); (0, 1) without trials.
+
+    ``successes`` may be a sum of values in [0, 1]. The interval of their mean is then wide rather
+    than narrow: they vary at most as much as zeros and ones with the same mean.
+    """
+    if trials == 0:
+        return 0.0, 1.0
+    from statistics import NormalDist  # with what it needs, too long for every start
+
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    share = successes / trials
+    scale = 1 + z * z / trials
+    centre = (share + z * z / (2 * trials)) / scale
+    half = z / scale * math.sqrt(share * (1 - share) / trials + (z / (2 * trials)) ** 2)
+    # At 0 and 1 the interval ends there exactly; min and max take off the rounding error.
+    return max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from router.numeric import finite, logistic
+from router.numeric import finite, logistic, wilson
 
 
 @pytest.mark.parametrize(
@@ -21,3 +23,15 @@ def test_log_odds_beyond_thirty_count_as_thirty() -> None:
     assert logistic(0) == 0.5
     assert logistic(1e9) == logistic(30) < 1
     assert logistic(-1e9) == logistic(-30) > 0
+
+
+@given(st.integers(0, 500), st.integers(0, 500))
+def test_wilson_holds_the_share_and_stays_between_0_and_1(successes: int, failures: int) -> None:
+    low, high = wilson(successes, successes + failures)
+    share = successes / (successes + failures) if successes + failures else 0.5
+    assert 0 <= low <= share + 1e-12
+    assert share - 1e-12 <= high <= 1
+
+
+def test_wilson_at_a_known_point() -> None:
+    assert wilson(10, 100) == pytest.approx((0.05523, 0.17437), abs=1e-5)

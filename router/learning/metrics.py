@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Final
 
 DEFAULT_BINS: Final = 15
@@ -110,23 +109,6 @@ def aurc(confidences: Sequence[float], right: Sequence[bool]) -> float:
     if not points:
         raise ValueError("no answers to measure")
     return math.fsum(risk for _, risk in points) / len(points)
-
-
-def wilson(successes: float, trials: int, *, confidence: float = 0.95) -> tuple[float, float]:
-    """Two-sided interval of a proportion (E. B. Wilson, 1927); (0, 1) without trials.
-
-    ``successes`` may be a sum of values in [0, 1]. The interval of their mean is then wide rather
-    than narrow: they vary at most as much as zeros and ones with the same mean.
-    """
-    if trials == 0:
-        return 0.0, 1.0
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    share = successes / trials
-    scale = 1 + z * z / trials
-    centre = (share + z * z / (2 * trials)) / scale
-    half = z / scale * math.sqrt(share * (1 - share) / trials + (z / (2 * trials)) ** 2)
-    # At 0 and 1 the interval ends there exactly; min and max take off the rounding error.
-    return max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
 
 
 def _check(confidences: Sequence[float], right: Sequence[bool]) -> None:

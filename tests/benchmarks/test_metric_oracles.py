@@ -26,8 +26,8 @@ from router.learning.metrics import (
     expected_calibration_error,
     reliability_bins,
     risk_coverage,
-    wilson,
 )
+from router.numeric import wilson
 
 DEPTH = 5
 SHARES = st.integers(0, 16).map(lambda number: number / 16)

@@ -23,7 +23,7 @@ from benchmarks import (
 )
 from benchmarks.classifiers import NONE, Examples
 from benchmarks.inputs import read, write
-from router.learning.metrics import wilson
+from router.numeric import wilson
 from router.retrieval.encoders import WordLlamaEncoder
 
 TOPICS = {

@@ -13,20 +13,7 @@ from router.learning.metrics import (
     expected_calibration_error,
     reliability_bins,
     risk_coverage,
-    wilson,
 )
-
-
-@given(st.integers(0, 500), st.integers(0, 500))
-def test_wilson_holds_the_share_and_stays_between_0_and_1(successes: int, failures: int) -> None:
-    low, high = wilson(successes, successes + failures)
-    share = successes / (successes + failures) if successes + failures else 0.5
-    assert 0 <= low <= share + 1e-12
-    assert share - 1e-12 <= high <= 1
-
-
-def test_wilson_at_a_known_point() -> None:
-    assert wilson(10, 100) == pytest.approx((0.05523, 0.17437), abs=1e-5)
 
 
 def test_a_confidence_on_an_edge_belongs_to_the_lower_bin() -> None:

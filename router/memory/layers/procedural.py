@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from router.memory.layers.base import StoredLayer, fused_score, reordered
 from router.memory.model import LayerQuery, MemoryItem, Scope
+from router.numeric import wilson
 
 PROVEN: Final = 0.1
 """How much more a procedure counts that surely works than one that surely does not."""
@@ -23,9 +23,7 @@ class ProceduralLayer(StoredLayer):
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
         found = self._pool(query, scope=scope, k=k)
-        best = reordered(
-            found, lambda item: fused_score(item) * (1 + PROVEN * wilson(*outcomes(item))), k
-        )
+        best = reordered(found, lambda item: fused_score(item) * (1 + PROVEN * proven(item)), k)
         return [_with_rate(item) for item in best]
 
 
@@ -36,19 +34,10 @@ def outcomes(item: MemoryItem) -> tuple[int, int]:
     return successes, failures
 
 
-def wilson(successes: int, failures: int) -> float:
-    """The lower bound of a success rate at 95%, in [0, 1); 0 without outcomes.
-
-    Wilson, "Probable inference, the law of succession, and statistical inference" (1927).
-    """
-    n = successes + failures
-    if n == 0:
-        return 0.0
-    z = 1.96
-    rate = successes / n
-    centre = rate + z * z / (2 * n)
-    spread = z * math.sqrt((rate * (1 - rate) + z * z / (4 * n)) / n)
-    return max((centre - spread) / (1 + z * z / n), 0.0)
+def proven(item: MemoryItem) -> float:
+    """The lower bound of its success rate at 95%, in [0, 1); 0 without outcomes."""
+    successes, failures = outcomes(item)
+    return wilson(successes, successes + failures)[0]
 
 
 def _with_rate(item: MemoryItem) -> MemoryItem:

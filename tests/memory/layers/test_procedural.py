@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory.remembered import ask, item
 
-from router.memory.layers.procedural import wilson
+from router.memory.layers.procedural import proven
 from router.memory.model import BlockingLayer, Scope
 from router.memory.stores.memory_store import MemoryStore
 
@@ -30,7 +30,9 @@ def test_of_two_procedures_alike_the_one_that_worked_comes_first(
 
 @given(st.integers(0, 1000), st.integers(0, 1000))
 def test_a_proven_rate_grows_with_success_and_never_exceeds_the_rate(won: int, lost: int) -> None:
-    bound = wilson(won, lost)
-    assert 0 <= bound <= (won / (won + lost) if won + lost else 0)
-    assert wilson(won + 1, lost) > bound
-    assert wilson(won, lost + 1) <= bound
+    def bound(won: int, lost: int) -> float:
+        return proven(item("a", "x", attributes={"successes": won, "failures": lost}))
+
+    assert 0 <= bound(won, lost) <= (won / (won + lost) if won + lost else 0)
+    assert bound(won + 1, lost) > bound(won, lost)
+    assert bound(won, lost + 1) <= bound(won, lost)
