@@ -12,6 +12,8 @@ from router.numeric import wilson
 
 PROVEN: Final = 0.1
 """How much more a procedure counts that surely works than one that surely does not."""
+MOST: Final = 1_000_000_000
+"""Outcomes of a kind that count; an attribute may be an integer that no float can hold."""
 
 
 class ProceduralLayer(StoredLayer):
@@ -30,7 +32,7 @@ class ProceduralLayer(StoredLayer):
 def outcomes(item: MemoryItem) -> tuple[int, int]:
     """How often it worked, and how often it did not."""
     counts = (item.attributes.get(name) for name in ("successes", "failures"))
-    successes, failures = (max(n, 0) if isinstance(n, int) else 0 for n in counts)
+    successes, failures = (min(max(n, 0), MOST) if isinstance(n, int) else 0 for n in counts)
     return successes, failures
 
 

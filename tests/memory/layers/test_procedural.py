@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memory.remembered import ask, item
@@ -36,3 +37,8 @@ def test_a_proven_rate_grows_with_success_and_never_exceeds_the_rate(won: int, l
     assert 0 <= bound(won, lost) <= (won / (won + lost) if won + lost else 0)
     assert bound(won + 1, lost) > bound(won, lost)
     assert bound(won, lost + 1) <= bound(won, lost)
+
+
+def test_counts_that_no_float_can_hold_are_counts_too() -> None:
+    often = item("a", "x", attributes={"successes": 10**400, "failures": 10**400})
+    assert proven(often) == pytest.approx(0.5, abs=1e-3)
