@@ -17,7 +17,8 @@ from router.retrieval.index import Match, SkillIndex
 from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
 from router.stages.followup import read
-from router.stages.vector import BALANCED, MAX_CANDIDATES, judge
+from router.stages.further import MAX_CANDIDATES
+from router.stages.vector import BALANCED, judge
 
 MAX_SHOWN_TERMS = 5
 

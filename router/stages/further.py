@@ -59,8 +59,9 @@ WEIGHTS: Final = {
     "bias": -1.41,
 }
 """Log-odds for each unit of a signal."""
-CONSIDERED: Final = 10
-"""So many of the best matches of the whole request may be further skills."""
+MAX_CANDIDATES: Final = 10
+"""So many of the best matches of a request are looked at: they may be further skills, and they are
+the candidates that stage 4 tells of."""
 
 
 def further(whole: Ranking, first: str) -> dict[str, float]:
@@ -88,7 +89,7 @@ def _asked_for(whole: Ranking, first: str) -> Iterator[tuple[float, int, str]]:
     """The probability of each other skill, with its clause."""
     matches, clauses = whole.matches, whole.clauses
     ours = next(place for place, match in enumerate(matches) if match.name == first)
-    for place, match in enumerate(matches[:CONSIDERED]):
+    for place, match in enumerate(matches[:MAX_CANDIDATES]):
         if place == ours:
             continue
         margins = [_margin(clause, place) for clause in clauses]

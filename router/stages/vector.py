@@ -28,7 +28,7 @@ from router.result import (
 )
 from router.retrieval.index import Match, Ranking, SkillIndex
 from router.settings import CAUTIONS
-from router.stages.further import further
+from router.stages.further import MAX_CANDIDATES, further
 from router.stages.likelihood import Likelihood
 
 BALANCED: Final = CAUTIONS["balanced"]
@@ -42,7 +42,6 @@ MAX_SELECTED: Final = 3
 NAMED: Final = 0.98
 """The confidence in a skill that the request names outright."""
 
-MAX_CANDIDATES: Final = 10
 MAX_SHOWN_TERMS: Final = 8
 
 _SPEAKS_TO_THE_ROUTER: Final = re.compile(

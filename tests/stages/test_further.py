@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router.retrieval.index import Clause, Match, Ranking, SkillIndex
-from router.stages.further import CONSIDERED, further
+from router.stages.further import MAX_CANDIDATES, further
 
 
 @pytest.fixture(scope="module")
@@ -104,11 +104,11 @@ def test_one_clause_asks_for_one_skill() -> None:
 
 
 def test_only_the_best_of_the_whole_request_are_considered() -> None:
-    count = CONSIDERED + 1
-    last = (0.3,) * CONSIDERED + (1.8,)
-    whole = whole_of((1.5,) + (1.0,) * CONSIDERED, (2.0,) + (0.3,) * CONSIDERED, last)
+    count = MAX_CANDIDATES + 1
+    last = (0.3,) * MAX_CANDIDATES + (1.8,)
+    whole = whole_of((1.5,) + (1.0,) * MAX_CANDIDATES, (2.0,) + (0.3,) * MAX_CANDIDATES, last)
     assert len(whole.matches) == count
-    assert str(CONSIDERED) not in further(whole, "0")
+    assert str(MAX_CANDIDATES) not in further(whole, "0")
 
 
 def test_a_request_of_one_clause_needs_nothing_further() -> None:

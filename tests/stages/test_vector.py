@@ -22,12 +22,11 @@ from router.retrieval.index import Clause, Compared, Match, Ranking, SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
-from router.stages.further import further
+from router.stages.further import MAX_CANDIDATES, further
 from router.stages.likelihood import Likelihood
 from router.stages.vector import (
     BALANCED,
     CLARIFY,
-    MAX_CANDIDATES,
     NAMED,
     RetrievalDecision,
     decide,
