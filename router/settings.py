@@ -374,6 +374,9 @@ class _FileSource(PydanticBaseSettingsSource):
         return self._values
 
 
+_RENAMED = {"catalogues": "it is called listings now"}
+
+
 def _render(error: ValidationError) -> str:
     """For each setting its dotted name and what is wrong, never the value of a key."""
     faults: dict[str, list[str]] = {}
@@ -381,7 +384,8 @@ def _render(error: ValidationError) -> str:
         # Of a setting that has several types, the last part names the one that did not fit.
         parts = [str(part) for part in fault["loc"]]
         named = [part for part in parts if not part.startswith(("literal[", "constrained-"))]
-        faults.setdefault(".".join(named), []).append(fault["msg"])
+        name = ".".join(named)
+        faults.setdefault(name, []).append(_RENAMED.get(name, fault["msg"]))
     return "; ".join(f"setting {name}: {', or: '.join(what)}" for name, what in faults.items())
 
 

@@ -55,6 +55,12 @@ def test_files_and_arguments_give_real_lists() -> None:
     assert settings.pinned_skills == ("git",)
 
 
+def test_a_setting_that_was_renamed_is_refused_with_its_new_name() -> None:
+    write("router.toml", 'catalogues = ["shared"]\n')
+    with pytest.raises(ConfigurationError, match="setting catalogues: it is called listings now"):
+        Settings()
+
+
 @pytest.mark.parametrize("file", ["router.toml", "pyproject.toml"])
 def test_every_unknown_key_of_a_file_is_named(file: str) -> None:
     header = "tool.router" if file == "pyproject.toml" else ""
