@@ -14,7 +14,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pydantic import ValidationError
+
 from router.errors import ConfigurationError
+from router.plain_json import first_fault
 from router.tools.files import MAX_TOOLS, read_document
 
 if TYPE_CHECKING:
@@ -210,10 +213,13 @@ def _with_variables(value: Any) -> Any:
 
 
 def in_words(error: BaseException, timeout: float) -> str:
-    """The first fault inside, for the SDK raises groups of groups."""
+    """The first fault inside, for the SDK raises groups of groups. The value that is at fault may
+    be a key, and is left out."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):
         return f"no answer within {timeout:g} s"
+    if isinstance(error, ValidationError):
+        return first_fault(error)[:300]
     text = " ".join(str(error).split())[:300]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -211,3 +211,18 @@ def test_of_a_header_that_cannot_be_sent_the_name_is_told_and_not_the_value(
     with pytest.raises(ConfigurationError, match="'bank': the header 'X-Key' cannot be") as told:
         parsed(file)
     assert "3cret" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"env": {"KEY": ["s3cret"]}}, "env.KEY: Input should be a valid string"),
+        ({"args": ["--key", {"k": "s3cret"}]}, "args.1: Input should be a valid string"),
+    ],
+)
+def test_of_a_value_of_a_wrong_type_the_place_is_told_and_not_the_value(
+    wrong: dict[str, Any], told: str
+) -> None:
+    with McpServers({"bank": {"command": "bank", **wrong}}) as source:
+        [failure] = source.read().failures
+    assert failure.message == f"the server cannot be reached: {told}"
