@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from cascade import SQUASH
@@ -17,14 +17,37 @@ from router.events import (
     LLMCalled,
     Recalled,
     Recovered,
+    Reloaded,
+    Routed,
 )
 from router.http.api import Api
 from router.http.stream import EventStream, as_text
-from router.result import Stage
+from router.result import Decision, RoutingResult, Stage
+from router.skills.catalog import load_catalog
+from router.skills.changes import CatalogChange
 
 Connect = Any
 LISTENING = b": listening\n\n"
 ALIVE = b": alive\n\n"
+NOTHING = load_catalog([])
+ROUTE = RoutingResult(
+    decision=Decision.ROUTE,
+    selected_skills=("git",),
+    reasoning=SQUASH,
+    confidence=0.9,
+    stage=Stage.EXACT,
+)
+EVENTS = (
+    Routed(SQUASH, "ada", ROUTE, 0.01),
+    CacheLookup(Stage.FUZZY, CacheOutcome.MISS, SQUASH),
+    LLMCalled("openai", "small", "route", 0.5, error=SQUASH),
+    Reloaded(CatalogChange.between(NOTHING, NOTHING), 0.2),
+    Learned(SQUASH, ("git",), "feedback"),
+    Recalled(SQUASH, ("project",), 1, 0.7, partial=False, seconds=0.01),
+    Degraded("llm", "over\nlines\n\nevent: made up"),
+    Recovered("llm"),
+)
+"""One of each kind."""
 
 
 async def test_events_are_told_without_the_words(api: Api, connect: Connect) -> None:
@@ -40,17 +63,11 @@ async def test_events_are_told_without_the_words(api: Api, connect: Connect) -> 
     assert [piece async for piece in pieces if b"alive" not in piece] == []
 
 
-@pytest.mark.parametrize(
-    "event",
-    [
-        CacheLookup(Stage.FUZZY, CacheOutcome.MISS, SQUASH),
-        LLMCalled("openai", "small", "route", 0.5, error=SQUASH),
-        Learned(SQUASH, ("git",), "feedback"),
-        Recalled(SQUASH, ("project",), 1, 0.7, partial=False, seconds=0.01),
-        Degraded("llm", "over\nlines\n\nevent: made up"),
-        Recovered("llm"),
-    ],
-)
+def test_there_is_an_event_of_each_kind_to_be_told() -> None:
+    assert [type(event) for event in EVENTS] == list(get_args(Event))
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 def test_an_event_is_one_piece_of_json_without_the_words(event: Event) -> None:
     name, data, *rest = as_text(event).split("\n")
     assert name == f"event: {type(event).__name__.lower()}"
