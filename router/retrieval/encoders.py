@@ -64,9 +64,8 @@ class Encoder(Protocol):
     Attributes:
         identity: names the encoder and its weights; stored with an index, which is rebuilt when
             it changes.
-        static: encoding costs microseconds. So requests are encoded on the event loop, and the
-            background that they are compared with (``background.py``) at the first start. Others
-            work in a thread, and have no background.
+        static: encoding costs microseconds, so that requests are encoded on the event loop.
+            Others work in a thread.
     """
 
     @property

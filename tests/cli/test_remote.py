@@ -102,23 +102,29 @@ def test_a_key_that_no_header_can_hold_is_refused_and_not_told(key: str) -> None
     assert "cret" not in str(refused.value)
 
 
-def test_no_proxy_has_a_part_in_what_stays_on_this_machine(proxy: QueuedServer) -> None:
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])  # noqa: S104 - as some servers show it
+def test_no_proxy_has_a_part_in_what_stays_on_this_machine(proxy: QueuedServer, host: str) -> None:
     server = QueuedServer()
     server.queue(Reply.json({"skills": [{"name": "git"}]}))
-    with RemoteRouter(server.address, "secret") as remote:
+    with RemoteRouter(server.address.replace("127.0.0.1", host), "secret") as remote:
         assert remote.rank(SQUASH) == ("git",)
     server.close()
     assert (len(server.requests), proxy.requests) == (1, [])
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("HTTPS_PROXY", "proxy:none"), ("HTTPS_PROXY", "odd://proxy"), ("SSL_CERT_FILE", "/nowhere")],
+    ("server", "name", "value"),
+    [
+        ("https://router.example", "HTTPS_PROXY", "proxy:none"),
+        ("https://router.example", "HTTPS_PROXY", "odd://proxy"),
+        ("https://router.example", "SSL_CERT_FILE", "/nowhere"),
+        ("https://localhost:1", "SSL_CERT_FILE", "/nowhere"),  # it counts on this machine too
+    ],
 )
 def test_an_environment_that_cannot_be_used_is_named_in_a_line(
-    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+    server: str, name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(name, value)
-    done = CliRunner().invoke(app, ["route", SQUASH, "--server", "https://router.example"])
+    done = CliRunner().invoke(app, ["route", SQUASH, "--server", server])
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
     assert "proxies or certificates" in done.stderr

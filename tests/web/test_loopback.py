@@ -29,6 +29,8 @@ def test_which_hosts_are_loopback(host: str, loopback: bool) -> None:
         ("http://127.8.9.1:80/v1", "http://127.8.9.1/v1", True),
         ("127.8.9.1:11434", "http://127.8.9.1:11434", True),
         (":11434", "http://127.0.0.1:11434", True),
+        ("0.0.0.0:11434", "http://0.0.0.0:11434", True),
+        ("http://[::]:5", "http://[::]:5", True),
         ("https://localhost:1", "https://localhost:1", True),
         ("http://[::1]:5", "http://[::1]:5", True),
         (None, "http://LOCALHOST", True),
