@@ -217,6 +217,7 @@ def test_of_a_header_that_cannot_be_sent_the_name_is_told_and_not_the_value(
     ("wrong", "told"),
     [
         ({"env": {"KEY": ["s3cret"]}}, "env.KEY: Input should be a valid string"),
+        ({"env": {"KEY\nof a": ["s3cret"]}}, "env.KEY of a: Input should be a valid string"),
         ({"args": ["--key", {"k": "s3cret"}]}, "args.1: Input should be a valid string"),
     ],
 )
