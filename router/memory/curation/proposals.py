@@ -17,6 +17,7 @@ from router.errors import InvalidRequest, UnknownProposal
 from router.memory.model import MemoryItem, Scope
 from router.memory.records import MAX_PAGE, Records
 from router.memory.stores.memory_store import MemoryStore
+from router.memory.stores.ownership import Place
 from router.memory.stores.spaces import PROPOSALS
 from router.memory.texts.contents import content_key
 from router.plain_json import PlainJson
@@ -125,8 +126,8 @@ class Proposals:
 
     def waiting(self, scope: Scope) -> tuple[Proposal, ...]:
         """What waits and belongs to what the scope sees, newest first."""
-        page = self._records.page(scope, layers=[PROPOSALS], limit=MAX_PAGE, after=None)
-        return tuple(Proposal.of(item) for item in page.items if _REJECTED not in item.attributes)
+        items, _ = self._store.page(scope, layers=[PROPOSALS], after=Place(), limit=MAX_PAGE)
+        return tuple(Proposal.of(item) for item in items if _REJECTED not in item.attributes)
 
     def accept(self, proposal_id: str, scope: Scope, now: datetime) -> Proposal:
         """Make the change. Raises UnknownProposal if no such proposal waits, and UnknownMemory if
