@@ -62,6 +62,10 @@ class RemoteTool:
     twins: tuple[str, ...] = ()
 
 
+CANCEL_AGAIN_SECONDS: Final = 1.0
+"""A connection that has not ended by then is told again to end."""
+
+
 @dataclass(slots=True)
 class _Server:
     """One server: how to reach it, and what is known of it.
@@ -209,9 +213,11 @@ class McpServers(ClosedByBlock):
         await asyncio.gather(*(server.answered.wait() for server in self._servers))
 
     async def _end(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        left = set(self._tasks)
+        while left:
+            for task in left:  # again: anyio swallows what comes together with an end of its own
+                task.cancel()
+            _, left = await asyncio.wait(left, timeout=CANCEL_AGAIN_SECONDS)
 
     async def _follow(self, server: _Server) -> None:
         """Stay connected to a server, and know its tools."""

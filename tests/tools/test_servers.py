@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from cascade import WAIT_SECONDS, settings_for
@@ -17,7 +18,7 @@ from servers.tool_folders import REFUND, WEATHER, ToolFolders, tool
 from router import SemanticRouter
 from router.errors import ConfigurationError
 from router.skills.sources import SourceSnapshot
-from router.tools.connections import parsed
+from router.tools.connections import connected, parsed
 from router.tools.servers import McpServers, RemoteTool
 
 
@@ -227,3 +228,34 @@ def test_of_a_value_of_a_wrong_type_the_place_is_told_and_not_the_value(
     with McpServers({"bank": {"command": "bank", **wrong}}) as source:
         [failure] = source.read().failures
     assert failure.message == f"the server cannot be reached: {told}"
+
+
+def test_a_connection_that_swallows_its_end_is_told_again(
+    servers: ToolFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As anyio does where one of its scopes ends at the same moment."""
+    swallowed = threading.Event()
+
+    class Deaf(asyncio.Event):
+        async def wait(self) -> Literal[True]:
+            try:
+                return await super().wait()
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if task is None or swallowed.is_set():
+                    raise
+                swallowed.set()
+                task.uncancel()
+                return True
+
+    @asynccontextmanager
+    async def deaf(*how: Any) -> AsyncIterator[tuple[Any, asyncio.Event]]:
+        async with connected(*how) as (client, _):
+            yield client, Deaf()
+
+    monkeypatch.setattr("router.tools.servers.connected", deaf)
+    monkeypatch.setattr("router.tools.servers.CANCEL_AGAIN_SECONDS", 0.01)
+    servers.put("sky", WEATHER)
+    with started(servers) as source:
+        assert names(source.read()) == ["sky__weather"]
+    assert swallowed.is_set()
