@@ -83,20 +83,13 @@ def test_a_line_that_refers_to_another_memory_is_no_answer() -> None:
     assert parts_of("Read `mem:release`.") == ["Read `mem:release`."]
 
 
+@pytest.mark.parametrize("encoder", ["relevance", "relevance_of_minilm"])
 @pytest.mark.parametrize(("query", "answer", "unrelated"), PAIRS)
 def test_an_answer_is_above_a_half_and_an_unrelated_text_near_zero(
-    relevance: Relevance, query: str, answer: str, unrelated: str
+    request: pytest.FixtureRequest, encoder: str, query: str, answer: str, unrelated: str
 ) -> None:
+    relevance: Relevance = request.getfixturevalue(encoder)
     bears, does_not = relevance.of(query, [answer, unrelated])
-    assert bears > 0.5
-    assert does_not < 0.06
-
-
-@pytest.mark.parametrize(("query", "answer", "unrelated"), PAIRS)
-def test_so_it_is_with_minilm(
-    relevance_of_minilm: Relevance, query: str, answer: str, unrelated: str
-) -> None:
-    bears, does_not = relevance_of_minilm.of(query, [answer, unrelated])
     assert bears > 0.5
     assert does_not < 0.06
 
