@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 from cascade import WAIT_SECONDS
-from servers.loopback import HANG, LoopbackServer, QueuedServer, Recorded, Reply
-from servers.tool_folders import REFUND
+from servers.loopback import HANG, QueuedServer, Recorded, Reply
+from servers.older_mcp_server import OlderServer
 
 from router.errors import SourceError
 from router.tools.servers import McpServers
@@ -17,37 +16,19 @@ from router.tools.servers import McpServers
 STREAM = {"Content-Type": "text/event-stream"}
 
 
-class SilentServer(LoopbackServer):
-    """Speaks the protocol of 2025-06-18, and answers no call as it should."""
+class SilentServer(OlderServer):
+    """Answers no call as it should."""
 
     def __init__(self, silence: Reply) -> None:
-        super().__init__()
+        super().__init__({"Mcp-Session-Id": "s"})
         self.silence = silence
 
     def respond(self, request: Recorded) -> Reply:
         if request.method == "DELETE":
             return HANG
-        if request.method != "POST":
-            return Reply.json({}, status=405)
-        asked = request.body
-        if "id" not in asked:
-            return Reply(b"", status=202)
-        if asked["method"] == "tools/call":
+        if request.method == "POST" and request.body.get("method") == "tools/call":
             return self.silence
-        results: dict[str, Any] = {
-            "initialize": {
-                "protocolVersion": "2025-06-18",
-                "capabilities": {"tools": {}},
-                "serverInfo": {"name": "silent", "version": "1"},
-            },
-            "tools/list": {"tools": [REFUND]},
-        }
-        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": asked["id"]}
-        if asked["method"] in results:
-            answer["result"] = results[asked["method"]]
-        else:
-            answer["error"] = {"code": -32601, "message": "Method not found"}
-        return Reply.json(answer, headers={"Mcp-Session-Id": "s"})
+        return super().respond(request)
 
     def asked(self, method: str) -> int:
         """How often something was asked."""

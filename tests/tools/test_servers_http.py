@@ -16,6 +16,7 @@ from cascade import WAIT_SECONDS
 from mcp.server.lowlevel.server import Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from servers.loopback import HANG, LoopbackServer, Recorded, Reply
+from servers.older_mcp_server import OlderServer
 from servers.tool_folders import REFUND, WEATHER
 
 from router.errors import SourceError
@@ -185,32 +186,6 @@ class BadServer(LoopbackServer):
 
     def respond(self, request: Recorded) -> Reply:
         return self.next_reply()
-
-
-class OlderServer(LoopbackServer):
-    """Speaks the protocol of 2025-06-18 and answers with plain JSON."""
-
-    def respond(self, request: Recorded) -> Reply:
-        if request.method != "POST":
-            return Reply.json({}, status=405)
-        asked = request.body
-        if "id" not in asked:
-            return Reply(b"", status=202)
-        results: dict[str, Any] = {
-            "initialize": {
-                "protocolVersion": "2025-06-18",
-                "capabilities": {"tools": {}},
-                "serverInfo": {"name": "older", "version": "1"},
-            },
-            "tools/list": {"tools": [REFUND]},
-            "tools/call": {"content": [{"type": "text", "text": "given back"}]},
-        }
-        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": asked["id"]}
-        if asked["method"] in results:
-            answer["result"] = results[asked["method"]]
-        else:
-            answer["error"] = {"code": -32601, "message": "Method not found"}
-        return Reply.json(answer, headers={"Content-Type": "application/json"})
 
 
 def test_servers_that_misbehave_are_reported_and_the_others_work() -> None:
