@@ -91,9 +91,11 @@ def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[QueuedServer]:
     """The proxy that the environment names for everything; what it is sent are its requests."""
     server = QueuedServer()
     server.always = Reply.json({}, status=502)
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+    # No client can be made with the last one where the library for its protocol is missing.
+    named = {"HTTP_PROXY": "http", "HTTPS_PROXY": "http", "ALL_PROXY": "socks5"}
+    for name, scheme in named.items():
         monkeypatch.delenv(name.lower(), raising=False)
-        monkeypatch.setenv(name, server.address)
+        monkeypatch.setenv(name, server.address.replace("http", scheme))
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     yield server

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
 from router.llm.protocol import Completion, OutputMode, Prompt, Token
 from router.replies import RefusedReply, reply_bounds
-from router.web.loopback import without_proxy
+from router.web.loopback import direct
 
 if TYPE_CHECKING:
     from ollama import AsyncClient, ChatResponse
@@ -108,10 +108,11 @@ class OllamaModel:
             if self._client is None or self._loop is not loop:
                 from ollama import AsyncClient
 
-                mounts = without_proxy(self._host or os.environ.get("OLLAMA_HOST"))
-                client = AsyncClient(self._host, event_hooks=reply_bounds(), mounts=mounts)
+                host = self._host or os.environ.get("OLLAMA_HOST", "")
+                options = direct(httpx.AsyncClient, host)
+                client = AsyncClient(self._host, event_hooks=reply_bounds(), **options)
                 self._client, self._loop = client, loop
-        except (ValueError, httpx.InvalidURL) as error:
+        except Exception as error:  # the HTTP library below the SDK has errors of its own
             raise LLMRejected(_PROVIDER, f"the host cannot be used: {error}") from error
         return self._client
 

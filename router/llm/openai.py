@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
 from router.llm.protocol import Completion, OutputMode, Prompt, Token
 from router.replies import RefusedReply, refusal_in, reply_bounds
-from router.web.loopback import without_proxy
+from router.web.loopback import direct
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
@@ -122,13 +122,14 @@ def _client(base_url: str | None, api_key: str | None) -> AsyncOpenAI:
     if api_key is None and base_url is not None:
         api_key = "not-needed"  # the SDK insists on one
     try:
-        mounts = without_proxy(base_url or os.environ.get("OPENAI_BASE_URL"))
-        bounded = DefaultAsyncHttpxClient(event_hooks=reply_bounds(), mounts=mounts)
+        address = base_url or os.environ.get("OPENAI_BASE_URL")
+        options = direct(DefaultAsyncHttpxClient, address)
+        bounded = DefaultAsyncHttpxClient(event_hooks=reply_bounds(), **options)
         client = AsyncOpenAI(base_url=base_url, api_key=api_key, max_retries=0, http_client=bounded)
-        address = urlsplit(str(client.base_url))
-        if address.scheme not in ("http", "https") or not address.hostname:
+        parts = urlsplit(str(client.base_url))
+        if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("the base URL is not an http address")
-        _ = address.port  # raises when it is out of range; the SDK would, much later
+        _ = parts.port  # raises when it is out of range; the SDK would, much later
     except Exception as error:  # the HTTP library below the SDK has errors of its own
         raise LLMRejected(_PROVIDER, f"the settings cannot be used: {error}") from error
     return client

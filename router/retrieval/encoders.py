@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from router.errors import EncoderError
 from router.replies import RefusedReply, blocking_reply_bounds, refusal_in
-from router.web.loopback import without_proxy
+from router.web.loopback import direct
 
 if TYPE_CHECKING:
     import ollama
@@ -201,14 +201,14 @@ class OpenAIEncoder(HeadEncoder):
         with _settings_of("openai"):
             import openai
 
+            address = base_url or os.environ.get("OPENAI_BASE_URL")
             self._client: openai.OpenAI = openai.OpenAI(
                 base_url=base_url,
                 api_key=key,
                 timeout=REMOTE_TIMEOUT_SECONDS,
                 max_retries=1,
                 http_client=openai.DefaultHttpxClient(
-                    event_hooks=_bounds(),
-                    mounts=without_proxy(base_url or os.environ.get("OPENAI_BASE_URL")),
+                    event_hooks=_bounds(), **direct(openai.DefaultHttpxClient, address)
                 ),
             )
         self.identity = f"openai/{self._client.base_url}/{model}"
@@ -247,13 +247,14 @@ class OllamaEncoder(HeadEncoder):
         self.identity = f"ollama/{host or 'default'}/{model}"
         self._name = model
         with _settings_of("ollama"):
+            import httpx
             import ollama  # reads OLLAMA_HOST
 
             self._client: ollama.Client = ollama.Client(
                 host=host,
                 timeout=REMOTE_TIMEOUT_SECONDS,
                 event_hooks=_bounds(),
-                mounts=without_proxy(host or os.environ.get("OLLAMA_HOST")),
+                **direct(httpx.Client, host or os.environ.get("OLLAMA_HOST", "")),
             )
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:

@@ -13,7 +13,7 @@ from router.errors import ConfigurationError, InvalidRequest, RouterError
 from router.loop_thread import ClosedByBlock
 from router.replies import RefusedReply, blocking_reply_bounds
 from router.result import RoutingResult
-from router.web.loopback import is_asked_here
+from router.web.loopback import direct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,14 +63,11 @@ class RemoteRouter(ClosedByBlock):
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         bounds = blocking_reply_bounds(seconds=seconds, max_bytes=MAX_ANSWER_BYTES)
         try:
-            # The certificates of the environment count wherever the server is; its proxies do not
-            # for what stays on this machine.
             self._client = httpx.Client(
                 headers=headers,
                 timeout=seconds,
                 event_hooks=bounds,
-                verify=httpx.create_ssl_context(trust_env=parsed.scheme == "https"),
-                trust_env=not is_asked_here(parsed.host),
+                **direct(httpx.Client, url),
             )
         except (httpx.InvalidURL, ValueError, ImportError, OSError) as error:
             fault = f"server: the proxies or certificates of the environment: {error}"

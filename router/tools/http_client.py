@@ -16,7 +16,7 @@ import anyio
 import httpx2
 
 from router.replies import reply_bounds
-from router.web.loopback import without_proxy
+from router.web.loopback import direct
 
 MAX_MESSAGE_BYTES: Final = 16 << 20
 """The longest message that a server may send over HTTP, as a reply or as an event of a stream."""
@@ -52,7 +52,7 @@ class EndingClient(httpx2.AsyncClient):
             headers=dict(headers),
             timeout=seconds,
             event_hooks={**hooks, "response": [bound_reply]},
-            mounts=without_proxy(url),
+            **direct(httpx2.AsyncClient, url),
         )
         self._waiting: dict[object, _Wait] = {}
 

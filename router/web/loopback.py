@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+import sys
+from typing import Any
 from urllib.parse import urlsplit
 
 
@@ -21,17 +23,30 @@ def is_asked_here(host: str) -> bool:
     return is_loopback(host) or host in ("0.0.0.0", "::")  # noqa: S104 - nothing listens here
 
 
-def without_proxy(address: str | None) -> dict[str, None]:
-    """``mounts`` for a client of httpx, with which it asks this machine itself, and not through the
-    proxy of the environment. What else the environment says, such as certificates, still counts.
+def direct(client: type[Any], address: str | None) -> dict[str, Any]:
+    """Options with which a client asks this machine itself, and not through a proxy that the
+    environment names. Certificates that the environment names still count. There are none for an
+    address elsewhere.
 
     Args:
-        address: what the client asks, with or without a scheme. The usual names of this machine are
-            always among the mounts, so None is fine.
+        client: a class of httpx, or of its successor httpx2, or one that is derived from theirs.
+        address: what it asks, with or without a scheme; one without a host is this machine's. None
+            is the address that an SDK has by itself, elsewhere.
 
     Raises:
         ValueError: the address is malformed.
+        OSError: the certificates cannot be read.
     """
-    host = urlsplit(address if "//" in address else f"//{address}").hostname if address else None
-    hosts = {"localhost", "127.0.0.1", "::1"} | ({host} if host and is_asked_here(host) else set())
-    return {f"all://[{one}]" if ":" in one else f"all://{one}": None for one in hosts}
+    if address is None:
+        return {}
+    parts = urlsplit(address if "//" in address else f"//{address}")
+    if parts.hostname is not None and not is_asked_here(parts.hostname):
+        return {}
+    # Without ``trust_env`` not even the names of proxies are read: a client cannot be made where
+    # one of them is of a kind that it lacks a library for, such as SOCKS.
+    options: dict[str, Any] = {"trust_env": False}
+    if parts.scheme == "https":
+        names = (kind.__module__.partition(".")[0] for kind in client.__mro__)
+        library = next(name for name in names if name.startswith("httpx"))
+        options["verify"] = sys.modules[library].create_ssl_context()
+    return options

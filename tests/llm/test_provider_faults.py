@@ -15,7 +15,7 @@ from servers.loopback import HANG, LoopbackServer, QueuedServer, Reply
 from servers.ollama_server import OllamaServer, chat
 from servers.openai_server import OpenAIServer, completion
 
-from router.errors import LLMUnavailable
+from router.errors import LLMRejected, LLMUnavailable
 from router.llm.ollama import OllamaModel
 from router.llm.openai import OpenAIModel
 from router.llm.protocol import ChatModel
@@ -74,6 +74,21 @@ async def test_no_proxy_has_a_part_in_what_stays_on_this_machine(
     assert (await complete(model)).text == ANSWER
     await model.aclose()
     assert proxy.requests == []
+
+
+@pytest.mark.parametrize("name", ["openai", "ollama"])
+async def test_a_proxy_that_no_client_can_use_is_a_refusal(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "odd://proxy")
+    url = "https://models.example/v1"
+    model = (
+        OpenAIModel("m", base_url=url, api_key="k")
+        if name == "openai"
+        else OllamaModel("m", host=url)
+    )
+    with pytest.raises(LLMRejected, match=f"{name}: the .* cannot be used: .*odd"):
+        await complete(model)
 
 
 async def test_a_server_that_is_not_there_is_unavailability(provider: Provider) -> None:

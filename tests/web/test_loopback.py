@@ -1,9 +1,15 @@
 from __future__ import annotations
 
-import httpx
-import pytest
+from pathlib import Path
+from typing import Any
 
-from router.web.loopback import is_loopback, without_proxy
+import httpx
+import httpx2
+import openai
+import pytest
+from certificates import self_signed
+
+from router.web.loopback import direct, is_loopback
 
 
 @pytest.mark.parametrize(
@@ -23,33 +29,50 @@ def test_which_hosts_are_loopback(host: str, loopback: bool) -> None:
     assert is_loopback(host) is loopback
 
 
+LIBRARIES = pytest.mark.parametrize(
+    "client", [httpx.Client, httpx.AsyncClient, httpx2.AsyncClient, openai.DefaultHttpxClient]
+)
+
+
 @pytest.mark.parametrize(
-    ("address", "asked", "direct"),
+    ("address", "here"),
     [
-        ("http://127.8.9.1:80/v1", "http://127.8.9.1/v1", True),
-        ("127.8.9.1:11434", "http://127.8.9.1:11434", True),
-        (":11434", "http://127.0.0.1:11434", True),
-        ("0.0.0.0:11434", "http://0.0.0.0:11434", True),
-        ("http://[::]:5", "http://[::]:5", True),
-        ("https://localhost:1", "https://localhost:1", True),
-        ("http://[::1]:5", "http://[::1]:5", True),
-        (None, "http://LOCALHOST", True),
-        ("https://api.example", "https://api.example", False),
-        ("http://localhost", "https://api.example", False),  # as after a redirect
+        ("http://127.8.9.1:80/v1", True),
+        ("127.8.9.1:11434", True),
+        (":11434", True),
+        ("", True),
+        ("0.0.0.0:11434", True),
+        ("http://[::]:5", True),
+        ("http://[::1]:5", True),
+        ("HTTP://LOCALHOST", True),
+        ("https://api.example", False),
+        ("api.example:11434", False),
+        (None, False),
     ],
 )
+@LIBRARIES
+@pytest.mark.usefixtures("proxy")
 def test_only_this_machine_is_asked_without_the_proxy(
-    address: str | None, asked: str, direct: bool
+    address: str | None, here: bool, client: type[Any]
 ) -> None:
-    def answer(_: httpx.Request) -> httpx.Response:
-        return httpx.Response(200, text="through the proxy")
+    if here:
+        assert client(**direct(client, address))._mounts == {}
+    else:
+        assert direct(client, address) == {}
 
-    mounts = {"all://": httpx.MockTransport(answer), **without_proxy(address)}
-    transport = httpx.MockTransport(lambda _: httpx.Response(200, text="direct"))
-    with httpx.Client(transport=transport, mounts=mounts) as client:
-        assert client.get(asked).text == ("direct" if direct else "through the proxy")
+
+@LIBRARIES
+@pytest.mark.usefixtures("proxy")
+def test_the_certificates_of_the_environment_count_on_this_machine_too(
+    client: type[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate, _ = self_signed(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    made = client(**direct(client, "https://127.0.0.1:1"))
+    [known] = made._transport._pool._ssl_context.get_ca_certs()
+    assert known["subject"] == ((("commonName", "loopback"),),)
 
 
 def test_a_malformed_address_is_refused() -> None:
     with pytest.raises(ValueError, match="IPv6"):
-        without_proxy("http://[::")
+        direct(httpx.Client, "http://[::")

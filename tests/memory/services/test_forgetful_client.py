@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 from servers.forgetful_server import ForgetfulServer
+from servers.loopback import QueuedServer
 
 from router.errors import ConfigurationError, MemoryServiceError
 from router.memory.services.forgetful.client import connect_service, new_memories
@@ -40,6 +41,15 @@ async def service(server: ForgetfulServer, protocol: str) -> AsyncIterator[Forge
 def memory(content: str = "Tokens are refreshed hourly.") -> NewMemory:
     (made,) = new_memories("auth/login", store="ab12", digest="cd34", content=content, tags=["t"])
     return made
+
+
+async def test_no_proxy_has_a_part_in_what_stays_on_this_machine(
+    proxy: QueuedServer, server: ForgetfulServer, protocol: str
+) -> None:
+    made = connect_service(server.url, protocol=protocol)
+    assert await made.create(memory())
+    await made.aclose()
+    assert proxy.requests == []
 
 
 async def test_a_memory_is_created_found_and_read_back(
@@ -242,7 +252,7 @@ def test_another_machine_needs_a_token_and_https(protocol: str) -> None:
 
 @pytest.mark.parametrize("url", ["http://localhost:1", "http://[::1]:1", "http://127.0.0.2:1"])
 def test_this_machine_needs_neither(url: str) -> None:
-    assert check_endpoint(url, None)
+    check_endpoint(url, None)
 
 
 def test_without_the_extra_mcp_is_refused_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from router.memory.services.forgetful.wire import (
     unreachable,
 )
 from router.replies import RefusedReply, reply_bounds
+from router.web.loopback import direct
 
 _MEMORIES: Final = "/api/v1/memories"
 _REQUESTS: Final = {
@@ -38,7 +39,7 @@ class HttpMemoryService(ForgetfulService):
             timeout=CALL_SECONDS,
             follow_redirects=False,
             event_hooks=reply_bounds(),
-            trust_env=not self._is_local,  # a proxy has no part in what stays on this machine
+            **direct(httpx.AsyncClient, url),
         )
 
     async def aclose(self) -> None:

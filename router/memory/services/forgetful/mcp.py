@@ -18,6 +18,7 @@ from router.memory.services.forgetful.wire import (
     unreachable,
 )
 from router.replies import MAX_REPLY_BYTES, refusal_in, reply_bounds
+from router.web.loopback import direct
 
 if TYPE_CHECKING:
     import httpx2
@@ -82,8 +83,8 @@ class McpMemoryService(ForgetfulService):
             self._http = httpx2.AsyncClient(
                 headers=dict(self._headers),
                 timeout=CALL_SECONDS,
-                trust_env=not self._is_local,
                 event_hooks=hooks,
+                **direct(httpx2.AsyncClient, self._url),
             )
         transport = streamable_http_client(
             self._url, http_client=self._http, max_sse_event_size=MAX_REPLY_BYTES

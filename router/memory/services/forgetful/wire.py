@@ -180,7 +180,7 @@ class ForgetfulService(ABC):
         Raises:
             ConfigurationError: as ``check_endpoint``.
         """
-        self._is_local = check_endpoint(url, token)
+        check_endpoint(url, token)
         self._headers = headers_with(token)
 
     async def search(self, query: str, *, k: int) -> list[Match]:
@@ -243,8 +243,8 @@ async def within(work: Awaitable[T], seconds: float) -> T:
         raise ServiceLate(f"the memory service gave no answer within {seconds:g} s") from None
 
 
-def check_endpoint(url: str, token: str | None) -> bool:
-    """Whether the service is on this machine.
+def check_endpoint(url: str, token: str | None) -> None:
+    """Refuse an address to which memories must not be sent.
 
     Raises:
         ConfigurationError: the URL is malformed or holds credentials; or it leads off this machine
@@ -262,14 +262,11 @@ def check_endpoint(url: str, token: str | None) -> bool:
         raise ConfigurationError("memory.service.url: no credentials in it; set the token")
     if parts.query or parts.fragment:
         raise ConfigurationError("memory.service.url: no query and no fragment in it")
-    if is_loopback(host):
-        return True
-    if parts.scheme != "https" or token is None:
+    if not is_loopback(host) and (parts.scheme != "https" or token is None):
         raise ConfigurationError(
             f"memory.service.url: {host} is not this machine, so it needs https and a token "
             "(ROUTER_MEMORY__SERVICE__TOKEN)"
         )
-    return False
 
 
 def unreachable(url: str, fault: BaseException) -> MemoryServiceError:
