@@ -1,4 +1,4 @@
-"""A process of ``router serve`` for tests."""
+"""Servers for tests: a process of ``router serve``, the application of ``router mcp --http``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cascade import some_skills
+from starlette.types import ASGIApp
 
 import router
+from router.http.caller import Callers
+from router.http.keys import KeyFile
+from router.http.limits import Places
+from router.mcp.http import http_app
+from router.mcp.server import SkillServer
 
 
 def environment_of(home: Path) -> dict[str, str]:
@@ -57,3 +63,12 @@ def launched(
             yield process, found[1]
         finally:
             process.terminate()
+
+
+def only_mcp(
+    server: SkillServer, *, keys: Path = Path("no-keys"), token: str | None = None
+) -> ASGIApp:
+    """A server of MCP alone, for this machine's names; ``keys`` is the file of those that hold."""
+    callers = Callers(KeyFile(keys), secret=token, required=token is not None)
+    names = ["127.0.0.1", "localhost", "[::1]"]
+    return http_app(server, names=names, callers=callers, places=Places())

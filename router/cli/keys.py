@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +11,9 @@ from router.cli import output
 from router.cli.commands import prints
 from router.errors import ConfigurationError
 from router.http.keys import FILE_NAME, KeyFile, Right
+
+if TYPE_CHECKING:
+    from router.http.caller import Callers
 
 app = typer.Typer(help="Make, list and revoke keys of router serve.", no_args_is_help=True)
 
@@ -80,3 +84,32 @@ def key_file() -> KeyFile:
     from router.trust import config_folder
 
     return KeyFile(config_folder() / FILE_NAME)
+
+
+def who_may_call(
+    host: str, *, allowed: Sequence[str], secret: str | None, option: str
+) -> tuple[Sequence[str], Callers]:
+    """Under which names a server is known, and who may call it: whoever has a key of this user's,
+    or the secret; without any of them the user of this machine.
+
+    Args:
+        host: the address that it listens on.
+        allowed: further names of hosts.
+        secret: one more key, with all rights.
+        option: that names the variable of such a secret.
+
+    Raises:
+        ConfigurationError: others can reach the address, and nobody is known or no name is.
+    """
+    from router.http.caller import Callers
+    from router.web.names import served_names
+
+    keys = key_file()
+    required = secret is not None or bool(keys.all())
+    names = served_names(
+        host,
+        allowed=allowed,
+        guarded=required,
+        guard=f"make keys for those who may use it (router keys new NAME, or {option})",
+    )
+    return names, Callers(keys, secret=secret, required=required)

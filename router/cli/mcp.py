@@ -50,7 +50,8 @@ def mcp(
     token_env: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Variable that holds the bearer token clients must show."
+            metavar="NAME",
+            help="Variable that holds a key with all rights, beside those of router keys.",
         ),
     ] = None,
     allow_host: AllowedHosts = None,
@@ -227,30 +228,27 @@ async def _serve_stdio(greeting: Greeting, opening: Opening) -> None:
 
 
 async def _serve_http(
-    opening: Opening,
-    *,
-    host: str,
-    port: int,
-    token: str | None,
-    allowed: Sequence[str],
+    opening: Opening, *, host: str, port: int, token: str | None, allowed: Sequence[str]
 ) -> None:
+    from router.cli.keys import who_may_call
+    from router.http.limits import Places
     from router.mcp.http import DRAIN_SECONDS, PATH, http_app
-    from router.web.names import served_names
     from router.web.running import address_of, listen, run
 
-    names = served_names(
-        host,
-        allowed=allowed,
-        guarded=token is not None,
-        guard="name a variable that holds a token (--token-env)",
-    )
+    names, callers = who_may_call(host, allowed=allowed, secret=token, option="--token-env")
+    places = Places()
     with listen(host, port) as listening:
         url = address_of(listening) + PATH
         async with opening() as server:
+
+            def stop() -> None:
+                places.draining = True
+                server.close()
+
             await run(
-                http_app(server, names=names, token=token),
+                http_app(server, names=names, callers=callers, places=places),
                 listening,
                 drain_seconds=DRAIN_SECONDS,
                 started=lambda: typer.echo(f"serving MCP at {url}", err=True),
-                stopping=server.close,
+                stopping=stop,
             )

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from router.cli.keys import key_file
+from router.cli.keys import who_may_call
 from router.cli.mcp import serving
 from router.cli.options import AllowedHosts, NoLLM, SkillFolders, read_secret, read_settings
 from router.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from router.http.caller import Callers
     from router.http.siblings import Siblings
     from router.settings import Settings
 
@@ -63,21 +64,17 @@ def serve(
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     logging.getLogger("watchfiles").setLevel(logging.WARNING)  # at INFO it tells of every event
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # a line for each broken client
-    server = _Serving(
-        folders,
-        read_settings(no_llm=no_llm),
-        host,
-        None if key_env is None else read_secret(key_env),
-        allow_host or (),
-        drain_seconds,
-    )
-    from router.web.running import run_loop
+    settings = read_settings(no_llm=no_llm)
+    secret = None if key_env is None else read_secret(key_env)
+    names, callers = who_may_call(host, allowed=allow_host or (), secret=secret, option="--key-env")
+    server = _Serving(folders, settings, names, callers, drain_seconds)
+    from router.web.running import listen, run_loop
 
     if worker is not None:
         number, descriptor, folder = worker.split(":", 2)
         run_loop(server.as_worker(int(number), int(descriptor), Path(folder)))
         return
-    with server.listen(port) as listening:
+    with listen(host, port) as listening:
         if workers == 1:
             run_loop(server.alone(listening))
         elif os.name != "posix":
@@ -88,20 +85,13 @@ def serve(
 
 @dataclass(frozen=True, slots=True)
 class _Serving:
-    """What is served, and to whom. The names are those of the command's options."""
+    """What is served, and to whom."""
 
     folders: Sequence[Path] | None
     settings: Settings
-    host: str
-    secret: str | None
-    allowed: Sequence[str]
+    names: Sequence[str]
+    callers: Callers
     drain_seconds: float
-
-    def listen(self, port: int) -> socket.socket:
-        from router.web.running import listen
-
-        self._names()
-        return listen(self.host, port)
 
     async def alone(self, listening: socket.socket) -> None:
         """Serve in this process."""
@@ -158,12 +148,10 @@ class _Serving:
 
         from router.http.api import Api
         from router.http.app import http_app
-        from router.http.caller import Callers
         from router.mcp.http import mcp_app
         from router.tools.folder import ToolFolder
         from router.web.running import run
 
-        names, has_keys = self._names()
         tools = ToolFolder(self.settings.evidence_directory / "tools")
         async with serving(self.folders, self.settings, more=[tools]) as served:
             provider = trace.get_tracer_provider()  # such as opentelemetry-instrument sets up
@@ -171,7 +159,7 @@ class _Serving:
             api = Api(
                 served.router,
                 served.memory,
-                Callers(key_file(), secret=self.secret, required=has_keys),
+                self.callers,
                 spans=provider if configured else None,
                 siblings=siblings,
             )
@@ -182,22 +170,9 @@ class _Serving:
 
             mcp = mcp_app(served.server, sessions=siblings is None)
             await run(
-                http_app(api, names=names, mcp=mcp),
+                http_app(api, names=self.names, mcp=mcp),
                 *sockets,
                 drain_seconds=self.drain_seconds,
                 started=started,
                 stopping=stop,
             )
-
-    def _names(self) -> tuple[Sequence[str], bool]:
-        """Under which names the server is known, and whether clients must show a key."""
-        from router.web.names import served_names
-
-        has_keys = self.secret is not None or bool(key_file().all())
-        names = served_names(
-            self.host,
-            allowed=self.allowed,
-            guarded=has_keys,
-            guard="make keys for those who may use it (router keys new NAME, or --key-env)",
-        )
-        return names, has_keys

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from opentelemetry import context, propagate
 from pydantic_core import to_json
 from starlette.applications import Starlette
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -47,7 +46,7 @@ from router.web.problems import problem
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from router.mcp.http import McpApp
 
@@ -100,9 +99,9 @@ def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
     secret = None if api.siblings is None else api.siblings.secret.encode()
     routes += playground(api, secret=secret)
     if mcp is not None:
-        from router.mcp.http import PATH as MCP_PATH  # loads the MCP SDK, as ``mcp`` has
+        from router.mcp.http import PATH, OwnersOnly  # loads the MCP SDK, as ``mcp`` has
 
-        routes.append(Route(MCP_PATH, _UnboundCallersOnly(api, mcp)))
+        routes.append(Route(PATH, OwnersOnly(mcp, api.callers, api.places)))
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -292,33 +291,3 @@ async def _http_problem(_request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):  # not registered for anything else
         raise error
     return problem(error.status_code, error.detail, error.detail, headers=error.headers)
-
-
-class _UnboundCallersOnly:
-    """Lets only callers through who may do everything: the tools of MCP reach all scopes. Tells
-    those who wait longer than a stopping server does, as ``_guarded`` does for the API."""
-
-    def __init__(self, api: Api, app: ASGIApp) -> None:
-        self._api = api
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        begun = False
-
-        async def passed_on(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
-
-        try:
-            if not self._api.callers.identify(Headers(scope=scope)).is_unbound:
-                raise Refused(
-                    403,
-                    "this key may not use MCP",
-                    "the tools reach all scopes: it needs a key with all rights and no scopes",
-                )
-            with self._api.places.refusing_the_last():
-                await self._app(scope, receive, passed_on)
-        except Refused as error:
-            if not begun:
-                await problem(error.status, error.title, str(error))(scope, receive, send)

@@ -20,15 +20,14 @@ import uvicorn
 from cascade import own_machine
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from served import only_mcp
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from router.mcp.http import http_app
 from router.mcp.server import SkillServer
 from router.retrieval.encoder_kinds import build_encoder
 from router.retrieval.encoders import Encoder
 from router.router import SemanticRouter
 from router.settings import Settings
-from router.web.names import served_names
 
 SaveSkill: TypeAlias = Callable[..., Path]
 Connect: TypeAlias = Callable[..., AbstractAsyncContextManager[Client]]
@@ -183,11 +182,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory, encoder: Encoder) -> Iterat
     async def serve() -> None:
         async with SemanticRouter(settings, roots=[skills], encoder=encoder) as opened:
             made = SkillServer(opened)
-            names = served_names("127.0.0.1", allowed=(), guarded=False, guard="")
-            running.extend(
-                _uvicorn(http_app(made, names=names, token=token))
-                for token in (None, "right-token")
-            )
+            running.extend(_uvicorn(only_mcp(made, token=token)) for token in (None, "right-token"))
             async with asyncio.TaskGroup() as group:
                 for served, place in zip(running, listening, strict=True):
                     group.create_task(served.serve(sockets=[place]))
@@ -221,8 +216,7 @@ def live(
 
     @asynccontextmanager
     async def over_http(mode: str, **options: Any) -> AsyncIterator[Client]:
-        names = served_names("127.0.0.1", allowed=(), guarded=False, guard="")
-        app = _StreamSeen(http_app(server, names=names, token=None))
+        app = _StreamSeen(only_mcp(server))
         running = _uvicorn(app)
         opened.manager.observers.add(server)
         with socket.create_server(("127.0.0.1", 0)) as listening:

@@ -22,13 +22,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from served import only_mcp
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 from typer.testing import CliRunner
 
 from router.cli.app import app
-from router.mcp.http import LongMessagesAnswered, SessionsBounded, http_app
+from router.http.keys import KeyFile, Right
+from router.mcp.http import LongMessagesAnswered, SessionsBounded
 from router.mcp.lines import MAX_MESSAGE_BYTES
 from router.mcp.server import SkillServer
 
@@ -100,6 +102,24 @@ def test_the_token_is_required_where_one_is_set(
     answer = post(shared.token_url, newer=newer, headers=headers)
     assert answer.status_code == status
     assert ("www-authenticate" in answer.headers) is (status == 401)
+
+
+async def test_keys_count_as_for_router_serve(server: SkillServer, tmp_path: Path) -> None:
+    keys = KeyFile(tmp_path / "api_keys.json")
+    transport = httpx2.ASGITransport(app=only_mcp(server, keys=keys.path))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+
+        async def status(key: str | None) -> int:
+            headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+            return (await client.get("/elsewhere", headers=headers)).status_code
+
+        assert await status(None) == 404  # nobody is asked for a key while there is none
+        owner = keys.make("all", rights=list(Right))
+        tenant = keys.make("one tenant", rights=[Right.ROUTE], scopes=["shop"])
+        shown = (None, "wrong", tenant, owner)
+        assert [await status(key) for key in shown] == [401, 401, 403, 404]
+        keys.revoke(keys.all()[0].id)
+        assert await status(owner) == 401
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -214,7 +234,7 @@ async def test_clients_come_in_when_sessions_were_left_behind(
     server: SkillServer, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("router.mcp.http.MAX_SESSIONS", 2)
-    app = http_app(server, names=["127.0.0.1"], token=None)
+    app = only_mcp(server)
     config = uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=1)
     running = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listening:
