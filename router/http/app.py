@@ -38,7 +38,7 @@ from router.http.openapi import openapi
 from router.http.playground.playground import playground
 from router.http.problems import Refused, problem_of
 from router.http.stream import PATH as EVENTS_PATH
-from router.service.schemas import adapter_of, input_schema
+from router.service.schemas import adapter_of, as_told, input_schema
 from router.service.shapes import Arguments
 from router.web.names import NamesChecked
 from router.web.problems import problem
@@ -175,16 +175,14 @@ def _handler(api: Api, endpoint: Endpoint) -> Handler:
             told = await _told_by_another(api, endpoint, request, given)
             if told is not None:
                 return told
-        if endpoint.stream is not None:
-            return await _stream(api, endpoint, endpoint.stream(api, caller, asked), caller)
-        if endpoint.run is None:
-            raise TypeError(f"{endpoint.path}: an endpoint runs or streams")
+        if endpoint.pieces is not None:
+            return await _stream(api, endpoint, endpoint.work(api, caller, asked), caller)
         headers = {}
         if endpoint.etag:
             headers["ETag"] = f'"{(await api.service.router.open()).catalog.version}"'
         async with api.places.take(caller.id):
             with _inside(request) if api.traced else nullcontext():
-                found = await endpoint.run(api, caller, asked)
+                found = as_told(asked, await endpoint.work(api, caller, asked))
         if endpoint.etag and _is_known(request, headers["ETag"]):
             return Response(status_code=304, headers=headers)
         body = to_json(found) if isinstance(found, dict) else answers.dump_json(found)

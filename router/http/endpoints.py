@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial, wraps
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     BaseModel,
@@ -25,43 +25,17 @@ from pydantic import (
 from pydantic.json_schema import SkipJsonSchema
 
 from router.errors import RouterError
+from router.http.api import Api
+from router.http.caller import Caller
 from router.http.keys import Right
 from router.http.problems import Refused, faults_of
 from router.http.tools import delete_tool, put_tool
-from router.result import RoutingResult
 from router.service.explaining import Explanation
-from router.service.memory import (
-    AssembleArguments,
-    Context,
-    MemoryNow,
-    MemoryService,
-    RecallAnswer,
-    RecallArguments,
-    SaveArguments,
-    Saved,
-)
+from router.service.memory import MemoryService
+from router.service.schemas import shapes_of
 from router.service.service import Service
-from router.service.shapes import (
-    Arguments,
-    CacheTested,
-    FeedbackArguments,
-    FindArguments,
-    Forgotten,
-    FoundSkills,
-    LoadArguments,
-    LoadedSkill,
-    NoArguments,
-    Noted,
-    RankArguments,
-    Ranked,
-    RouteArguments,
-    RouterStatus,
-)
+from router.service.shapes import Arguments, LoadArguments, LoadedSkill, NoArguments, RouteArguments
 from router.tools.folder import routed_name
-
-if TYPE_CHECKING:
-    from router.http.api import Api
-    from router.http.caller import Caller
 
 MAX_BATCH: Final = 1_000
 """How many requests a batch may hold."""
@@ -140,10 +114,6 @@ class Explained(BaseModel):
     why: Explanation
 
 
-Run: TypeAlias = Callable[["Api", "Caller", Any], Awaitable[Any]]
-Stream: TypeAlias = Callable[["Api", "Caller", Any], AsyncGenerator[bytes, None]]
-
-
 @dataclass(frozen=True)
 class Endpoint:
     """One method of one path.
@@ -151,10 +121,8 @@ class Endpoint:
     Attributes:
         request: the method and the path.
         right: what the caller must be allowed to do.
-        arguments: what is asked.
-        answer: the type of the answer, or of one line of it where it is streamed.
-        run: does the work; None for one that streams.
-        stream: gives the answer piece by piece.
+        work: what is done for a caller; its signature says what is asked and answered.
+        pieces: the type of one piece, where ``work`` gives the answer piece by piece.
         media_type: of what is answered.
         body: the argument that the whole body is; None: its fields are the arguments.
         etag: whether the answer changes with the catalog only.
@@ -163,11 +131,9 @@ class Endpoint:
 
     request: str
     right: Right
-    arguments: type[Arguments]
-    answer: Hashable
     summary: str
-    run: Run | None = None
-    stream: Stream | None = None
+    work: Callable[[Api, Caller, Any], Any]
+    pieces: type | None = None
     media_type: str = "application/json"
     body: str | None = None
     etag: bool = False
@@ -182,6 +148,16 @@ class Endpoint:
     def path(self) -> str:
         """With its arguments in braces."""
         return self.request.split()[1]
+
+    @cached_property
+    def arguments(self) -> type[Arguments]:
+        """What is asked."""
+        return shapes_of(self.work)[0]
+
+    @cached_property
+    def answer(self) -> Any:
+        """The type of the answer, or of one piece of it."""
+        return self.pieces or shapes_of(self.work)[1]
 
     @cached_property
     def in_path(self) -> tuple[str, ...]:
@@ -207,18 +183,18 @@ class Endpoint:
         return tuple(HTTPStatus(code) for code in sorted(codes))
 
 
-def _asked(work: Callable[[Service, Any], Awaitable[Any]]) -> Run:
-    """A use case of routing, for whoever may ask for it."""
-    return lambda api, _caller, asked: work(api.service, asked)
+def _of(part: str, use_case: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
+    """A use case of a part of the API, for whoever may ask for it."""
+
+    @wraps(use_case)
+    async def work(api: Api, _caller: Caller, asked: Any) -> Any:
+        return await use_case(getattr(api, part), asked)
+
+    return work
 
 
-def _remembered(work: Callable[[MemoryService, Any], Awaitable[Any]]) -> Run:
-    """A use case of memory."""
-    return lambda api, _caller, asked: work(api.memory, asked)
-
-
-async def _route(api: Api, _caller: Caller, asked: RouteArguments) -> dict[str, Any]:
-    return (await api.service.route(asked)).to_dict(trace=asked.trace)
+_asked = partial(_of, "service")
+_remembered = partial(_of, "memory")
 
 
 async def _explain(api: Api, _caller: Caller, asked: RouteArguments) -> Explained:
@@ -282,51 +258,54 @@ async def _batch(api: Api, caller: Caller, asked: BatchArguments) -> AsyncGenera
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+def _events(api: Api, _caller: Caller, _asked: NoArguments) -> AsyncGenerator[bytes, None]:
+    return api.events.listen()
+
+
 ENDPOINTS: Final = (
-    Endpoint("POST /v1/route", Right.ROUTE, RouteArguments, RoutingResult,
-        "Decide which skills to load for a request", _route),
-    Endpoint("POST /v1/route/explain", Right.ROUTE, RouteArguments, Explained,
+    Endpoint("POST /v1/route", Right.ROUTE,
+        "Decide which skills to load for a request", _asked(Service.route)),
+    Endpoint("POST /v1/route/explain", Right.ROUTE,
         "Decide, and say why the best skill is ahead of the next one", _explain),
-    Endpoint("POST /v1/route/batch", Right.ROUTE, BatchArguments, BatchLine,
+    Endpoint("POST /v1/route/batch", Right.ROUTE,
         "Route many requests; the answer is JSON Lines",
-        stream=_batch, media_type="application/jsonl"),
-    Endpoint("POST /v1/rank", Right.ROUTE, RankArguments, Ranked,
+        _batch, BatchLine, "application/jsonl"),
+    Endpoint("POST /v1/rank", Right.ROUTE,
         "The best skills, or tools of the request, in any case; never refuses",
         _asked(Service.rank)),
-    Endpoint("GET /v1/skills", Right.ROUTE, FindArguments, FoundSkills,
+    Endpoint("GET /v1/skills", Right.ROUTE,
         "Rank the skills for a query, with reasons; decides nothing",
         _asked(Service.find), etag=True),
-    Endpoint("GET /v1/skills/{name}", Right.ROUTE, LoadArguments, LoadedSkill,
+    Endpoint("GET /v1/skills/{name}", Right.ROUTE,
         "A skill's instructions and the paths of its other files", _load, etag=True),
-    Endpoint("PUT /v1/catalogs/{namespace}/tools/{name}", Right.MANAGE, PutToolArguments, ToolPut,
+    Endpoint("PUT /v1/catalogs/{namespace}/tools/{name}", Right.MANAGE,
         "Keep a tool in a namespace, to be routed to from now on", _put_tool, body="definition"),
-    Endpoint("DELETE /v1/catalogs/{namespace}/tools/{name}", Right.MANAGE, ToolPlace, ToolDeleted,
+    Endpoint("DELETE /v1/catalogs/{namespace}/tools/{name}", Right.MANAGE,
         "Drop a tool of a namespace", _delete_tool),
-    Endpoint("GET /v1/decisions/{id}", Right.ROUTE, DecisionArguments, DecisionFound,
+    Endpoint("GET /v1/decisions/{id}", Right.ROUTE,
         "An answer with its whole trace", _find_decision, of_one_worker=True),
-    Endpoint("POST /v1/decisions/{id}/feedback", Right.FEEDBACK, FeedbackArguments, Noted,
+    Endpoint("POST /v1/decisions/{id}/feedback", Right.FEEDBACK,
         "Say what an answer should have been", _asked(Service.feedback), of_one_worker=True),
-    Endpoint("POST /v1/cache/test", Right.ROUTE, RouteArguments, CacheTested,
+    Endpoint("POST /v1/cache/test", Right.ROUTE,
         "Whether a cache would answer a request, and why or why not", _asked(Service.test_cache)),
-    Endpoint("POST /v1/cache/forget", Right.FEEDBACK, RouteArguments, Forgotten,
+    Endpoint("POST /v1/cache/forget", Right.FEEDBACK,
         "Drop the cached answer to a request", _asked(Service.forget)),
-    Endpoint("GET /v1/status", Right.MANAGE, NoArguments, RouterStatus,
+    Endpoint("GET /v1/status", Right.MANAGE,
         "Which skills are loaded or faulty; caches, encoder and LLMs", _asked(Service.status)),
-    Endpoint("GET /v1/learning", Right.MANAGE, NoArguments, dict[str, Any],
+    Endpoint("GET /v1/learning", Right.MANAGE,
         "The evidence, the local model, the account of the error bound",
         _asked(Service.learning)),
-    Endpoint("GET /v1/events", Right.MANAGE, NoArguments, str,
+    Endpoint("GET /v1/events", Right.MANAGE,
         "What happens from now on, as server-sent events",
-        stream=lambda api, _caller, _asked: api.events.listen(),
-        media_type="text/event-stream"),
-    Endpoint("POST /v1/memory/recall", Right.MEMORY, RecallArguments, RecallAnswer,
+        _events, str, "text/event-stream"),
+    Endpoint("POST /v1/memory/recall", Right.MEMORY,
         "Answer a query from the memory layers that fit it", _remembered(MemoryService.recall)),
-    Endpoint("POST /v1/memory/context", Right.MEMORY, AssembleArguments, Context,
+    Endpoint("POST /v1/memory/context", Right.MEMORY,
         "Gather what memories and documents say into a text within a budget of tokens",
         _remembered(MemoryService.assemble)),
-    Endpoint("POST /v1/memory/save", Right.MEMORY, SaveArguments, Saved, "Remember a text",
-        _remembered(MemoryService.save)),
-    Endpoint("GET /v1/memory/status", Right.MEMORY, NoArguments, MemoryNow,
+    Endpoint("POST /v1/memory/save", Right.MEMORY,
+        "Remember a text", _remembered(MemoryService.save)),
+    Endpoint("GET /v1/memory/status", Right.MEMORY,
         "How the layers, the memory files and the memory service are",
         _remembered(MemoryService.status)),
 )  # fmt: skip

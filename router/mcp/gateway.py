@@ -12,13 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp.server.lowlevel.server import Server
 
 from router.mcp.tool import Tool, ToolSet
-from router.service.gateway import (
-    CallToolArguments,
-    FoundTools,
-    RoutedTools,
-    SearchToolsArguments,
-)
-from router.service.shapes import RouteArguments
 from router.version import package_version
 
 if TYPE_CHECKING:
@@ -67,8 +60,6 @@ def _tools(gateway: ToolGateway) -> tuple[Tool, ...]:
             "Ranks the tools of all servers for what is needed and gives their names, descriptions "
             "and schemas. Call it when you need a tool that you do not know yet, and before you "
             "say that you cannot do something.",
-            SearchToolsArguments,
-            FoundTools,
             gateway.search,
         ),
         Tool(
@@ -77,8 +68,6 @@ def _tools(gateway: ToolGateway) -> tuple[Tool, ...]:
             "Decides which tools a request of the user needs, or that none fits or that the user "
             "must be asked. Call it first, whenever the user asks for something new; pass the "
             "request as the user wrote it.",
-            RouteArguments,
-            RoutedTools,
             gateway.route,
             open_world=True,  # it may ask an LLM
         ),
@@ -87,8 +76,6 @@ def _tools(gateway: ToolGateway) -> tuple[Tool, ...]:
             "Call a tool",
             "Calls the tool of exactly this name at its server. The arguments are checked against "
             "its schema first. Call it for a tool that `search_tools` or `route` has shown.",
-            CallToolArguments,
-            None,
             gateway.call,
             read_only=False,
             open_world=True,

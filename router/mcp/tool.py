@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import mcp_types as types
@@ -18,41 +19,44 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from router.errors import RouterError
-from router.result import RoutingResult
-from router.service.schemas import adapter_of, input_schema, output_schema
-from router.service.shapes import Arguments, RouteArguments
+from router.service.schemas import adapter_of, as_told, input_schema, output_schema, shapes_of
+from router.service.shapes import Arguments
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tool:
     """A tool: what is advertised of it, and what it does with checked arguments.
 
     Attributes:
-        output: the type of the structured answer; None: what ``run`` gives travels as it is.
-        run: gives the answer.
+        run: the use case; its signature says what is asked and answered. A ``CallToolResult``
+            travels as it is.
         text: what a model reads of the answer; None: the structured answer as JSON.
     """
 
     name: str
     title: str
     description: str
-    arguments: type[Arguments]
-    output: Hashable | None
     run: Callable[[Any], Awaitable[Any]]
     text: Callable[[Any], str] | None = None
     read_only: bool = True
     open_world: bool = False
 
+    @cached_property
+    def shapes(self) -> tuple[type[Arguments], Any]:
+        """The types of the arguments and of the answer."""
+        return shapes_of(self.run)
+
     def advertised(self, schema: dict[str, Any]) -> types.Tool:
         """The tool as clients see it. One that writes may replace what there was."""
+        answer = self.shapes[1]
         return types.Tool(
             name=self.name,
             title=self.title,
             description=self.description,
             input_schema=schema,
-            output_schema=None if self.output is None else output_schema(self.output),
+            output_schema=None if answer is types.CallToolResult else output_schema(answer),
             annotations=types.ToolAnnotations(
                 read_only_hint=self.read_only,
                 destructive_hint=not self.read_only,
@@ -65,11 +69,9 @@ class Tool:
         """An answer as it travels: structured, and as the text that a model reads."""
         if isinstance(found, types.CallToolResult):
             return found
-        structured = (
-            found.to_dict(trace=isinstance(asked, RouteArguments) and asked.trace)
-            if isinstance(found, RoutingResult)
-            else adapter_of(self.output).dump_python(found, mode="json")
-        )
+        structured = as_told(asked, found)
+        if structured is found:
+            structured = adapter_of(self.shapes[1]).dump_python(found, mode="json")
         text = self.text(found) if self.text else json.dumps(structured, ensure_ascii=False)
         return types.CallToolResult(
             content=[types.TextContent(text=text)], structured_content=structured
@@ -90,7 +92,7 @@ class ToolSet:
 
     def advertised(self) -> list[types.Tool]:
         """The tools as clients see them now."""
-        return [tool.advertised(input_schema(tool.arguments)) for tool in self._tools.values()]
+        return [tool.advertised(input_schema(tool.shapes[0])) for tool in self._tools.values()]
 
     async def call_tool(
         self, _context: object, params: types.CallToolRequestParams
@@ -104,7 +106,7 @@ class ToolSet:
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"unknown tool: {params.name[:100]!r}")
         try:
-            arguments = tool.arguments.model_validate(params.arguments or {})
+            arguments = tool.shapes[0].model_validate(params.arguments or {})
         except ValidationError as error:
             return _fault(explain(error))
         try:

@@ -7,40 +7,10 @@ from typing import TYPE_CHECKING, Final
 import mcp_types as types
 
 from router.mcp.tool import Tool, ToolSet
-from router.result import RoutingResult
-from router.service.memory import (
-    AssembleArguments,
-    Context,
-    Deleted,
-    ListArguments,
-    MemoryNow,
-    MemoryService,
-    NamedArguments,
-    RecallAnswer,
-    RecallArguments,
-    SaveArguments,
-    Saved,
-    ScopedArguments,
-    SearchArguments,
-    Searched,
-    Stock,
-    StoredInFull,
-)
+from router.service.memory import MemoryService, RecallAnswer
 from router.service.schemas import input_schema
 from router.service.service import Service, offered_names
-from router.service.shapes import (
-    EnrichArguments,
-    Enriched,
-    FeedbackArguments,
-    FindArguments,
-    FoundSkills,
-    LoadArguments,
-    LoadedSkill,
-    NoArguments,
-    Noted,
-    RouteArguments,
-    RouterStatus,
-)
+from router.service.shapes import LoadedSkill
 
 if TYPE_CHECKING:
     from router.memory.memory import Memory
@@ -68,7 +38,7 @@ class Tools(ToolSet):
         catalog = self._service.catalog
         tools = []
         for tool in self._tools.values():
-            schema = input_schema(tool.arguments)
+            schema = input_schema(tool.shapes[0])
             if tool.name == "load_skill" and catalog is not None:
                 if not catalog.routable:
                     continue
@@ -94,8 +64,6 @@ def _router_tools(service: Service) -> tuple[Tool, ...]:
             "be asked. Call it first, whenever the user asks for something new and before you "
             "start on it; pass the request as the user wrote it. Gives a confidence and the "
             "reasons.",
-            RouteArguments,
-            RoutingResult,
             service.route,
             open_world=True,  # it may ask an LLM
         ),
@@ -106,8 +74,6 @@ def _router_tools(service: Service) -> tuple[Tool, ...]:
             "skill yourself, when `route` gave none that helps, or when the user asks what skills "
             "there are. On request it also suggests skills that are not installed. Decides "
             "nothing.",
-            FindArguments,
-            FoundSkills,
             service.find,
         ),
         Tool(
@@ -115,8 +81,6 @@ def _router_tools(service: Service) -> tuple[Tool, ...]:
             "Load a skill",
             "Gives a skill's instructions and the paths of its other files. Call it for each "
             "skill that `route` selected, before you do the work, and follow what it says.",
-            LoadArguments,
-            LoadedSkill,
             service.load,
             _skill_as_text,
         ),
@@ -126,8 +90,6 @@ def _router_tools(service: Service) -> tuple[Tool, ...]:
             "Tells the router whether an answer of `route` was right, or which skills would have "
             "been. Call it when the work has shown it, or when the user says so; the router "
             "learns from it.",
-            FeedbackArguments,
-            Noted,
             service.feedback,
             read_only=False,
         ),
@@ -138,8 +100,6 @@ def _router_tools(service: Service) -> tuple[Tool, ...]:
             "router finds the skills by them without an LLM. Call it when skills are new or have "
             "changed. It costs a call for each of them: first give `dry_run`, and go on when the "
             "user agrees.",
-            EnrichArguments,
-            Enriched,
             service.enrich,
             read_only=False,
             open_world=True,
@@ -149,8 +109,6 @@ def _router_tools(service: Service) -> tuple[Tool, ...]:
             "Router status",
             "Shows which skills are loaded or faulty, and the state of caches, encoder and LLMs. "
             "Call it when a skill that should be there is not found, or routing looks wrong.",
-            NoArguments,
-            RouterStatus,
             service.status,
         ),
     )
@@ -174,8 +132,6 @@ def _memory_tools(service: MemoryService) -> tuple[Tool, ...]:
             "Answers a query from the memory layers that fit it, with a confidence, or says that "
             "nothing relevant is stored. Call it when earlier conversations, decisions, tasks or "
             "the user's preferences may bear on what is asked now.",
-            RecallArguments,
-            RecallAnswer,
             service.recall,
             _recalled_text,
         ),
@@ -185,8 +141,6 @@ def _memory_tools(service: MemoryService) -> tuple[Tool, ...]:
             "Gathers what memories and documents say about a query into a text of so many tokens, "
             "each piece with its source and date. Call it when a longer task begins that needs "
             "background.",
-            AssembleArguments,
-            Context,
             service.assemble,
             lambda context: context.text or "; ".join(context.notes),
         ),
@@ -196,8 +150,6 @@ def _memory_tools(service: MemoryService) -> tuple[Tool, ...]:
             "Remembers a text: as a memory file of the project, or in a memory layer. Call it "
             "when the user asks you to remember something, or has decided something that will "
             "matter later. With a `layer`, write two to four `questions` that it answers.",
-            SaveArguments,
-            Saved,
             service.save,
             read_only=False,
             open_world=True,  # the memory service may be another machine's
@@ -208,8 +160,6 @@ def _memory_tools(service: MemoryService) -> tuple[Tool, ...]:
             "Searches memory layers, memory files and the memory service by words and meaning. "
             "Call it when you look for memories to read or change; `recall` answers "
             "questions.",
-            SearchArguments,
-            Searched,
             service.search,
             open_world=True,
         ),
@@ -218,8 +168,6 @@ def _memory_tools(service: MemoryService) -> tuple[Tool, ...]:
             "List memories",
             "Lists what the memory layers hold, newest first, a page at a time. Call it when "
             "you want to look through memories; `recall` answers questions.",
-            ListArguments,
-            Stock,
             service.list,
         ),
         Tool(
@@ -227,8 +175,6 @@ def _memory_tools(service: MemoryService) -> tuple[Tool, ...]:
             "What is known of the user",
             "Gives all that the layer `user` knows of one user and that holds now, newest first. "
             "Call it when a conversation begins, so that answers suit who asks.",
-            ScopedArguments,
-            Stock,
             service.profile,
         ),
         Tool(
@@ -236,8 +182,6 @@ def _memory_tools(service: MemoryService) -> tuple[Tool, ...]:
             "Get a memory",
             "Gives one memory in full: a file by its name, or an item of a layer by its id. Call "
             "it when a list or a search has shown only a part of it.",
-            NamedArguments,
-            StoredInFull,
             service.get,
             lambda stored: stored.content,
         ),
@@ -246,8 +190,6 @@ def _memory_tools(service: MemoryService) -> tuple[Tool, ...]:
             "Delete a memory",
             "Forgets one memory: a file, or an item of a layer that was saved in exactly this "
             "scope. Call it when the user asks for it.",
-            NamedArguments,
-            Deleted,
             service.delete,
             read_only=False,
             open_world=True,
@@ -257,8 +199,6 @@ def _memory_tools(service: MemoryService) -> tuple[Tool, ...]:
             "Memory status",
             "Shows how the memory layers, the memory files and the memory service are. Call it "
             "when `recall` or `save_memory` reports a fault or finds nothing that should be there.",
-            NoArguments,
-            MemoryNow,
             service.status,
         ),
     )

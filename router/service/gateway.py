@@ -11,6 +11,7 @@ import difflib
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
 from router.errors import SourceError
@@ -23,8 +24,6 @@ from router.tools.arguments import check_arguments
 from router.tools.servers import RemoteTool
 
 if TYPE_CHECKING:
-    from mcp.types import CallToolResult
-
     from router.router import SemanticRouter
     from router.skills.catalog import Catalog
     from router.tools.servers import McpServers

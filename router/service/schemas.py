@@ -9,14 +9,15 @@ the pydantic models check what arrives, and they refuse unknown arguments.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import cache
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import DEFAULT_REF_TEMPLATE, GenerateJsonSchema
 
 from router.result import RoutingResult
+from router.service.shapes import Arguments, RouteArguments
 
 INPUT_KEYWORDS: Final = frozenset(
     (
@@ -41,6 +42,24 @@ class Untitled(GenerateJsonSchema):
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
         return False
+
+
+def shapes_of(use_case: Callable[..., Any]) -> tuple[type[Arguments], Any]:
+    """The arguments that a use case takes and the answer that it gives, read off its signature, so
+    that what offers it to callers need not say them again."""
+    hints = get_type_hints(use_case)
+    answer = hints.pop("return")
+    [arguments] = (
+        hint for hint in hints.values() if isinstance(hint, type) and issubclass(hint, Arguments)
+    )
+    return arguments, answer
+
+
+def as_told(asked: Arguments, found: Any) -> Any:
+    """An answer as its schema describes it: that of a router has its trace only when asked for."""
+    if not isinstance(found, RoutingResult):
+        return found
+    return found.to_dict(trace=isinstance(asked, RouteArguments) and asked.trace)
 
 
 @cache

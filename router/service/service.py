@@ -11,6 +11,7 @@ import asyncio
 import difflib
 import hashlib
 import json
+from collections.abc import Collection
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +21,7 @@ from router.errors import ConfigurationError, SourceError, StoreError, UnknownSk
 from router.flight import SingleFlight
 from router.ranking import RankedSkills, rank
 from router.request import AnyTurn, Request, Turn
+from router.result import RoutingResult
 from router.service.explaining import Explanation, explain
 from router.service.shapes import (
     MAX_FAILURES,
@@ -57,10 +59,9 @@ from router.tools.source import ToolSource
 from router.version import package_version
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from router.result import RoutingResult
     from router.retrieval.index import SkillIndex
     from router.router import SemanticRouter
     from router.skills.catalog import Catalog
