@@ -53,8 +53,9 @@ PAUSE = 0.01
 """Seconds between two requests of the stream."""
 MEMORY_SKILLS = 100
 """Skills that the reloads of part d are over; what leaks, leaks with few as with many."""
-TRACED_RELOADS = 100
-"""Reloads under tracemalloc, which makes them several times slower."""
+TRACED_RELOADS = 200
+"""Reloads under tracemalloc, which makes them several times slower. In the first half the objects
+from before it began are replaced by ones that it counts."""
 
 
 class CountingEncoder(WordLlamaEncoder):
@@ -365,9 +366,9 @@ def main() -> None:
     parser.add_argument("--data", default=os.environ.get("ROUTER_BENCH_DATA"), help="data folder")
     parser.add_argument("--only", nargs="+", choices="abcde", default=list("abcde"))
     parser.add_argument("--edits", type=int, default=30, help="edits of part a")
-    parser.add_argument("--stream-edits", type=int, default=60, help="edits of part b")
+    parser.add_argument("--stream-edits", type=int, default=50, help="edits of part b")
     parser.add_argument("--switches", type=int, default=3, help="switches there and back, part c")
-    parser.add_argument("--reloads", type=int, default=600, help="reloads of part d")
+    parser.add_argument("--reloads", type=int, default=400, help="reloads of part d")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if options.data is None:
