@@ -44,31 +44,6 @@ are not found any more, and calibrations of such confidences begin anew."""
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The skills that one request runs against, from start to end.
-
-    Attributes:
-        catalog: the skills.
-        index: retrieval over exactly these skills.
-        encoder: identity of the encoder that the index works with.
-        base: digest of what else changes answers: the encoder, the models, settings. Nothing of
-            this machine, such as paths; and not the catalog, over which each kept answer is checked
-            when it is read.
-    """
-
-    catalog: Catalog
-    index: SkillIndex
-    encoder: str
-    base: str
-
-    def updated(self, catalog: Catalog) -> Snapshot:
-        """The snapshot over a later catalog; only skills that changed are encoded."""
-        same = catalog.version == self.catalog.version  # files may have moved all the same
-        index = self.index if same else self.index.updated(catalog)
-        return replace(self, catalog=catalog, index=index)
-
-
-@dataclass(frozen=True, slots=True)
 class Components:
     """The parts of an open router.
 
@@ -89,6 +64,35 @@ class Components:
     classifier: QueryClassifier
 
 
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that one request runs on, from start to end: the skills, and the parts of the router.
+
+    Attributes:
+        catalog: the skills.
+        index: retrieval over exactly these skills.
+        encoder: identity of the encoder that the index works with.
+        base: digest of what else changes answers: the encoder, the models, settings. Nothing of
+            this machine, such as paths; and not the catalog, over which each kept answer is checked
+            when it is read.
+        parts: of the router; those of every later snapshot too.
+        waits: whether a decision waits for an LLM or an encoder.
+    """
+
+    catalog: Catalog
+    index: SkillIndex
+    encoder: str
+    base: str
+    parts: Components
+    waits: bool
+
+    def updated(self, catalog: Catalog) -> Snapshot:
+        """The snapshot over a later catalog; only skills that changed are encoded."""
+        same = catalog.version == self.catalog.version  # files may have moved all the same
+        index = self.index if same else self.index.updated(catalog)
+        return replace(self, catalog=catalog, index=index)
+
+
 def assemble(
     settings: Settings,
     *,
@@ -98,9 +102,9 @@ def assemble(
     progress: Callable[[int, int], None] | None = None,
     events: Events,
     peers: Peers | None = None,
-) -> tuple[Components, Snapshot]:
-    """Read the skills, load the encoder, bring the index up to date: the parts, and the first
-    snapshot. Takes seconds.
+) -> Snapshot:
+    """Read the skills, load the encoder, bring the index up to date: the first snapshot. Takes
+    seconds.
 
     Raises:
         ConfigurationError: a root does not exist, or a setting cannot be met.
@@ -154,7 +158,14 @@ def assemble(
         _learner(settings, encoder, events, has_llm=bool(models), peers=peers),
         QueryClassifier(encoder=encoder),
     )
-    return parts, Snapshot(registry.catalog, index, encoder.identity, base)
+    return Snapshot(
+        registry.catalog,
+        index,
+        encoder.identity,
+        base,
+        parts,
+        waits=bool(models) or not encoder.static,
+    )
 
 
 def embeddings_folder(settings: Settings) -> Path:

@@ -1,6 +1,7 @@
 """What happens to a request that no cache answers: evidence, LLM, retrieval, verdict.
 
-Each stage gives its answer or says why it has none. With an LLM, which is asked once at most, the
+Each stage gives its answer or says why it has none. What a person said of this very request comes
+before all of them. With an LLM, which is asked once at most, the
 evidence comes first: it answers alone where its risk keeps within the error bound. Without an LLM,
 it answers after retrieval, for the skills that its examples cover; retrieval then runs a second
 time, over the other skills. What the LLM says becomes evidence for later requests.
@@ -11,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from router.errors import StoreError
 from router.learning.evidence import Source
@@ -22,6 +23,7 @@ from router.result import Decision, LayerChoice, Outcome, RoutingResult, Stage, 
 from router.stages.followup import read
 from router.stages.llm import LLMAnswer
 from router.stages.offer import offer_of
+from router.stages.validation import DecidedBy
 from router.stages.vector import RetrievalDecision
 from router.stages.vector import decide as decide_by_retrieval
 from router.stages.verdict import (
@@ -37,8 +39,7 @@ from router.stages.verdict import (
 )
 
 if TYPE_CHECKING:
-    from router.components import Components
-    from router.retrieval.index import SkillIndex
+    from router.components import Snapshot
     from router.settings import Settings
 
 _log: Final = logging.getLogger(__name__)
@@ -46,33 +47,59 @@ _log: Final = logging.getLogger(__name__)
 _NO_LLM: Final = StageTrace(Stage.LLM, Outcome.SKIPPED, "no LLM is configured")
 
 
-class Decider:
-    """Decides requests over the skills of one index."""
+class Decided(NamedTuple):
+    """An answer that was decided anew.
 
-    def __init__(self, index: SkillIndex, parts: Components, settings: Settings) -> None:
+    Attributes:
+        result: the answer.
+        kept_as: who decided, if the caches may keep it; else None.
+        audit: the check by which it was given without the LLM, if the LLM is to be asked about it
+            in the background.
+    """
+
+    result: RoutingResult
+    kept_as: DecidedBy | None
+    audit: EvidenceCheck | None = None
+
+
+class Decider:
+    """Decides requests over one snapshot."""
+
+    def __init__(self, snapshot: Snapshot, settings: Settings) -> None:
         """Holds references only, so one is made for each request."""
-        self._index = index
-        self._skills = index.catalog.skills
-        self._parts = parts
+        self._index = snapshot.index
+        self._skills = snapshot.index.catalog.skills
+        self._parts = snapshot.parts
+        self._waits = snapshot.waits
         self._settings = settings
 
-    async def decide(
-        self, asked: Request, caches: tuple[StageTrace, ...]
-    ) -> tuple[RoutingResult, bool, EvidenceCheck | None]:
-        """Decide a request anew.
-
-        Returns:
-            The answer; whether the caches may keep it; and the check by which it was given
-            without the LLM, if the LLM is to be asked about it in the background.
+    async def decide(self, asked: Request, caches: tuple[StageTrace, ...]) -> Decided:
+        """Decide a request anew; ``caches`` had no answer.
 
         Raises:
             EncoderError: the request cannot be encoded.
         """
+        learner = self._parts.learner
+        by_person = None if learner is None else await learner.correction(asked)
+        if by_person is not None and all(map(self._index.catalog.offers, by_person)):
+            return Decided(self.corrected(asked.text, by_person, caches), DecidedBy.PERSON)
+        decided = await self._by_stages(asked, caches)
+        if (
+            decided.kept_as is not None
+            and learner is not None
+            and (self._waits or learner.evidence)
+            and await learner.correction(asked) != by_person
+        ):  # A person has said meanwhile what is right.
+            return decided._replace(kept_as=None)
+        return decided
+
+    async def _by_stages(self, asked: Request, caches: tuple[StageTrace, ...]) -> Decided:
+        """What the evidence, the LLM and retrieval make of a request."""
         settings, learner = self._settings.vector, self._parts.learner
         if not self._parts.llm.models:
             verdict = await self._without_llm(asked)
-            strong = is_strong(verdict, self._skills, settings)
-            return self._result(asked, verdict, (*caches, _NO_LLM)), strong, None
+            kept_as = DecidedBy.ROUTER if is_strong(verdict, self._skills, settings) else None
+            return Decided(self._result(asked, verdict, (*caches, _NO_LLM)), kept_as)
         check = None if learner is None else await learner.check(asked, self._index)
         if check is not None and check.answer is not None and check.bound.local:
             reason, evidence = check.bound.reason, check.evidence()
@@ -80,20 +107,20 @@ class Decider:
             verdict = of_examples(asked.text, check.answer, settings)
             result = self._result(asked, verdict, (*caches, skipped))
             # Not for the caches: a repeated error would stand outside the account of the bound.
-            return result, False, check if check.bound.audit else None
+            return Decided(result, None, check if check.bound.audit else None)
         answer = await self._ask_llm(asked, check)
-        chosen, confidence, strong = answer.selection, answer.confidence, False
+        chosen, confidence, kept_as = answer.selection, answer.confidence, None
         if chosen is None:  # what stands in for an LLM that is down is not for the caches
             verdict = await self._while_llm_is_down(asked, check)
         elif (weak := weakness(chosen, confidence, self._skills, settings)) is not None:
             retrieved = await self._retrieve(asked, asked.available)
             verdict = weigh(chosen, confidence, weak, retrieved, settings)
         else:
-            verdict, strong = of_llm(chosen, confidence), True
+            verdict, kept_as = of_llm(chosen, confidence), DecidedBy.LLM
         entry = answer.trace
         if check is not None:  # why the LLM was asked
             entry = entry.with_evidence(check.evidence())
-        return self._result(asked, verdict, (*caches, entry)), strong, None
+        return Decided(self._result(asked, verdict, (*caches, entry)), kept_as)
 
     async def agrees(self, asked: Request, check: EvidenceCheck) -> bool | None:
         """Whether the LLM agrees with an answer that was given without it; None when it gives none.

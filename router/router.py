@@ -19,7 +19,7 @@ from router.events import Events, Routed
 from router.flight import Admission, SingleFlight
 from router.loop_thread import OpenedInBlock
 from router.request import AnyTurn, Request, names_in
-from router.result import RoutingResult, Stage, StageTrace, answer_ids
+from router.result import RoutingResult, StageTrace, answer_ids
 from router.runtime import Runtime
 from router.stages.answers import AnswerCache, LocalAnswers, configured_cache
 from router.stages.caches import CacheStages, Question
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from router.ranking import RankedSkills
     from router.retrieval.discover import Discovered
     from router.retrieval.encoders import Encoder
-    from router.retrieval.index import SkillIndex
     from router.settings import Settings
     from router.skills.catalog import Catalog
     from router.skills.changes import CatalogChange
@@ -213,7 +212,7 @@ class SemanticRouter(OpenedInBlock):
         Raises:
             RuntimeError: the router is not open.
         """
-        return self._runtime.parts.llm.models
+        return self._runtime.current.parts.llm.models
 
     @property
     def breakers(self) -> tuple[tuple[ChatModel, BreakerState], ...]:
@@ -222,7 +221,7 @@ class SemanticRouter(OpenedInBlock):
         Raises:
             RuntimeError: the router is not open.
         """
-        return self._runtime.parts.llm.breakers
+        return self._runtime.current.parts.llm.breakers
 
     @property
     def manager(self) -> SkillManager:
@@ -246,8 +245,9 @@ class SemanticRouter(OpenedInBlock):
             await asyncio.sleep(0)
             await self._flights.finish()
         await self._searches.finish()
-        if self._runtime.snapshot is not None and self._runtime.parts.learner is not None:
-            await self._runtime.parts.learner.keep_records(self._answered)
+        last = self._runtime.snapshot
+        if last is not None and last.parts.learner is not None:
+            await last.parts.learner.keep_records(self._answered)
 
     async def reload(self) -> CatalogChange:
         """Look at the disk now, and exchange the snapshot if anything changed; says what.
@@ -297,21 +297,22 @@ class SemanticRouter(OpenedInBlock):
             await self._runtime.open()
         await self._admission.turn()
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
-        question = self._question(asked, use_semantic_cache)
+        snapshot = self._runtime.current
+        question = self._question(snapshot, asked, use_semantic_cache)
         answer, caches = await self._caches.answer(question)
         if answer is None:
             with self._admission:
-                answer = await self._decided(question, caches)
+                answer = await self._decided(snapshot, question, caches)
             answer = answer.copy_with(id=next(self._ids))  # others may have been given the same
-        if (learner := self._runtime.parts.learner) is not None:  # for feedback
+        if (learner := snapshot.parts.learner) is not None:  # for feedback
             self._answered.append(learner.record_of(answer, asked, question.context))
         if self.events.listening:
             self.events.emit(Routed(asked.text, asked.scope, answer, perf_counter() - began))
         return answer
 
-    def _question(self, asked: Request, use_semantic_cache: bool) -> Question:
+    def _question(self, snapshot: Snapshot, asked: Request, use_semantic_cache: bool) -> Question:
         """The request over the skills and the evidence as they are now."""
-        snapshot, learner = self._runtime.current, self._runtime.parts.learner
+        learner = snapshot.parts.learner
         return Question(
             asked,
             context_of(snapshot.base, asked),
@@ -320,27 +321,25 @@ class SemanticRouter(OpenedInBlock):
             use_semantic_cache and self._use_semantic_cache,
         )
 
-    async def _decided(self, question: Question, caches: tuple[StageTrace, ...]) -> RoutingResult:
+    async def _decided(
+        self, snapshot: Snapshot, question: Question, caches: tuple[StageTrace, ...]
+    ) -> RoutingResult:
         """The answer to a request that no cache answers. What waits for an LLM or an encoder is
         shared by the requests that ask the same meanwhile, unless an answer was dropped between
         their beginnings. Nothing else waits for long, and a task would only cost time."""
+        if not snapshot.waits:
+            return await self._decide(snapshot, question, caches)
         asked, context, index, _, similar = question
-        if not self._waits_in(index):
-            return await self._decide(question, caches)
         dropped = self._drops if self.cluster is None else self.cluster.answers.era()
         flight = normalise(asked.text), context, similar, index.catalog.version, dropped
-        return await self._flights.do(flight, lambda: self._decide_once(question, caches))
-
-    def _waits_in(self, index: SkillIndex) -> bool:
-        """Whether a decision over an index waits for an LLM or an encoder."""
-        return not index.static or bool(self.models)
+        return await self._flights.do(flight, lambda: self._decide_once(snapshot, question, caches))
 
     async def _decide_once(
-        self, question: Question, caches: tuple[StageTrace, ...]
+        self, snapshot: Snapshot, question: Question, caches: tuple[StageTrace, ...]
     ) -> RoutingResult:
         """In a cluster one process asks the LLM, and the others take its answer."""
-        if self.cluster is None or not self.models:
-            return await self._decide(question, caches)
+        if self.cluster is None or not snapshot.parts.llm.models:
+            return await self._decide(snapshot, question, caches)
 
         async def look() -> RoutingResult | None:
             again, _ = await self._caches.answer(question, tell=False)
@@ -351,38 +350,35 @@ class SemanticRouter(OpenedInBlock):
             question.context,
             question.skill_index.catalog.version,
             look=look,
-            decide=lambda: self._decide(question, caches),
+            decide=lambda: self._decide(snapshot, question, caches),
         )
 
-    async def _decide(self, question: Question, caches: tuple[StageTrace, ...]) -> RoutingResult:
+    async def _decide(
+        self, snapshot: Snapshot, question: Question, caches: tuple[StageTrace, ...]
+    ) -> RoutingResult:
         """Stages 3 and 4; both caches keep a strong answer. Each request waits for its turn: all
         that began in one round of the event loop would otherwise decide together in the next."""
         from router.decision import Decider
 
         await self._admission.turn(is_inside=True)
         asked, context, index, evidence, similar = question
-        runtime, parts, drops = self._runtime, self._runtime.parts, self._drops
-        decider, learner = Decider(index, parts, self.settings), parts.learner
-        by_person = None if learner is None else await learner.correction(asked)
-        if by_person is not None and all(map(index.catalog.offers, by_person)):
-            result = decider.corrected(asked.text, by_person, caches)
-            strong, audit, decided_by = True, None, DecidedBy.PERSON
-        else:
-            result, strong, audit = await decider.decide(asked, caches)
-            decided_by = DecidedBy.LLM if result.stage is Stage.LLM else DecidedBy.ROUTER
-            if strong and learner is not None and (self._waits_in(index) or learner.evidence):
-                # A person may have said meanwhile what is right.
-                strong = await learner.correction(asked) == by_person
+        drops, decider = self._drops, Decider(snapshot, self.settings)
+        decided = await decider.decide(asked, caches)
         # After a reload a newer answer may be kept already, and a drop may have meant this answer.
-        now = runtime.snapshot
-        if strong and now is not None and index is now.index and drops == self._drops:
-            basis = Basis.of(decided_by, result.selected_skills, index.catalog, evidence)
-            await self._caches.keep(
-                asked.text, context, result, basis, index.catalog, similar=similar
-            )
-        if audit is not None:
-            runtime.background.run(self._audit(decider, asked, context, audit))
-        return result
+        now = self._runtime.snapshot
+        if (
+            decided.kept_as is not None
+            and now is not None
+            and index is now.index
+            and drops == self._drops
+        ):
+            result, catalog = decided.result, index.catalog
+            basis = Basis.of(decided.kept_as, result.selected_skills, catalog, evidence)
+            await self._caches.keep(asked.text, context, result, basis, catalog, similar=similar)
+        if decided.audit is not None:
+            audit = self._audit(decider, asked, context, decided.audit)
+            self._runtime.background.run(audit)
+        return decided.result
 
     async def _audit(
         self, decider: Decider, asked: Request, context: str, check: EvidenceCheck
@@ -413,7 +409,7 @@ class SemanticRouter(OpenedInBlock):
         """
         await self.open()
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
-        question = self._question(asked, use_semantic_cache)
+        question = self._question(self._runtime.current, asked, use_semantic_cache)
         return await self._caches.answer(question, tell=False)
 
     async def forget(
@@ -577,7 +573,7 @@ class SemanticRouter(OpenedInBlock):
                 catalog=snapshot.catalog,
                 index=snapshot.index,
                 limit=limit,
-                listings=None if installed_only else self._runtime.parts.listings,
+                listings=None if installed_only else snapshot.parts.listings,
             ),
         )
 
@@ -666,17 +662,16 @@ class SemanticRouter(OpenedInBlock):
         from router.decision import Decider
 
         snapshot = self._runtime.current
-        decider = Decider(snapshot.index, self._runtime.parts, self.settings)
-        result = decider.corrected(past.text, named)
+        result = Decider(snapshot, self.settings).corrected(past.text, named)
         basis = Basis.of(DecidedBy.PERSON, named, snapshot.catalog)
         await self._caches.keep(past.text, past.context, result, basis, snapshot.catalog)
 
     async def learned(self) -> None:
         """Wait until the local model is of all the evidence there is. Routing needs no such wait:
         it goes on with what is known, and models come in the background."""
-        await self.open()
-        if self._runtime.parts.learner is not None:
-            await self._runtime.parts.learner.trainer.trained()
+        learner = (await self.open()).parts.learner
+        if learner is not None:
+            await learner.trainer.trained()
 
     @property
     def learner(self) -> Learner:
@@ -687,7 +682,7 @@ class SemanticRouter(OpenedInBlock):
             ConfigurationError: learning is switched off.
             StoreError: the evidence cannot be opened.
         """
-        learner = self._runtime.parts.learner
+        learner = self._runtime.current.parts.learner
         if learner is not None:
             return learner
         if not self.settings.learning.enabled:

@@ -22,7 +22,7 @@ from router.flight import BackgroundTasks, in_thread
 
 if TYPE_CHECKING:
     from router.cluster.cluster import Cluster
-    from router.components import Components, Snapshot
+    from router.components import Snapshot
     from router.llm.protocol import ChatModel
     from router.retrieval.encoders import Encoder
     from router.settings import Settings
@@ -70,7 +70,6 @@ class Runtime:
         self._models = models
         self._observers = observers
         self._progress = progress
-        self._parts: Components | None = None
         self._first: Snapshot | None = None  # until it is ``snapshot``
         self._manager: SkillManager | None = None
         self._turn = asyncio.Lock()
@@ -88,15 +87,6 @@ class Runtime:
             RuntimeError: the router is not open.
         """
         return _opened(self.snapshot)
-
-    @property
-    def parts(self) -> Components:
-        """The components of the router.
-
-        Raises:
-            RuntimeError: the router is not open.
-        """
-        return _opened(self._parts)
 
     @property
     def manager(self) -> SkillManager:
@@ -140,7 +130,7 @@ class Runtime:
 
         def build() -> None:
             # Kept by the thread itself: when the caller is cancelled, the next one goes on with it.
-            self._parts, self._first = assemble(
+            self._first = assemble(
                 self._settings,
                 sources=self._sources,
                 encoder=self._encoder,
@@ -150,9 +140,10 @@ class Runtime:
                 peers=None if self._cluster is None else self._cluster.learning,
             )
 
-        if self._parts is None:
+        if self._first is None:
             await in_thread(build, executor=self._builder)
-        parts, first = self.parts, _opened(self._first)
+        first = _opened(self._first)
+        parts = first.parts
         steps: list[Callable[[], Awaitable[None]]] = [self._cache.open]
         if parts.learner is not None:
             steps.append(partial(parts.learner.begin, first.catalog))
@@ -176,8 +167,8 @@ class Runtime:
         before = self.current
         after = await in_thread(lambda: before.updated(change.after), executor=self._builder)
         self.snapshot = after
-        if self.parts.learner is not None:
-            self.parts.learner.catalog_changed(change)
+        if after.parts.learner is not None:
+            after.parts.learner.catalog_changed(change)
         if self._events.listening:
             self._events.emit(Reloaded(change, perf_counter() - began))
 
@@ -194,9 +185,10 @@ class Runtime:
             if self._manager is not None:
                 await self._manager.aclose()
             await self.background.aclose()
-            parts, self._parts, self._manager = self._parts, None, None
-            self._first = self.snapshot = None
-            if parts is not None:
+            last = self.snapshot or self._first
+            self._first = self.snapshot = self._manager = None
+            if last is not None:
+                parts = last.parts
                 if parts.learner is not None:
                     await parts.learner.aclose()
                 await in_thread(parts.store.close)

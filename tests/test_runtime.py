@@ -314,7 +314,7 @@ async def test_new_vectors_are_shared_at_opening_and_closing_but_not_while_reque
         await router.reload()
         after = documents(router)
         assert len(after - before) == 1
-        store = router._runtime.parts.store
+        store = router._runtime.current.parts.store
         assert store._file.unshared(store.identity, chroma.name).keys() & after == after - before
     assert chroma.get(store.identity, list(after)).keys() == after
     chroma.close()

@@ -91,7 +91,7 @@ async def test_a_provider_that_is_left_alone_shows(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = SimpleNamespace(provider="openai", model="small")
-    stage = api.service.router._runtime.parts.llm
+    stage = api.service.router._runtime.current.parts.llm
     breaker = CircuitBreaker(failures=1, reset_seconds=60, clock=lambda: 0.0)
     with monkeypatch.context() as patched:
         patched.setattr(stage, "_guarded", [(model, breaker)])

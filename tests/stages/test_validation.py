@@ -319,11 +319,10 @@ async def test_no_cached_answer_differs_from_what_a_fresh_router_decides(tmp_pat
             await chance.choice(both).change()
             for process in both:
                 router = process.router
-                snapshot, parts = router._runtime.current, router._runtime.parts
                 for text in chance.choices(REQUESTS, k=6):
                     result = await router.route(text)
-                    decider = Decider(snapshot.index, parts, router.settings)
-                    fresh, _, _ = await decider.decide(Request.parse(text), ())
+                    decider = Decider(router._runtime.current, router.settings)
+                    fresh = (await decider.decide(Request.parse(text), ())).result
                     assert summary(result) == (fresh.decision, fresh.selected_skills)
                     assert result.suggested_skills == fresh.suggested_skills
                     cached += result.from_cache
