@@ -12,7 +12,9 @@ are read from the environment only, and never written or shown.
 
 from __future__ import annotations
 
+import difflib
 import json
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -36,8 +38,8 @@ from pydantic_settings import (
 
 from router.errors import ConfigurationError
 from router.plugins import ANSWER_CACHES, ENCODERS, LLMS, checked_name
-from router.settings_files import folder_settings, user_settings
-from router.trust import Trust
+from router.settings_files import folder_settings, user_settings, warn_once
+from router.trust import Trust, leaves
 
 
 def _split(value: object) -> object:
@@ -336,6 +338,7 @@ class Settings(BaseSettings):
         Raises:
             ConfigurationError: a value is unknown or malformed; the message names each one.
         """
+        _warn_of_unknown_variables(type(self))
         try:
             super().__init__(**values)
         except ValidationError as error:
@@ -387,6 +390,23 @@ def _render(error: ValidationError) -> str:
         name = ".".join(named)
         faults.setdefault(name, []).append(_RENAMED.get(name, fault["msg"]))
     return "; ".join(f"setting {name}: {', or: '.join(what)}" for name, what in faults.items())
+
+
+def _warn_of_unknown_variables(settings: type[BaseSettings]) -> None:
+    """Log a warning for each variable of the environment that no setting has, and that looks like
+    one of ours. Any other may be another program's that has our prefix, and is left alone."""
+    for variable in os.environ:
+        name = variable.lower().removeprefix("router_")
+        if name == variable.lower() or name.partition("__")[0] in settings.model_fields:
+            continue
+        known = ["__".join(path) for path, _ in leaves(settings)]
+        if name in _RENAMED:
+            why = _RENAMED[name]
+        elif close := difflib.get_close_matches(name[:100], known, n=1, cutoff=0.8):
+            why = f"did you mean ROUTER_{close[0].upper()}?"
+        else:
+            continue
+        warn_once(f"the variable {variable!a} names no setting, and is ignored: {why}")
 
 
 def _file_values(settings: type[BaseSettings]) -> tuple[dict[str, Any], ...]:

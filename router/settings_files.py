@@ -84,7 +84,7 @@ class FolderSettings:
                 f"{str(self.folder / file)!a}: {', '.join(map('.'.join, found))}"
                 for file, found in ignored.items()
             )
-            _warn_once(
+            warn_once(
                 f"settings ignored, because this folder is not trusted: {named}. "
                 "If you trust them, run `router trust` in that folder, or set them yourself: in "
                 f"{user_file()} or as ROUTER_* variables"
@@ -92,7 +92,8 @@ class FolderSettings:
 
 
 @lru_cache(maxsize=256)
-def _warn_once(message: str) -> None:
+def warn_once(message: str) -> None:
+    """Log a warning; a process repeats none of the last 256."""
     _log.warning("%s", message)
 
 

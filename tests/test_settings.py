@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from router import ConfigurationError, Settings
+from router.settings_files import warn_once
 from router.trust import config_folder
 
 SECRET = "sk-very-secret"  # noqa: S105 - it opens nothing
@@ -120,6 +121,40 @@ def test_a_malformed_value_is_an_error_that_names_its_setting(
     monkeypatch.setenv(f"ROUTER_{name.replace('.', '__')}".upper(), value)
     with pytest.raises(ConfigurationError, match=f"^setting {name}: "):
         Settings()
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("ROUTER_SKILL", "ROUTER_SKILLS"),
+        ("ROUTER_LLM_PROVIDERS", "ROUTER_LLM__PROVIDERS"),
+        ("router_memry__service__token", "ROUTER_MEMORY__SERVICE__TOKEN"),
+        ("ROUTER_CATALOGUES", "listings"),
+    ],
+)
+def test_a_variable_that_is_nearly_a_setting_is_warned_of_once(
+    variable: str,
+    meant: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    warn_once.cache_clear()
+    monkeypatch.setenv(variable, "a secret")
+    Settings()
+    Settings()
+    [warning] = caplog.messages
+    assert variable in warning
+    assert meant in warning
+    assert "secret" not in warning
+
+
+@pytest.mark.parametrize("variable", ["ROUTER_HOST", "ROUTER_BENCH_DATA", "ROUTER_", "ROUTER_X__Y"])
+def test_a_variable_of_another_program_is_left_alone(
+    variable: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv(variable, "x")
+    Settings()
+    assert caplog.messages == []
 
 
 def test_all_faults_are_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
