@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from router.bounded_files import Unreadable, read_bounded
 from router.errors import ConfigurationError
 from router.trust import (
     SettingPath,
@@ -139,14 +140,11 @@ def folder_settings(model: type[BaseModel], folder: Path) -> FolderSettings:
 def _read(file: Path, name: str) -> dict[str, Any]:
     """The tables of a TOML file; none when there is no file."""
     try:
-        if not file.is_file():  # a pipe would never end
+        if not file.is_file():
             return {}
-        with file.open("rb") as opened:
-            content = opened.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise ConfigurationError(f"{name}: larger than {MAX_BYTES:,} bytes")
+        content = read_bounded(file, most=MAX_BYTES)
         return tomllib.loads(content.decode("utf-8-sig"))  # editors of Windows write a mark
-    except (OSError, ValueError) as error:
+    except (Unreadable, OSError, ValueError) as error:
         raise ConfigurationError(f"{name}: {error}") from error
     except RecursionError as error:
         raise ConfigurationError(f"{name}: nested too deeply") from error

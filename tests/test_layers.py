@@ -33,6 +33,7 @@ FLOORS = (
         "numeric",
         "spare_memory",
         "plain_json",
+        "bounded_files",
         "bounded_yaml",
         "plugins",
         "breaker",

@@ -28,6 +28,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from router.bounded_files import Unreadable, read_bounded
 from router.skills.diagnostics import Diagnostic, Report, Severity, short
 from router.skills.frontmatter import printable
 
@@ -111,12 +112,10 @@ def read_enrichment(path: Path, *, previous: EnrichmentFile | None = None) -> En
         previous: what it held before; given back when its bytes are the same.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        return _unread(path, f"cannot be read: {error.strerror or error}")
-    if len(data) > MAX_FILE_BYTES:
-        return _unread(path, f"larger than {MAX_FILE_BYTES:,} bytes; not read")
+        data = read_bounded(path, most=MAX_FILE_BYTES)
+    except Unreadable as error:
+        fault = Diagnostic(path, 0, Severity.WARNING, "enrichment-file", str(error))
+        return EnrichmentFile(diagnostics=(fault,))
     digest = hashlib.sha256(data).hexdigest()
     if previous is not None and previous.digest == digest:
         return previous
@@ -218,8 +217,3 @@ def _time(values: dict[str, Any], number: int, report: Report) -> datetime | Non
 
 def _tidy(text: str) -> str:
     return " ".join(printable(text).split())
-
-
-def _unread(path: Path, message: str) -> EnrichmentFile:
-    fault = Diagnostic(path, 0, Severity.WARNING, "enrichment-file", message)
-    return EnrichmentFile(diagnostics=(fault,))

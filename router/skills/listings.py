@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,9 +25,10 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 
+from router.bounded_files import Unreadable, read_bounded
 from router.errors import ManifestError
 from router.skills.catalog import Catalog, load_catalog
-from router.skills.diagnostics import Diagnostic, Report
+from router.skills.diagnostics import Diagnostic, Report, Severity
 from router.skills.frontmatter import printable
 from router.skills.manifest import SkillManifest
 
@@ -67,31 +67,18 @@ def read_listing(path: Path, *, previous: SkillListing | None = None) -> SkillLi
         known = previous.catalog if previous is not None else None
         return SkillListing(path, load_catalog([path], previous=known, missing_ok=True, quick=True))
     try:
-        data = _read_bytes(path)
+        data = read_bounded(path, most=MAX_INDEX_BYTES)
         digest = hashlib.sha256(data).hexdigest()
         if previous is not None and previous.digest == digest:
             return previous
         return _parse_index(data, path, digest)
-    except ManifestError as error:
-        failures = (Diagnostic.of_failure(error),)
+    except (ManifestError, Unreadable) as error:
+        reason = error.reason if isinstance(error, ManifestError) else f"the listing: {error}"
+        failures = (Diagnostic(path, 0, Severity.ERROR, "not-loaded", reason),)
         if previous is None or not os.path.lexists(path):
             return SkillListing(path, Catalog(failures=failures))
         kept = replace(previous.catalog, failures=failures)
         return replace(previous, catalog=kept, digest="")
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would block the read for ever
-            raise ManifestError(path, 0, "neither a folder of skills nor a JSON file")
-        with path.open("rb") as file:
-            data = file.read(MAX_INDEX_BYTES + 1)
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        reason = getattr(error, "strerror", None) or error
-        raise ManifestError(path, 0, f"the listing cannot be read: {reason}") from error
-    if len(data) > MAX_INDEX_BYTES:
-        raise ManifestError(path, 0, f"the index is larger than {MAX_INDEX_BYTES:,} bytes")
-    return data
 
 
 def _parse_index(data: bytes, path: Path, digest: str) -> SkillListing:

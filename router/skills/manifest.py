@@ -11,13 +11,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Self
 
+from router.bounded_files import Unreadable, read_bounded
 from router.errors import ManifestError, SourceError
 from router.skills.diagnostics import Diagnostic, Report, short
 from router.skills.enrichment import Enrichment
@@ -199,14 +199,9 @@ def read_manifest_bytes(path: Path) -> bytes:
         ManifestError: not a regular file, unreadable, or over 1 MiB.
     """
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would block the read for ever
-            raise ManifestError(path, 0, "not a regular file")
-        with path.open("rb") as file:
-            data = file.read(MAX_MANIFEST_BYTES + 1)
-    except OSError as error:
-        raise ManifestError(path, 0, f"cannot be read: {error.strerror or error}") from error
-    _check_size(data, path)
-    return data
+        return read_bounded(path, most=MAX_MANIFEST_BYTES)
+    except Unreadable as error:
+        raise ManifestError(path, 0, str(error)) from error
 
 
 def manifest_digest(data: bytes) -> str:
@@ -220,7 +215,8 @@ def parse_manifest(data: bytes, *, path: Path) -> SkillManifest:
     Raises:
         ManifestError: the skill cannot be loaded; nothing else is raised, whatever the bytes.
     """
-    _check_size(data, path)
+    if len(data) > MAX_MANIFEST_BYTES:
+        raise ManifestError(path, 0, f"larger than {MAX_MANIFEST_BYTES:,} bytes")
     report = Report(path)
     top, body, line = split_manifest(data, report)
     fields, hints, extra = _sort_keys(top, report)
@@ -246,11 +242,6 @@ def parse_manifest(data: bytes, *, path: Path) -> SkillManifest:
         digest=manifest_digest(data),
         diagnostics=report.diagnostics,
     )
-
-
-def _check_size(data: bytes, path: Path) -> None:
-    if len(data) > MAX_MANIFEST_BYTES:
-        raise ManifestError(path, 0, f"larger than {MAX_MANIFEST_BYTES:,} bytes")
 
 
 def _sort_keys(

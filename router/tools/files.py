@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from typing import Any, Final
 
 import yaml
 
+from router.bounded_files import Unreadable, read_bounded
 from router.bounded_yaml import load_yaml
 from router.errors import ConfigurationError, SourceError
 from router.skills.diagnostics import MAX_DIAGNOSTICS, Diagnostic, Severity
@@ -326,14 +326,9 @@ def read_document(path: Path) -> Any:
         ConfigurationError: it cannot be read, is too large, or is neither.
     """
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would block the read for ever
-            raise ConfigurationError(f"{path}: not a regular file")
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise ConfigurationError(f"{path}: cannot be read: {error.strerror or error}") from error
-    if len(data) > MAX_FILE_BYTES:
-        raise ConfigurationError(f"{path}: larger than {MAX_FILE_BYTES:,} bytes")
+        data = read_bounded(path, most=MAX_FILE_BYTES)
+    except Unreadable as error:
+        raise ConfigurationError(f"{path}: {error}") from error
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:

@@ -22,6 +22,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from router.bounded_files import Unreadable, read_bounded
 from router.errors import SourceError, StoreError
 from router.private_files import private_folder, replace_file
 from router.skills.diagnostics import Diagnostic, Severity
@@ -149,10 +150,9 @@ class ToolFolder:
             try:
                 state, found = _state(path), known.get(path)
                 files[path] = found if found and found[0] == state else (state, _load(path))
-            except FileNotFoundError:  # dropped since the folder was listed
-                continue
-            except (OSError, ValueError, RecursionError) as error:
-                failures.append(Diagnostic(path, 0, Severity.ERROR, "not-loaded", str(error)))
+            except (Unreadable, OSError, ValueError, RecursionError) as error:
+                if os.path.lexists(path):  # else dropped since the folder was listed
+                    failures.append(Diagnostic(path, 0, Severity.ERROR, "not-loaded", str(error)))
         taken = dict(self._taken)
         skills = [skill for _, skill in files.values() if skill.name not in taken]
         skills += [skill for skill in taken.values() if skill is not None]
@@ -219,10 +219,7 @@ def _manifest(namespace: str, name: str, definition: object) -> SkillManifest:
 
 
 def _load(path: Path) -> SkillManifest:
-    with path.open("rb") as file:
-        data = file.read(MAX_DEFINITION_BYTES + 1)
-    if len(data) > MAX_DEFINITION_BYTES:
-        raise ValueError(f"more than {MAX_DEFINITION_BYTES:,} bytes")
+    data = read_bounded(path, most=MAX_DEFINITION_BYTES)
     return _manifest(path.parent.name, path.stem, json.loads(data))
 
 

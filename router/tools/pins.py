@@ -17,10 +17,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from router.bounded_files import Unreadable, read_bounded
 from router.errors import ConfigurationError
 from router.skills.diagnostics import Diagnostic, Severity
 from router.skills.manifest import SkillManifest
 from router.skills.sources import SkillSource, SourceSnapshot
+from router.tools.files import MAX_FILE_BYTES
 from router.tools.servers import RemoteTool
 
 
@@ -97,8 +99,8 @@ def read_pins(file: Path) -> dict[str, str]:
         ConfigurationError: it cannot be read, or holds something else.
     """
     try:
-        pins = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
+        pins = json.loads(read_bounded(file, most=MAX_FILE_BYTES))
+    except (Unreadable, ValueError, RecursionError) as error:
         raise ConfigurationError(f"{file}: no file of pinned tools: {error}") from error
     if not isinstance(pins, dict) or not all(isinstance(pin, str) for pin in pins.values()):
         raise ConfigurationError(f"{file}: no file of pinned tools: it holds no names and digests")

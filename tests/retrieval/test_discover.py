@@ -288,7 +288,7 @@ async def test_a_faulty_listing_is_logged_once_and_disturbs_no_other(
             assert names(await ask(installed, listings)) == ["pdf", "forms", "git"]
     assert [record.getMessage() for record in caplog.records] == [
         f"listing fault in '{tmp_path / 'gone'}': "
-        "the listing cannot be read: No such file or directory"
+        "the listing: cannot be read: No such file or directory"
     ]
     assert [fault.path for fault in listings.diagnostics] == [tmp_path / "gone"]
     await listings.aclose()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -133,10 +134,12 @@ def test_a_last_line_that_is_being_written_is_no_fault(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_or_is_too_large_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "cannot be read" in read_enrichment(tmp_path).diagnostics[0].message  # a folder
+    assert "cannot be read" in read_enrichment(tmp_path / "gone").diagnostics[0].message
+    os.mkfifo(tmp_path / "pipe")
+    assert read_enrichment(tmp_path / "pipe").diagnostics[0].message == "not a regular file"
     monkeypatch.setattr(enrichment_module, "MAX_FILE_BYTES", 5)
     path = written(tmp_path / "e.jsonl", row("git", "push"))
-    assert read_enrichment(path).diagnostics[0].message == "larger than 5 bytes; not read"
+    assert read_enrichment(path).diagnostics[0].message == "larger than 5 bytes"
 
 
 def test_an_unchanged_file_is_the_same_object(tmp_path: Path) -> None:

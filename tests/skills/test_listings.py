@@ -105,7 +105,7 @@ def test_the_first_entry_of_a_name_is_taken(tmp_path: Path) -> None:
         (b'{"names": []}', "the index is neither a list nor an object"),
         (b'"skills"', "the index is neither a list nor an object"),
         (b"[" + b"1," * MAX_ENTRIES + b"1]", "the index has 10,001 entries; at most 10,000"),
-        (b" " * (MAX_INDEX_BYTES + 1), "the index is larger than 8,388,608 bytes"),
+        (b" " * (MAX_INDEX_BYTES + 1), "the listing: larger than 8,388,608 bytes"),
     ],
 )
 def test_an_index_that_is_none_lists_nothing_and_says_why(
@@ -120,13 +120,13 @@ def test_an_index_that_is_none_lists_nothing_and_says_why(
 
 def test_a_path_that_leads_nowhere_lists_nothing_and_says_so(tmp_path: Path) -> None:
     listed = read_listing(tmp_path / "gone")
-    assert faults(listed) == ["the listing cannot be read: No such file or directory"]
+    assert faults(listed) == ["the listing: cannot be read: No such file or directory"]
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     listed = read_listing(tmp_path / "pipe")
-    assert faults(listed) == ["neither a folder of skills nor a JSON file"]
+    assert faults(listed) == ["the listing: not a regular file"]
 
 
 def test_a_folder_lists_its_skills_and_reports_those_that_cannot_be_loaded(tmp_path: Path) -> None:

@@ -18,10 +18,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from router.bounded_files import Unreadable
 from router.errors import InvalidRequest
 from router.flight import in_thread
 from router.memory.contexts.context import Retrieved, Strategy
-from router.memory.files.text import Unreadable, read_text
+from router.memory.files.text import read_text
 from router.memory.layers.base import search_words
 from router.memory.model import LayerQuery, MemoryItem, Scope
 from router.memory.stores.memory_store import MemoryStore

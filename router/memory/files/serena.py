@@ -21,10 +21,11 @@ from typing import Any, Final
 
 import yaml
 
+from router.bounded_files import Unreadable
 from router.bounded_yaml import load_yaml
 from router.errors import ConfigurationError
 from router.memory.files.names import GLOBAL, NamePatterns
-from router.memory.files.text import Unreadable, read_text, stamp_of
+from router.memory.files.text import read_text, stamp_of
 
 MAX_BYTES: Final = 1 << 17
 """Serena's own files, which are mostly comments, have some 15 KB."""

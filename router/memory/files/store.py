@@ -25,6 +25,7 @@ from typing import Final
 
 from rapidfuzz import fuzz, process
 
+from router.bounded_files import Unreadable
 from router.errors import InvalidRequest, ReadOnlyMemory, StoreError, UnknownMemory
 from router.memory.files.names import (
     GLOBAL,
@@ -36,7 +37,6 @@ from router.memory.files.names import (
 from router.memory.files.serena import Serena, SerenaRules
 from router.memory.files.text import (
     FoundFile,
-    Unreadable,
     is_inside,
     read_text,
     stamp_of,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 import time
 import uuid
 from collections.abc import Iterable, Sequence
@@ -19,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from router.bounded_files import Unreadable, read_bounded
 from router.errors import InvalidRequest
 from router.memory.model import MAX_CONTENT_CHARACTERS, MemoryItem
 from router.memory.texts.contents import check_tags, readable
@@ -39,10 +39,6 @@ class FoundFile:
     stamp: tuple[int, ...]
 
 
-class Unreadable(Exception):
-    """A file's content cannot be taken; the message says why."""
-
-
 def stamp_of(info: os.stat_result) -> tuple[int, ...]:
     # The time of the last change of the entry tells when a file has become readable.
     return info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino
@@ -51,17 +47,7 @@ def stamp_of(info: os.stat_result) -> tuple[int, ...]:
 def read_text(path: Path, *, most: int = MAX_FILE_BYTES) -> str:
     """The text of a file of at most so many bytes, without a mark of its encoding. Raises
     Unreadable if it is no regular file, too large, not UTF-8, or gone."""
-    try:
-        # Opening a pipe would wait for its writer without end.
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with os.fdopen(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise Unreadable("not a regular file")
-            data = file.read(most + 1)
-    except OSError as error:
-        raise Unreadable(error.strerror or str(error)) from error
-    if len(data) > most:
-        raise Unreadable(f"over {most:,} bytes")
+    data = read_bounded(path, most=most)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

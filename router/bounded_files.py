@@ -1,0 +1,37 @@
+"""Reading files that may be a stranger's: at most so many bytes, and never waiting for a pipe."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+class Unreadable(Exception):
+    """A file's content cannot be taken; the message says why, without the path."""
+
+
+def read_bounded(path: Path, *, most: int) -> bytes:
+    """The bytes of a regular file.
+
+    Raises:
+        Unreadable: it is none, holds more than ``most`` bytes, or cannot be read.
+    """
+    try:
+        handle = os.open(path, _FLAGS)  # which would wait for the other end of a pipe
+        try:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise Unreadable("not a regular file")
+            with os.fdopen(handle, "rb", closefd=False) as file:
+                data = file.read(most + 1)
+        finally:
+            os.close(handle)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = getattr(error, "strerror", None) or error
+        raise Unreadable(f"cannot be read: {reason}") from error
+    if len(data) > most:
+        raise Unreadable(f"larger than {most:,} bytes")
+    return data

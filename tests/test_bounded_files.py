@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from router.bounded_files import Unreadable, read_bounded
+
+
+def test_a_file_is_read_up_to_the_bound(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"12345\r\n")
+    assert read_bounded(path, most=7) == b"12345\r\n"
+    with pytest.raises(Unreadable, match=r"^larger than 6 bytes$"):
+        read_bounded(path, most=6)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device", "link to a pipe"])
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "it"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "device":
+        path = Path(os.devnull)
+    else:
+        os.mkfifo(tmp_path / "pipe")
+        path.symlink_to("pipe")
+    with pytest.raises(Unreadable, match=r"^not a regular file$"):
+        read_bounded(path, most=10)
+
+
+def test_what_cannot_be_opened_is_refused_with_the_reason(tmp_path: Path) -> None:
+    with pytest.raises(Unreadable, match=r"^cannot be read: No such file or directory$"):
+        read_bounded(tmp_path / "gone", most=10)
+    with pytest.raises(Unreadable, match=r"^cannot be read: .*null"):
+        read_bounded(tmp_path / "a\0b", most=10)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "s"))
+        with pytest.raises(Unreadable, match=r"^cannot be read: "):
+            read_bounded(tmp_path / "s", most=10)
+
+
+def test_no_file_stays_open(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"123")
+    before = len(list(Path("/dev/fd").iterdir()))
+    for _ in range(3):
+        for path in (tmp_path, tmp_path / "file"):
+            with pytest.raises(Unreadable):
+                read_bounded(path, most=2)
+    assert len(list(Path("/dev/fd").iterdir())) == before
