@@ -12,7 +12,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from cachetools import LRUCache, cached
@@ -26,7 +26,7 @@ from router.memory.stores.spaces import Filter, Space
 from router.memory.texts.chunking import CHUNK_CHARACTERS
 from router.memory.texts.questions import texts_of
 from router.memory.texts.text_vectors import TextVectors
-from router.retrieval.encoders import Encoder, checked
+from router.retrieval.encoders import Encoder
 
 _log: Final = logging.getLogger(__name__)
 
@@ -36,13 +36,18 @@ REMEMBERED_QUERIES: Final = 256
 
 
 class ItemVectors(ABC):
-    """The vectors of all items. Thread-safe."""
+    """The vectors of all items. Thread-safe. ``WIDTH`` is how many numbers a stored one has, in
+    SQL."""
+
+    WIDTH: ClassVar[str]
 
     def __init__(self, db: Database, encoder: Encoder) -> None:
         self._db = db
         self._encoder = encoder
         self.texts = TextVectors(encoder)
         self._incomplete = False
+        self._outdated = False
+        self._width = 0
         # Several layers ask with the same text at once: one encodes it, the others wait.
         self.encode_query = cached(LRUCache(REMEMBERED_QUERIES), condition=threading.Condition())(
             self._encode_query
@@ -54,22 +59,26 @@ class ItemVectors(ABC):
         self._incomplete = True
         self.complete()
 
-    def prepare(self) -> None:  # noqa: B027
-        """Read what searches need in memory, where it has not been read yet."""
+    def prepare(self) -> None:
+        """Read what searches need in memory, where it has not been read yet; and make the vectors
+        anew that an earlier search found to be of another model."""
+        if self._outdated:
+            self._outdated = False
+            self.complete()
 
-    def encode(self, items: Sequence[Sequence[str]]) -> list[list[NDArray[np.float32]]]:
-        """The vectors of the texts of each item; none when the encoder fails."""
+    def encode(self, items: Sequence[Sequence[str]]) -> list[list[NDArray[np.float32] | None]]:
+        """The vectors of the texts of each item; none when the encoder is down, and None for a
+        text that it always fails on."""
         texts = [text for item in items for text in item]
-        encoded: list[NDArray[np.float32]] = []
+        encoded: list[NDArray[np.float32] | None] = []
         try:
             for start in range(0, len(texts), ENCODED_ROWS):
-                some = texts[start : start + ENCODED_ROWS]
-                rows = self._encoder.encode(some)
-                encoded.extend(checked(rows, len(some), self._encoder.identity))
+                encoded += self.texts.made(texts[start : start + ENCODED_ROWS])
         except EncoderError as error:
             _log.warning("items are found by their words only for now: %s", error)
             self._incomplete = True
             return [[] for _ in items]
+        self._drop_outdated()
         following = iter(encoded)
         return [list(islice(following, len(item))) for item in items]
 
@@ -78,17 +87,19 @@ class ItemVectors(ABC):
         if not self._incomplete:
             return
         self._incomplete = False
+        last = 0  # what the encoder fails on by itself is passed over
         while not self._incomplete:
             with self._db.reading() as db:
                 if self._is_foreign(db):
                     return
                 lacking = db.execute(
-                    "SELECT row, space, content, attributes FROM items "
-                    "WHERE row NOT IN (SELECT row FROM vectors) ORDER BY row LIMIT ?",
-                    (ENCODED_ROWS,),
+                    "SELECT row, space, content, attributes FROM items WHERE row > ? "
+                    "AND row NOT IN (SELECT row FROM vectors) ORDER BY row LIMIT ?",
+                    (last, ENCODED_ROWS),
                 ).fetchall()
             if not lacking:
                 return
+            last = lacking[-1][0]
             vectors = self.encode(
                 [texts_of(content, json.loads(attributes)) for *_, content, attributes in lacking]
             )
@@ -107,7 +118,7 @@ class ItemVectors(ABC):
         self,
         db: Connection,
         places: Sequence[tuple[int, int]],
-        vectors: Sequence[Sequence[NDArray[np.float32]]],
+        vectors: Sequence[Sequence[NDArray[np.float32] | None]],
     ) -> None:
         """Keep the vectors of rows, each given with its space, that are still there."""
         db.executemany(
@@ -118,6 +129,7 @@ class ItemVectors(ABC):
                 (part, self._stored(vector), *place, self._encoder.identity)
                 for place, parts in zip(places, vectors, strict=True)
                 for part, vector in enumerate(parts)
+                if vector is not None
             ],
         )
 
@@ -190,7 +202,30 @@ class ItemVectors(ABC):
 
     def _encode_query(self, text: str) -> NDArray[np.float32]:
         # Kept with the texts, where who judges what was found looks for it too.
-        return np.asarray(self.texts.of([text])[0], dtype=np.float32)
+        vectors = self.texts.of([text])
+        self._drop_outdated()
+        return np.asarray(vectors[0], dtype=np.float32)
+
+    def _drop_outdated(self) -> None:
+        """Drop the vectors that have more or fewer numbers than the encoder's have now: another
+        model has taken its name. They are made anew when something is saved, or before the next
+        search; until then words find alone."""
+        width = self.texts.width
+        if width == self._width:
+            return
+        self._width = width
+        other = f"{self.WIDTH} != ? AND (SELECT encoder FROM memory_store) = ?"  # noqa: S608
+        values = width, self._encoder.identity
+        with self._db.reading() as db:
+            ends = "(SELECT min(row) FROM vectors), (SELECT max(row) FROM vectors)"
+            found = db.execute(f"SELECT 1 FROM vectors WHERE row IN ({ends}) AND {other}", values)  # noqa: S608
+            if not found.fetchall():
+                return
+        _log.warning("%s: another model has its name; vectors are made anew", values[1])
+        with self._db.writing() as db:
+            db.execute(f"DELETE FROM vectors WHERE {other}", values)  # noqa: S608
+        self.encode_query.cache_clear()
+        self._incomplete = self._outdated = True
 
     def _is_foreign(self, db: Connection) -> bool:
         """Whether another process has since made the vectors anew with another encoder."""

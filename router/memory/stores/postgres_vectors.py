@@ -21,6 +21,8 @@ from router.memory.stores.spaces import Filter, Space, ids_of
 class PostgresVectors(ItemVectors):
     """The vectors of a ``PostgresDatabase``."""
 
+    WIDTH = "vector_dims(vector)"
+
     def _stored(self, vector: NDArray[np.float32]) -> Vector:
         return Vector(vector)
 
@@ -41,7 +43,8 @@ class PostgresVectors(ItemVectors):
         found = db.execute(
             "SELECT vectors.row, max(-(vector <#> ?)) AS similarity "  # noqa: S608
             f"FROM vectors {joined} WHERE vectors.space IN ({placeholders(len(spaces))}) "
-            f"AND {condition} GROUP BY vectors.row ORDER BY similarity DESC LIMIT ?",
-            (wanted, *ids_of(spaces), *values, limit),
+            f"AND {self.WIDTH} = ? AND {condition} "
+            "GROUP BY vectors.row ORDER BY similarity DESC LIMIT ?",
+            (wanted, *ids_of(spaces), len(vector), *values, limit),
         )
         return dict(found.fetchall())

@@ -46,9 +46,6 @@ class _Matrix:
 
     def with_rows(self, further: _Matrix, written: int) -> _Matrix:
         """This and further rows, as of a generation."""
-        if not len(further.rows) or not len(self.rows):
-            either = further if len(further.rows) else self
-            return _Matrix(either.rows, either.vectors, written)
         return _Matrix(
             np.concatenate([self.rows, further.rows]),
             np.concatenate([self.vectors, further.vectors]),
@@ -58,6 +55,8 @@ class _Matrix:
 
 class SqliteVectors(ItemVectors):
     """The vectors of a ``SqliteDatabase``."""
+
+    WIDTH = "length(vector) / 4"
 
     def __init__(self, db: Database, encoder: Encoder) -> None:
         super().__init__(db, encoder)
@@ -69,13 +68,16 @@ class SqliteVectors(ItemVectors):
         self._is_prepared = False
 
     def prepare(self) -> None:
+        super().prepare()
         with self._first_search:
             if self._is_prepared:
                 return
             with self._db.reading() as db:
+                latest = f"SELECT {self.WIDTH} FROM vectors ORDER BY row DESC LIMIT 1"  # noqa: S608
+                (width,) = db.execute(latest).fetchone() or (0,)
                 for space in owned_spaces(db, Scope()):
                     if self._matrices.currsize < MATRIX_BYTES // 2:  # what follows stays beside it
-                        self._matrix(db, space)
+                        self._matrix(db, space, width)
             self._is_prepared = True
 
     def discard(self, spaces: Sequence[int]) -> None:
@@ -101,7 +103,7 @@ class SqliteVectors(ItemVectors):
         """Of a filter that leaves more than ``FILTERED_ROWS`` rows, the newest are compared."""
         found: dict[int, float] = {}
         for space in spaces:
-            matrix = self._matrix(db, space)
+            matrix = self._matrix(db, space, len(vector))
             if not len(matrix.rows):
                 continue
             # One thread: those of BLAS wait for each other when other work wants the cores.
@@ -120,12 +122,14 @@ class SqliteVectors(ItemVectors):
             found |= zip(rows[ascending].tolist(), similarity[ascending].tolist(), strict=True)
         return found
 
-    def _matrix(self, db: Connection, space: Space) -> _Matrix:
+    def _matrix(self, db: Connection, space: Space, width: int) -> _Matrix:
         with self._lock:
             known = self._matrices.get(space.id)
-        if known is not None and known.written >= space.written:
+        if known is None or known.vectors.shape[1] != width:
+            known = _matrix_of((), width)
+        elif known.written >= space.written:
             return known
-        matrix = _current(db, space, known or _matrix_of(()))
+        matrix = _current(db, space, known)
         with self._lock:
             if matrix.size <= MATRIX_BYTES:
                 self._matrices[space.id] = matrix
@@ -134,31 +138,32 @@ class SqliteVectors(ItemVectors):
 
 def _current(db: Connection, space: Space, known: _Matrix) -> _Matrix:
     """The matrix of a space, made out of what an earlier look read."""
+    width = known.vectors.shape[1]
+    of_width = f"space = ? AND {SqliteVectors.WIDTH} = ?"
     if known.written >= space.removed or not len(known.rows):  # there can only be new rows
-        last = int(known.rows.max(initial=0))
         added = db.execute(
-            "SELECT row, vector FROM vectors WHERE space = ? AND row > ? ORDER BY row",
-            (space.id, last),
+            f"SELECT row, vector FROM vectors WHERE {of_width} AND row > ? ORDER BY row",  # noqa: S608
+            (space.id, width, int(known.rows.max(initial=0))),
         )
-        return known.with_rows(_matrix_of(added), space.written)
-    listed = db.execute("SELECT row FROM vectors WHERE space = ?", (space.id,)).fetchall()
+        return known.with_rows(_matrix_of(added, width), space.written)
+    listed = db.execute(f"SELECT row FROM vectors WHERE {of_width}", (space.id, width)).fetchall()  # noqa: S608
     present = np.array(listed, dtype=np.int64).reshape(-1)
     kept = np.isin(known.rows, present)
-    matrix = _Matrix(known.rows[kept], known.vectors[kept])
+    matrix = _Matrix(known.rows[kept], known.vectors[kept], space.written)
     lacking: list[int] = np.setdiff1d(present, known.rows).tolist()
     for rows in batched(lacking):
         found = db.execute(
-            f"SELECT row, vector FROM vectors WHERE row IN ({placeholders(len(rows))})",  # noqa: S608
-            rows,
+            f"SELECT row, vector FROM vectors WHERE {of_width} "  # noqa: S608
+            f"AND row IN ({placeholders(len(rows))})",
+            (space.id, width, *rows),
         )
-        matrix = matrix.with_rows(_matrix_of(found), space.written)
-    return _Matrix(matrix.rows, matrix.vectors, space.written)
+        matrix = matrix.with_rows(_matrix_of(found, width), space.written)
+    return matrix
 
 
-def _matrix_of(found: Rows | tuple[()]) -> _Matrix:
+def _matrix_of(found: Rows | tuple[()], width: int) -> _Matrix:
     pairs = list(found)
     vectors = np.frombuffer(b"".join(vector for _, vector in pairs), dtype=np.float32)
     return _Matrix(
-        np.array([row for row, _ in pairs], dtype=np.int64),
-        vectors.reshape(len(pairs), -1) if pairs else vectors.reshape(0, 0),
+        np.array([row for row, _ in pairs], dtype=np.int64), vectors.reshape(len(pairs), width)
     )

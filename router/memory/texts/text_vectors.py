@@ -1,19 +1,29 @@
-"""The vectors of texts, so that none is encoded twice in a while."""
+"""The vectors of texts, so that none is encoded twice in a while.
+
+An encoder may fail on one text, such as one that is too long for its model, and then gives nothing
+for those beside it either. A batch that it fails on is halved until that text is found.
+"""
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from cachetools import LRUCache
 
+from router.errors import EncoderError
 from router.retrieval.encoders import Encoder, checked
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_log: Final = logging.getLogger(__name__)
+
+PROBE: Final = "memory"
+"""A text that every encoder takes. One that fails on it is down."""
 MAX_TEXTS: Final = 4_096
 """Vectors that are kept: 1 KB each with the bundled encoder, and their texts, which are queries
 and texts of one chunk."""
@@ -21,11 +31,17 @@ and texts of one chunk."""
 
 class TextVectors:
     """The vectors that one encoder makes of texts; the latest are kept. As safe in threads as the
-    encoder."""
+    encoder.
+
+    Attributes:
+        width: how many numbers its vectors have; 0 before the first one. It changes when another
+            model takes the name of the encoder's.
+    """
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
         self.encoder = encoder.identity
+        self.width = 0
         self._kept: LRUCache[str, NDArray[np.float32]] = LRUCache(MAX_TEXTS)
         self._lock = threading.Lock()
 
@@ -35,7 +51,7 @@ class TextVectors:
             return text in self._kept
 
     def of(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of texts, one a row.
+        """The vectors of texts, one a row; zeros for a text that the encoder always fails on.
 
         Raises:
             EncoderError: the encoder cannot be reached or gave unusable vectors.
@@ -46,12 +62,40 @@ class TextVectors:
             known = {text: self._kept[text] for text in texts if text in self._kept}
         new = list(dict.fromkeys(text for text in texts if text not in known))
         if new:
-            rows = checked(self._encoder.encode(new), len(new), self._encoder.identity)
-            known |= zip(new, rows, strict=True)
+            made = dict(zip(new, self.made(new), strict=True))
+            if any(len(vector) != self.width for vector in known.values()):
+                return self.of(texts)  # those that were known are of an earlier model
+            nothing = np.zeros(self.width, dtype=np.float32)
+            known |= {text: nothing if row is None else row for text, row in made.items()}
             self.keep((text, known[text]) for text in new)
         return np.stack([known[text] for text in texts])
+
+    def made(self, texts: Sequence[str]) -> list[NDArray[np.float32] | None]:
+        """Vectors that the encoder makes now; None for a text that it fails on by itself. Raises
+        EncoderError if it fails on any text."""
+        try:
+            rows = self._encoded(texts)
+        except EncoderError as error:
+            self._encoded([PROBE])
+            if len(texts) == 1:
+                _log.warning("a text is found by its words only: %s", error)
+                return [None]
+            half = len(texts) // 2
+            return [*self.made(texts[:half]), *self.made(texts[half:])]
+        return [*rows]
 
     def keep(self, vectors: Iterable[tuple[str, NDArray[np.float32]]]) -> None:
         """Take over vectors that this encoder made of texts before, such as stored ones."""
         with self._lock:
-            self._kept.update(vectors)
+            width = self.width
+            self._kept.update(
+                (text, one) for text, one in vectors if len(one) == width or not width
+            )
+
+    def _encoded(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        rows = checked(self._encoder.encode(texts), len(texts), self.encoder)
+        with self._lock:
+            if rows.shape[1] != self.width:
+                self._kept.clear()
+                self.width = rows.shape[1]
+        return rows

@@ -23,7 +23,7 @@ from router.memory.model import MAX_QUERY_CHARACTERS, MemoryItem, Period, Scope,
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.ownership import Place
 from router.memory.stores.spaces import Filter
-from router.retrieval.encoders import Encoder, WordLlamaEncoder
+from router.retrieval.encoders import Encoder, WordLlamaEncoder, unit
 
 ADA = Scope(user="ada")
 BOB = Scope(user="bob")
@@ -363,21 +363,30 @@ def test_many_threads_may_search_while_others_save(store: MemoryStore) -> None:
 
 
 class Failing:
-    """The bundled encoder, which fails when it is told to."""
+    """The bundled encoder, which fails when it is told to, or whenever it is given ``refused``, and
+    of which another model may take the name."""
 
     static = True
+    identity = "failing"
 
-    def __init__(self, identity: str = "failing") -> None:
-        self.identity = identity
-        self.down = False
-        self.encoded: list[str] = []
+    def __init__(self) -> None:
         self._encoder = WordLlamaEncoder()
+        self.encoded: list[str] = []
+        self.reset()
+
+    def reset(self) -> None:
+        self.down = False
+        self.refused = ""
+        self.width = 256
+        self.encoded.clear()
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         if self.down:
             raise EncoderError("the embedding service is down")
+        if self.refused in texts:
+            raise EncoderError("the text is too long for the model")
         self.encoded += texts
-        return self._encoder.encode(texts)
+        return unit(self._encoder.encode(texts)[:, : self.width])
 
     def encode_documents(self, documents: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         raise NotImplementedError
@@ -390,8 +399,7 @@ def failing_model() -> Failing:
 
 @pytest.fixture
 def failing(failing_model: Failing) -> Failing:
-    failing_model.down = False
-    failing_model.encoded.clear()
+    failing_model.reset()
     return failing_model
 
 
@@ -424,6 +432,62 @@ def test_a_vector_of_what_is_no_number_spoils_neither_saving_nor_searching(
     store.save([item("x", "Lunch is at noon")])
     assert ids(store.semantic("semantic", "vehicle", scope=EVERYBODY, k=1)) == ["car"]
     store.close()
+
+
+def test_a_text_that_the_encoder_never_takes_costs_no_other_its_vector(
+    open_store: Callable[..., MemoryStore], failing: Failing
+) -> None:
+    log = "a log of a thousand pages"
+    failing.refused = log
+    store = open_store(failing)
+    store.save([item("car", "The automobile needs new tyres"), item("log", log)])
+    assert ids(store.semantic("semantic", "vehicle", scope=EVERYBODY, k=2)) == ["car"]
+    assert find(store, "thousand pages")[0] == "log"
+    failing.down = True
+    store.save([item("x", "Lunch is at noon")])
+    failing.down = False
+    store.save([item("y", "Dinner is at eight")])
+    found = store.semantic("semantic", "When do we eat?", scope=EVERYBODY, k=5)
+    assert {*ids(found)} == {"car", "x", "y"}
+    store.close()
+    failing.refused = ""
+    again = open_store(failing)
+    assert {*ids(again.semantic("semantic", "book", scope=EVERYBODY, k=5))} == {
+        "car",
+        "x",
+        "y",
+        "log",
+    }
+
+
+def test_what_a_query_that_the_encoder_never_takes_looks_for_is_found_by_words(
+    open_store: Callable[..., MemoryStore], failing: Failing
+) -> None:
+    store = open_store(failing)
+    store.save([item("car", "The automobile needs new tyres")])
+    failing.refused = "automobile tyres"
+    assert find(store, failing.refused) == ["car"]
+
+
+@pytest.mark.parametrize("saves_first", [False, True])
+def test_vectors_of_a_model_that_another_has_taken_the_name_of_are_made_anew(
+    open_store: Callable[..., MemoryStore], failing: Failing, saves_first: bool
+) -> None:
+    store = open_store(failing)
+    store.save([item("car", "The automobile needs new tyres"), item("x", "Lunch is at noon")])
+    assert ids(store.semantic("semantic", "vehicle", scope=EVERYBODY, k=1)) == ["car"]
+    open_too = open_store(failing)
+    open_too.prepare_search()
+    failing.width = 128
+    if saves_first:
+        store.save([item("bus", "The bus leaves at noon")])
+    assert find(store, "automobile")[0] == "car"
+    assert len(store.text_vectors.of(["Lunch is at noon", "What is for lunch?"])[0]) == 128
+    for one in (store, open_too, open_store(failing)):
+        one.prepare_search()
+        found = one.semantic("semantic", "a vehicle with tyres", scope=EVERYBODY, k=5)
+        assert ids(found)[0] == "car"
+        assert len(found) == 2 + saves_first
 
 
 def test_several_layers_that_ask_the_same_encode_it_once(
