@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, Protocol, Self, TypeAlias, runtime_checkable
@@ -27,6 +27,11 @@ MAX_TAGS: Final = 50
 MAX_ATTRIBUTES: Final = 50
 
 AttributeValue: TypeAlias = str | int | float | bool | tuple[str, ...]
+
+
+def aware(moment: datetime, zone: tzinfo = UTC) -> datetime:
+    """A time that somebody gave; one without a time zone is meant in ``zone``."""
+    return moment if moment.tzinfo else moment.replace(tzinfo=zone)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ caller has already, or gets elsewhere in the same answer.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
@@ -21,6 +21,7 @@ from router.memory.model import (
     MAX_TAGS,
     LayerStatus,
     Scope,
+    aware,
 )
 from router.memory.recall.memory_router import MAX_K
 from router.memory.recall.recaller import MAX_DEPTH
@@ -343,9 +344,6 @@ class MemoryService:
     async def save(self, asked: SaveArguments) -> Saved:
         """Remember a text."""
         scoped = (asked.user, asked.project, asked.session) != (None, None, None)
-        created = asked.created
-        if created is not None and created.tzinfo is None:
-            created = created.replace(tzinfo=UTC)
         done = await self._memory.save(
             asked.content,
             name=asked.name,
@@ -354,7 +352,7 @@ class MemoryService:
             # A file has none; one that was asked for is passed on, to be refused with the reason.
             scope=self._scope(asked) if asked.layer is not None or scoped else None,
             type="note" if asked.type is None else asked.type,
-            created=created,
+            created=None if asked.created is None else aware(asked.created),
             attributes=None
             if asked.attributes is None
             else {

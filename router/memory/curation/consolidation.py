@@ -19,7 +19,7 @@ from router.llm.answer_object import AnswerObject, object_schema, read_object
 from router.llm.protocol import ChatModel, Prompt
 from router.memory.curation.proposals import ChangeKind, Proposal
 from router.memory.curation.wording import CALL_SECONDS, numbers_in, say_the_same, terms_of
-from router.memory.model import MemoryItem, Scope, TaskStatus
+from router.memory.model import MemoryItem, Scope, TaskStatus, aware
 from router.memory.recall.confidence import conflicts_among
 from router.memory.recall.updates import (
     LASTING_LAYERS,
@@ -123,10 +123,7 @@ def _stale(tasks: Sequence[MemoryItem], now: datetime) -> Iterator[Proposal]:
         status = TaskStatus.parse(task.attributes.get("status", TaskStatus.OPEN))
         if not isinstance(due, str) or not status.is_open:
             continue
-        moment = datetime.fromisoformat(due)
-        if (moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)) < now - timedelta(
-            days=STALE_DAYS
-        ):
+        if aware(datetime.fromisoformat(due)) < now - timedelta(days=STALE_DAYS):
             yield Proposal(
                 ChangeKind.STALE,
                 task.layer,

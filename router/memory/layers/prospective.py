@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from router.memory.layers.base import StoredLayer, fused_score, reordered
-from router.memory.model import LayerQuery, MemoryItem, Period, Scope
+from router.memory.model import LayerQuery, MemoryItem, Period, Scope, aware
 from router.memory.query.listing import TASK_STEMS, is_keyword
 from router.memory.stores.spaces import EVERYTHING, Filter
 from router.text import stem
@@ -70,6 +70,5 @@ def _urgency(item: MemoryItem, now: datetime) -> float:
     due = item.attributes.get("due")
     if not isinstance(due, str):
         return 0.0
-    moment = datetime.fromisoformat(due)
-    left = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - now
+    left = aware(datetime.fromisoformat(due)) - now
     return 1.0 / (1.0 + max(left / timedelta(weeks=1), 0.0))

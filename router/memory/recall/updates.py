@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
-from router.memory.model import LayerQuery, MemoryItem, Scope
+from router.memory.model import LayerQuery, MemoryItem, Scope, aware
 from router.memory.query.past import asks_for_past
 from router.memory.texts.related_words import related_to
 from router.memory.texts.words import words_of
@@ -123,9 +124,6 @@ def replaced_at(update: Update) -> datetime:
     """When the older one ceased to hold."""
     said = update.older.attributes.get(SUPERSEDED_AT)
     if isinstance(said, str):
-        try:
-            moment = datetime.fromisoformat(said)
-        except ValueError:
-            return update.newer.created
-        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        with suppress(ValueError):
+            return aware(datetime.fromisoformat(said))
     return update.newer.created

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final, Self
 
 from router.errors import InvalidRequest
-from router.memory.model import AttributeValue, MemoryItem, ScoreKind, TaskStatus
+from router.memory.model import AttributeValue, MemoryItem, ScoreKind, TaskStatus, aware
 from router.memory.stores.database import Connection, batched, placeholders
 from router.memory.stores.graph import checked_relations, edges_of
 from router.memory.stores.lexical import index_terms, indexed
@@ -375,7 +375,7 @@ def _moment(name: str, value: AttributeValue) -> datetime:
         raise InvalidRequest(
             f"attributes.{name}: {value!r} is not an ISO date, such as 2026-12-01"
         ) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return aware(moment)
 
 
 def _dumped(attributes: Mapping[str, AttributeValue]) -> str:

@@ -20,6 +20,7 @@ from urllib.parse import quote, unquote, urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from router.errors import ConfigurationError, MemoryServiceError
+from router.memory.model import aware
 from router.plain_json import first_fault
 from router.web.loopback import is_loopback
 
@@ -101,7 +102,7 @@ class NewMemory:
 def _in_utc(moment: datetime) -> datetime:
     """SQLite gives the service's times back without their zone, which is UTC."""
     try:
-        return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+        return aware(moment).astimezone(UTC)
     except OverflowError:
         raise ValueError(f"time {moment}") from None
 
