@@ -139,6 +139,7 @@ class PastAnswer:
         teaches: whether the request's text alone determined the answer.
         scope: of the request; None where it had none.
         was_question: whether it asked back, which names no skill and does not say that none fits.
+        version: of the decision, whose confidence it is; None where that was not noted.
     """
 
     text: str
@@ -149,6 +150,7 @@ class PastAnswer:
     teaches: bool
     scope: str | None = None
     was_question: bool = False
+    version: int | None = None
 
 
 _NO_SKILL: Final = ("",)

@@ -158,6 +158,7 @@ class Learner:
         """
         self._store = store
         self._settings = settings
+        self._version = version
         self._kept_calibrations = f"calibrations/{version}"
         self._kept_rows = f"calibrated_rows/{version}"
         self._events = Events() if events is None else events
@@ -420,7 +421,8 @@ class Learner:
             )
             if labels and right is not False and self._events.listening:
                 self._events.emit(Learned(answer.text, names, Source.FEEDBACK.value))
-        if answer.stage in CALIBRATED:
+        # After an upgrade the confidence of an earlier answer says something else.
+        if answer.stage in CALIBRATED and answer.version == self._version:
             was_right = answer_of(names) == answer_of(answer.skills) and right is not False
             self._calibration(answer.stage).observe(answer.confidence, right=was_right)
             await self._refit_calibrations()
@@ -478,6 +480,7 @@ class Learner:
             teaches=self.teaches(asked),
             scope=asked.scope,
             was_question=result.decision is Decision.CLARIFY,
+            version=self._version,
         )
 
     async def keep_records(self, recent: Iterable[AnsweredRequest]) -> None:

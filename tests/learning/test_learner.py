@@ -434,6 +434,19 @@ async def test_another_decision_begins_its_calibration_anew(
         assert router.learner.status()["calibrations"] == {}
 
 
+async def test_feedback_on_an_answer_of_another_decision_calibrates_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The label counts; the confidence meant something else when the answer was given."""
+    async with router_over(SHIPPED, tmp_path) as router:
+        earlier = await router.route("squash the last four commits on this branch")
+    monkeypatch.setattr("router.components.ANSWERS", 1_000)
+    async with router_over(SHIPPED, tmp_path) as router:
+        await router.feedback(earlier.id, right=True)
+        told = router.learner.status()
+    assert (told["examples"]["feedback"], told["calibrations"]) == (1, {})
+
+
 async def test_a_skill_that_is_gone_is_not_offered_by_what_was_learnt_of_it(
     tmp_path: Path,
 ) -> None:
