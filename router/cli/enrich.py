@@ -86,18 +86,20 @@ def _show(found: Enriched) -> None:
     from router.enrichment.asking import EnrichmentPlan
 
     if isinstance(found, dict):
-        typer.echo(output.plain(f"{found['questions']} questions in {found['file']}"), err=True)
+        questions = output.counted(found["questions"], "question")
+        typer.echo(output.plain(f"{questions} in {found['file']}"), err=True)
         return
     about = "about " if isinstance(found, EnrichmentPlan) else ""
     cost = "" if found.cost is None else f", {about}{found.cost:.2f} dollars"
     tokens = f"{about}{found.input_tokens:,} tokens in and {found.output_tokens:,} out{cost}"
     if isinstance(found, EnrichmentPlan):
-        up_to_date = f"{found.skipped} skills are up to date"
-        typer.echo(f"{len(found.skills)} calls, {tokens}; {up_to_date}")
+        calls = output.counted(len(found.skills), "call")
+        typer.echo(f"{calls}, {tokens}; {_skills(found.skipped)} up to date")
         for name in found.skills:
             typer.echo(output.plain(name))
         return
-    typer.echo(f"{found.requests} requests for {len(found.written)} skills; {tokens}")
+    requests = output.counted(found.requests, "request")
+    typer.echo(f"{requests} for {output.counted(len(found.written), 'skill')}; {tokens}")
     for path in found.files:
         typer.echo(f"written: {output.plain(path)}")
     for name, reasons in found.left_out:
@@ -108,7 +110,11 @@ def _show(found: Enriched) -> None:
     if found.ended:
         output.warn(f"ended early: {found.ended}")
     if found.left:
-        output.warn(f"{len(found.left)} skills are still to be asked about")
+        output.warn(f"{_skills(len(found.left))} still to be asked about")
+
+
+def _skills(number: int) -> str:
+    return output.counted(number, "skill is", "skills are")
 
 
 def _is_unfinished(found: Enriched) -> bool:
@@ -199,6 +205,9 @@ async def _ask(
         )
         try:
             return await asker.run(skills)
+        except asyncio.CancelledError:
+            output.warn("interrupted; what was answered is kept, and the next run goes on from there")
+            raise
         finally:
             await models[0].aclose()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from router.enrichment.asking import EnrichmentReport, RunRecord, to_ask
 from router.enrichment.question import Written, question_of
-from router.errors import UnknownSkill
+from router.errors import ConfigurationError, UnknownSkill
 from router.skills.catalog import Catalog
 from router.skills.diagnostics import Report
 from router.skills.enrichment import parse_line
@@ -54,7 +54,6 @@ def take_answers(
         file: where to write; None means the file of each skill's root.
 
     Raises:
-        ConfigurationError: a skill has no place to be written to.
         StoreError: a file cannot be written.
     """
     report, record = Report(source), RunRecord(catalog, file)
@@ -69,7 +68,8 @@ def take_answers(
                 raise ValueError("the skill is not offered for routing")
             if answer.digest is not None and answer.digest != skill.digest:
                 raise ValueError("the skill has changed since the question was written")
-        except (ValueError, UnknownSkill) as error:
+            record.place_of(skill)
+        except (ValueError, UnknownSkill, ConfigurationError) as error:
             record.failed.append((f"line {number}", str(error)))
             continue
         record.keep(

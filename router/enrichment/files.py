@@ -22,6 +22,7 @@ from router.skills.enrichment import ENRICHMENT_FILE, Enrichment
 from router.skills.manifest import SkillManifest
 
 _MODE: Final = 0o644
+_PACKAGE: Final = Path(__file__).resolve().parents[1]
 
 
 def file_for(skill: SkillManifest, *, named: Path | None, roots: Sequence[Path]) -> Path:
@@ -33,14 +34,20 @@ def file_for(skill: SkillManifest, *, named: Path | None, roots: Sequence[Path])
         roots: the folders of skills, strongest first.
 
     Raises:
-        ConfigurationError: the skill has no folder that can be written to, and no file is named.
+        ConfigurationError: the skill has no folder that can be written to, or comes with the
+            installed package, and no file is named.
     """
     if named is not None:
         return named
     root = next((root for root in roots if skill.path.is_relative_to(root)), None)
-    if root is not None and os.access(root, os.W_OK):
+    if root is None:
+        why = "comes from no folder"
+    elif root.is_relative_to(_PACKAGE):
+        why = "comes with the package, where the next installation would overwrite the file"
+    elif os.access(root, os.W_OK):
         return root / ENRICHMENT_FILE
-    why = "comes from no folder" if root is None else f"lies in {root}, which cannot be written to"
+    else:
+        why = f"lies in {root}, which cannot be written to"
     raise ConfigurationError(
         f"the skill {skill.name!r} {why}: name a file with the setting enrichment "
         "(ROUTER_ENRICHMENT=FILE)"

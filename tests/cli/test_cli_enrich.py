@@ -86,8 +86,9 @@ def test_ctrl_c_keeps_what_was_written(
     process = start("skills", "enrich", "--skills", own, "--concurrency", 1)
     assert second.wait(60)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    _, said = process.communicate(timeout=60)
     assert process.returncode == 130
+    assert b"what was answered is kept, and the next run goes on from there" in said
     assert set(read_enrichment(own / "enrichment.jsonl").by_skill) == {"baking"}
 
 
@@ -102,6 +103,10 @@ def test_questions_go_out_and_answers_come_in(run: Run, own: Path, tmp_path: Pat
     assert done.exit_code == 1  # one is left
     report = json.loads(done.stdout)
     assert (report["written"], report["left"]) == (["baking"], ["gardening"])
+    assert done.stderr == ""
+    done = run("skills", "enrich", "--skills", own, "--dry-run")
+    assert done.stdout.startswith("1 call, about ")
+    assert "; 1 skill is up to date\n" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,21 @@ def test_answers_are_filtered_and_written_and_faults_named(skills: Path, tmp_pat
     enrichment = load_catalog([skills]).get("baking").enrichment
     assert enrichment is not None
     assert (enrichment.requests, enrichment.digest) == (("bake a cake",), digest)
+
+
+def test_an_answer_that_has_no_place_keeps_no_other_from_its_own(
+    skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = tmp_path / "locked"
+    write_skill(locked, "sailing", "Helps with sailing.")
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != locked)
+    lines = [
+        Enrichment(skill=name, requests=(request,)).to_line().encode()
+        for name, request in (("sailing", "hoist it"), ("baking", "bake a cake"))
+    ]
+    report = take_answers(load_catalog([skills, locked]), lines, source=tmp_path, file=None)
+    assert report.written == ("baking",)
+    assert [name for name, fault in report.failed if "cannot be written to" in fault] == ["line 1"]
 
 
 def test_an_answer_may_leave_out_the_digest(skills: Path, tmp_path: Path) -> None:

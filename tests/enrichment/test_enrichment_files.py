@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import router
 from router.enrichment.files import append, drop_replaced, file_for, one_writer
 from router.errors import ConfigurationError, StoreError
 from router.skills.enrichment import Enrichment, read_enrichment
@@ -42,6 +43,13 @@ def test_a_skill_without_a_folder_that_can_be_written_to_needs_a_named_file(
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write everywhere
     with pytest.raises(ConfigurationError, match="which cannot be written to: name a file with"):
         file_for(skill(tmp_path / "git" / "SKILL.md"), named=None, roots=(tmp_path,))
+
+
+def test_nothing_is_written_into_the_installed_package(tmp_path: Path) -> None:
+    """The next installation would overwrite it, and until then examples that ship are lost."""
+    shipped = Path(router.__file__).parent / "_shipped_skills"
+    with pytest.raises(ConfigurationError, match="'git' comes with the package, .* name a file with"):
+        file_for(skill(shipped / "git" / "SKILL.md"), named=None, roots=(tmp_path, shipped))
 
 
 def test_lines_are_added_behind_what_is_there(tmp_path: Path) -> None:
