@@ -690,7 +690,7 @@ class SemanticRouter(OpenedInBlock):
         from router.learning.evidence import evidence_file
 
         file = evidence_file(self.settings.evidence_directory)
-        raise StoreError(file, "cannot be opened (the log says why); move it away to begin anew")
+        raise StoreError(file, "cannot be opened (the log says why)")
 
     @property
     def exact(self) -> ExactCache[KeptAnswer]:

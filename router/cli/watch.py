@@ -113,14 +113,14 @@ async def _standing(router: SemanticRouter, request: str) -> dict[str, Any]:
 
 
 def _warnings(change: CatalogChange) -> list[Diagnostic]:
-    """Warnings about the skills that were added or changed, and new warnings of the search for
-    skills."""
+    """Warnings about the skills that were added, changed or moved (the name may differ from the new
+    folder), and new warnings of the search for skills."""
     from router.skills.diagnostics import Severity
 
     skills, known = change.after.skills, frozenset(change.before.notices)
     of_skills = [
         found
-        for name in (*change.added, *change.changed)
+        for name in (*change.added, *change.changed, *change.moved)
         for found in skills[name].diagnostics
         if found.severity is not Severity.INFO
     ]
@@ -141,7 +141,7 @@ def _lines(row: dict[str, Any]) -> list[str]:
     """An event for a person: what happened in one line, then a line for each fault."""
     if row["event"] == "watching":
         roots = ", ".join(row["roots"])
-        return [f"watching {row['skills']:,} skills in {roots} ({row['how']} events)"]
+        return [f"watching {_skills(row['skills'])} in {roots} ({row['how']} events)"]
     if row["event"] == "routed":
         skills = ", ".join(row["skills"]) or "no skill"
         return [
@@ -153,14 +153,18 @@ def _lines(row: dict[str, Any]) -> list[str]:
         for what in ("added", "changed", "removed", "moved", "shadowed", "mended")
         if row[what]
     ]
-    parts.append(f"{row['skills']:,} skills now")
+    parts.append(f"{_skills(row['skills'])} now")
     if row["encoded"]:
         parts.append(f"{row['encoded']:,} encoded")
     faults = [f"not loaded: {fault}" for fault in row["failed"]]
-    faults += [f"warning: {found}" for found in row["warnings"]]
+    faults += row["warnings"]  # each says that it is one
     more = len(faults) - MAX_SHOWN_FAULTS
     last = [f"and {more:,} more: router skills check"] if more > 0 else []
     return ["; ".join(parts), *faults[:MAX_SHOWN_FAULTS], *last]
+
+
+def _skills(number: int) -> str:
+    return f"{number:,} skill{'' if number == 1 else 's'}"
 
 
 def _first_of(names: list[str]) -> str:

@@ -169,7 +169,8 @@ def _of_best(ranking: Ranking, caution: float) -> RetrievalDecision:
     evidence: Evidence = {"fits": fits, "right": right, **likelihood.signals}
     shown = ", ".join(best.terms[:MAX_SHOWN_TERMS]) or "meaning alone"
     if fits < CLARIFY * _least_fit(caution):
-        reason = f"no skill fits; the nearest, {best.name}, matches only on {shown}"
+        only = "only " if best.terms else ""  # "meaning alone" says it already
+        reason = f"no skill fits; the nearest, {best.name}, matches {only}on {shown}"
         return RetrievalDecision(Decision.ABSTAIN, (), 1 - fits, reason, evidence)
     if len(ranking.matches) > 1 and ranking.lead < TWINS:
         reason = f"{best.name} and {ranking.matches[1].name} fit equally well"

@@ -82,6 +82,12 @@ def test_a_saved_skill_is_reported_with_what_it_did(watcher: Watcher, skills: Pa
     assert (broken["changed"], broken["skills"], broken["encoded"]) == ([], 2, 0)
     assert watcher.next("routed")["skills"] == ["git"]
 
+    (skills / "testing").rename(skills / "trying")
+    moved = watcher.next("changed")
+    assert moved["moved"] == ["testing"]
+    assert ["differs from its folder, 'trying'" in found for found in moved["warnings"]] == [True]
+    assert watcher.next("routed")["skills"] == ["git"]
+
     assert watcher.interrupt() == 130
 
 
@@ -105,7 +111,7 @@ def test_a_change_is_one_line_with_its_time_and_a_line_for_each_fault(
     assert re.fullmatch(
         r"\d\d:\d\d:\d\d  1 changed \(git\); 1 moved \(sql\); 2 skills now; 1 encoded", first
     )
-    assert second == "          warning: a/SKILL.md:2: warning: odd"
+    assert second == "          a/SKILL.md:2: warning: odd"
 
 
 def test_many_names_and_faults_are_counted(capsys: pytest.CaptureFixture[str]) -> None:

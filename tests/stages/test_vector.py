@@ -154,6 +154,7 @@ async def test_nonsense_and_small_talk_are_refused(shipped: SkillIndex, request_
     local = await decide(request_, shipped)
     assert (local.decision, local.selected) == (Decision.ABSTAIN, ())
     assert local.confidence > 1 - CLARIFY * LEAST_FIT
+    assert "only on meaning alone" not in local.reason
 
 
 @pytest.mark.parametrize(
