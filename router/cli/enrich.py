@@ -206,7 +206,7 @@ async def _ask(
         try:
             return await asker.run(skills)
         except asyncio.CancelledError:
-            output.warn("interrupted; what was answered is kept, and the next run goes on from there")
+            output.warn("what was answered is kept, and the next run goes on from there")
             raise
         finally:
             await models[0].aclose()

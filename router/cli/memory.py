@@ -173,8 +173,12 @@ def show_status() -> Work:
 
 
 def _show_items(items: Iterable[MemoryItem]) -> None:
-    rows = ((item.id, item.layer, item.created.date(), item.content[:MAX_SHOWN]) for item in items)
-    output.print_rows("id", "layer", "date", "content", rows=rows)
+    rows = [(item.id, item.layer, item.created.date(), item.content[:MAX_SHOWN]) for item in items]
+    if rows:
+        output.print_rows("id", "layer", "date", "content", rows=rows)
+    else:
+        hidden = "what was saved with a project or a session is seen with --project or --session"
+        typer.echo(f"nothing is stored that this scope sees; {hidden}", err=True)
 
 
 def _show_page(page: Page) -> None:

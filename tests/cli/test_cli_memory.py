@@ -34,6 +34,17 @@ def test_scopes_keep_memories_apart(memory: Run, run: Run) -> None:
     assert memory("get", "jwt", "--layer", "semantic").stdout == "JWT is a signed token\n"
 
 
+def test_an_empty_list_says_what_may_have_hidden_it(memory: Run) -> None:
+    """What was saved with a project is not seen by its user alone, unlike in an export."""
+    memory(
+        "save", "JWT is a signed token", "--layer", "semantic", "--user", "ada", "--project", "x"
+    )
+    for command in ("list", "profile"):
+        empty = memory(command, "--user", "ada")
+        assert (empty.stdout, "--project or --session" in empty.stderr) == ("", True)
+    assert "--project" not in memory("list", "--user", "ada", "--project", "x").stderr
+
+
 def test_nothing_relevant_is_said_and_is_no_error(memory: Run) -> None:
     shown = memory("recall", "What is JWT?").stdout
     assert "confidence 0.00" in shown
