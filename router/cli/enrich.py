@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from router.settings import Settings
     from router.skills.catalog import Catalog
 
-    Enriched: TypeAlias = EnrichmentPlan | EnrichmentReport | dict[str, object]
+    Enriched: TypeAlias = EnrichmentPlan | EnrichmentReport | dict[str, Any]
 
 P = ParamSpec("P")
 
