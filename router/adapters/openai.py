@@ -48,14 +48,15 @@ class OpenAITools(ToolDefinitions):
         super().__init__(functions, **options)
 
     def select(self, messages: Iterable[object]) -> list[Mapping[str, Any]]:
-        """The tools to send with these messages: the same objects, those of earlier turns first."""
-        messages = list(messages)
+        """The tools to send with these messages: the same objects, those of earlier turns first.
+        A text alone, which the Responses API takes as its input, is one message of the user."""
+        messages = _listed(messages)
         called = called_tools(messages)
         return self._given(self.selector.select(user_turns(messages), self._tools, called=called))
 
     async def aselect(self, messages: Iterable[object]) -> list[Mapping[str, Any]]:
         """``select`` for asynchronous code."""
-        messages = list(messages)
+        messages = _listed(messages)
         turns, called = user_turns(messages), called_tools(messages)
         return self._given(await self.selector.aselect(turns, self._tools, called=called))
 
@@ -101,3 +102,7 @@ class OpenAITools(ToolDefinitions):
 
     def _given(self, names: Sequence[str]) -> list[Mapping[str, Any]]:
         return [*self._providers, *(self._tools[name] for name in names)]
+
+
+def _listed(messages: Iterable[object]) -> list[object]:
+    return [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)

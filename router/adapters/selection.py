@@ -14,6 +14,7 @@ import asyncio
 import hashlib
 import json
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,10 +23,10 @@ from typing import Final, TypeVar
 from cachetools import LRUCache
 
 from router.adapters.rankers import LocalRanker, Ranker, RemoteRanker
-from router.errors import RouterError
+from router.errors import InvalidRequest, RouterError
 from router.events import Degraded, Events
 from router.loop_thread import ClosedByBlock
-from router.request import MAX_REQUEST_CHARACTERS
+from router.request import MAX_REQUEST_CHARACTERS, check_limit, names_in
 from router.service.remote import RemoteRouter
 from router.tools.tool import Tool, read_tool
 
@@ -79,9 +80,15 @@ class ToolSelector(ClosedByBlock):
             key: an API key of that server.
             read: what reads a tool of the caller's; by default one of the forms of
                 ``router.tools.tool``. It raises SourceError for one that it cannot read.
+
+        Raises:
+            InvalidRequest: ``limit``, ``always_include``, ``timeout`` or ``server`` cannot be used.
         """
+        check_limit(limit)
+        if not 0 < timeout < math.inf:
+            raise InvalidRequest(f"timeout: {timeout!r}; expected a number of seconds above 0")
         self._limit = limit
-        self._always = tuple(always_include)
+        self._always = tuple(names_in("always_include", always_include))
         self._sticky = sticky
         self._timeout = timeout
         self._ranker: Ranker = (

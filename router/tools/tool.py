@@ -7,6 +7,7 @@ keys, and the object itself is kept as it came, so that a program gets back what
 - OpenAI, Responses: ``{"type": "function", "name", "description", "parameters"}``
 - Anthropic: ``{"name", "description", "input_schema"}``
 - MCP: ``{"name", "title", "description", "inputSchema"}``, or the SDK's ``Tool`` objects
+- the tool objects of LangChain and FastMCP
 - a Python function with type hints
 - a ``Tool``
 
@@ -33,6 +34,9 @@ MAX_SCHEMA_NODES: Final = 100_000
 """Values of one schema. Aliases of YAML and objects that hold themselves look endless."""
 MAX_SCHEMA_NESTING: Final = 200
 """Objects and lists in one another. Python writes not even a thousand as JSON."""
+_SCHEMA_ATTRIBUTES: Final = ("tool_call_schema", "inputSchema", "input_schema", "parameters")
+"""Where tool objects keep their schema: those of LangChain, whose ``input_schema`` may be a class,
+of the generations of the MCP SDK, and of FastMCP."""
 _FORMS: Final = ("anyOf", "oneOf", "allOf")
 """Keywords that hold several schemas for one value."""
 
@@ -74,7 +78,7 @@ def read_tool(given: object, *, source: str, position: int) -> Tool:
         tool = given
     elif isinstance(given, Mapping):
         tool = _of_mapping(given, source, place)
-    elif hasattr(given, "name") and _has_schema(given):
+    elif hasattr(given, "name") and any(hasattr(given, name) for name in _SCHEMA_ATTRIBUTES):
         tool = _of_object(given)
     elif callable(given):
         tool = _of_function(given, source, place)
@@ -133,13 +137,12 @@ def _of_mapping(given: Mapping[str, Any], source: str, place: str) -> Tool:
     )
 
 
-def _has_schema(given: object) -> bool:
-    return hasattr(given, "inputSchema") or hasattr(given, "input_schema")
-
-
 def _of_object(given: Any) -> Tool:
-    """A tool object of an MCP SDK; the generations name the schema differently."""
-    schema = getattr(given, "inputSchema", None) or getattr(given, "input_schema", None)
+    """A tool object of a library, which gives its schema as a dict or as a model of pydantic."""
+    schemas = (getattr(given, name, None) for name in _SCHEMA_ATTRIBUTES)
+    schema = next((schema for schema in schemas if schema), None)
+    if isinstance(schema, type) and hasattr(schema, "model_json_schema"):
+        schema = schema.model_json_schema()
     description, title = getattr(given, "description", None), getattr(given, "title", None)
     return Tool(given.name, description or "", schema, title=title or "")
 

@@ -5,6 +5,7 @@ from adapters.toolbox import DESCRIPTIONS
 from fastmcp import Client, FastMCP
 from fastmcp.tools.base import Tool
 
+from router import SemanticRouter
 from router.adapters.fastmcp import RoutedSearchTransform
 
 
@@ -46,3 +47,10 @@ async def test_pinned_tools_stay_visible(server: FastMCP) -> None:
         shown = {tool.name for tool in await client.list_tools()}
     assert shown == {"lock_door", "search_tools", "call_tool"}
     transform.selector.close()
+
+
+async def test_tools_of_a_server_are_routed_to_without_the_transform_too(server: FastMCP) -> None:
+    async with SemanticRouter.from_tools(await server.list_tools()) as router:
+        best = (await router.rank("will I need an umbrella in rain", limit=1)).skills[0]
+    assert isinstance(best.payload, Tool)
+    assert best.name == "get_weather"

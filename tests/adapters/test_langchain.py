@@ -14,6 +14,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import StructuredTool
 from pydantic import Field
 
+from router import SyncSemanticRouter
 from router.adapters.langchain import ToolRouterMiddleware
 
 called: list[str] = []
@@ -101,3 +102,11 @@ def test_a_tool_of_the_provider_is_always_shown(middleware: ToolRouterMiddleware
     middleware.wrap_model_call(request, handler)
     assert seen[0] is provider
     assert len(seen) == 4
+
+
+def test_a_tool_is_routed_to_without_the_middleware_too() -> None:
+    tools = [make_tool(name, description) for name, description in DESCRIPTIONS.items()]
+    with SyncSemanticRouter.from_tools(tools) as router:
+        best = router.rank(TURNS[0], limit=1).skills[0]
+    assert best.name == EXPECTED[0]
+    assert best.payload is tools[list(DESCRIPTIONS).index(best.name)]

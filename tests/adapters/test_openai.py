@@ -101,6 +101,11 @@ def test_the_very_objects_come_back() -> None:
             assert any(chosen is definition for definition in definitions)
 
 
+async def test_a_text_alone_is_a_message_as_in_the_responses_api(tools: OpenAITools) -> None:
+    assert tools.select(TURNS[0]) == tools.select(messages(1))
+    assert await tools.aselect(TURNS[0]) == tools.select(messages(1))
+
+
 def test_a_tool_of_the_provider_is_always_shown_first() -> None:
     search = {"type": "web_search"}
     with OpenAITools([*openai_tools(), search], limit=3, timeout=60) as tools:

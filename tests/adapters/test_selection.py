@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from adapters.toolbox import DESCRIPTIONS, EXPECTED, TURNS, openai_tools
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from router.adapters.definitions import by_name
 from router.adapters.selection import ToolSelector
-from router.errors import SourceError
+from router.errors import InvalidRequest, SourceError
 from router.events import Degraded, Event
 
 OFFERED = by_name(openai_tools())
@@ -167,3 +168,22 @@ def test_two_tools_of_one_name_are_refused() -> None:
     tools = openai_tools()
     with pytest.raises(SourceError, match="two tools have this name"):
         by_name([*tools, tools[0]])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"limit": 0}, "limit: 0; expected 1 to 1,000"),
+        ({"limit": "8"}, "limit: '8'; expected 1 to 1,000"),
+        ({"timeout": 0}, "timeout: 0; expected a number of seconds above 0"),
+        ({"timeout": float("nan")}, "timeout: nan; expected a number of seconds above 0"),
+        ({"always_include": "x"}, "always_include: expected a list of names, not one string"),
+    ],
+)
+def test_an_option_that_can_never_work_is_refused_at_once(
+    options: dict[str, Any], message: str
+) -> None:
+    """A selector that failed in every turn would show every tool, and nobody might notice."""
+    with pytest.raises(InvalidRequest) as caught:
+        ToolSelector(**options)
+    assert str(caught.value) == message

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from enum import Enum
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import mcp.types
 import pytest
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from router.errors import SourceError
 from router.skills.manifest import SkillManifest
@@ -28,6 +29,13 @@ def get_weather(
 ) -> str:
     """Tell the weather."""
     return f"{city} {unit}"
+
+
+class Weather(BaseModel):
+    """What LangChain makes of a function's parameters."""
+
+    city: str = Field(description="Name of the city")
+    unit: Literal["celsius", "fahrenheit"] = "celsius"
 
 
 FORMS: dict[str, object] = {
@@ -57,6 +65,15 @@ FORMS: dict[str, object] = {
     },
     "MCP object": mcp.types.Tool(
         name="get_weather", description="Tell the weather.", input_schema=SCHEMA
+    ),
+    "LangChain object": SimpleNamespace(
+        name="get_weather",
+        description="Tell the weather.",
+        input_schema=str,
+        tool_call_schema=Weather,
+    ),
+    "FastMCP object": SimpleNamespace(
+        name="get_weather", description="Tell the weather.", parameters=SCHEMA
     ),
     "function": get_weather,
     "Tool": Tool("get_weather", "Tell the weather.", SCHEMA),
