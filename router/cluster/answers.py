@@ -96,6 +96,7 @@ class SharedAnswers:
         self._fallback = self._new_fallback()
         self._marks: LRUCache[str, bytes] = LRUCache(64)
         self._pending: Counter[str] = Counter()  # entries whose drop is not acknowledged
+        self._left: frozenset[str] = frozenset()  # those that the file held when it was opened
         self._delivery = Delivery("answers", self._send, most=1)
         self.follower = Follower(
             settings.cluster,
@@ -122,8 +123,8 @@ class SharedAnswers:
         )
 
     async def open(self) -> None:
-        for letter in await self._delivery.open(self._settings.state_dir / "cluster.sqlite3"):
-            self._pending[json.loads(letter)["entry"]] += 1
+        letters = await self._delivery.open(self._settings.state_dir / "cluster.sqlite3")
+        self._left = frozenset(json.loads(letter)["entry"] for letter in letters)
         self.follower.start()
 
     def era(self) -> int:
@@ -137,7 +138,7 @@ class SharedAnswers:
         near = self._near.get(text, context)
         if near is not None:
             return Found(near, Stage.EXACT, text, None, (time.perf_counter() - began) * 1e6)
-        if self._pending[entry_of(text, context)]:
+        if self._waits(entry_of(text, context)):
             return await self._fallback.find(text, context, similar=False)
         try:
             own = await self._read(text, context)
@@ -162,7 +163,7 @@ class SharedAnswers:
             if recall.kept is None or recall.matched is None:
                 return recall
             kept = self._near.get(recall.matched, context)
-            if kept is None and not self._pending[entry_of(recall.matched, context)]:
+            if kept is None and not self._waits(entry_of(recall.matched, context)):
                 kept = await self._read(recall.matched, context)
             if kept is not None:
                 return replace(recall, kept=kept)
@@ -199,7 +200,7 @@ class SharedAnswers:
         letter |= {"value": value, "catalog": basis.catalog, "by": basis.decided_by}
         by_person = basis.decided_by is DecidedBy.PERSON
         was_up = self._link.is_up
-        if was_up and not self._pending[entry] and fencing_token.get() != NOT_SHARED:
+        if was_up and not self._waits(entry) and fencing_token.get() != NOT_SHARED:
             with suppress(NoRedis):
                 said = await self._write(letter, token=fencing_token.get())
                 self._near.drop(text, context)
@@ -287,6 +288,11 @@ class SharedAnswers:
         self._pending[entry] -= 1
         if self._pending[entry] <= 0:
             del self._pending[entry]
+
+    def _waits(self, entry: str) -> bool:
+        """Whether something is to be sent about an entry."""
+        left = entry in self._left and not self._delivery.caught_up
+        return left or self._pending[entry] > 0
 
     async def _come_back(self) -> None:
         """Redis answers again: what it holds counts, and not what was decided meanwhile."""

@@ -33,45 +33,13 @@ CREATE TABLE letters (
 )
 
 
-class Outbox:
-    """The file; safe to use from several threads and processes. Sending a letter twice does no
-    harm, so processes that share a folder may share the file.
-
-    Every method raises StoreError when the file cannot be used.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._file = SharedConnection(
-            path, _SCHEMA, durable=True, set_aside=lambda what: _log.error("%s", what)
-        )
-        self.close = self._file.close
-
-    def put(self, kind: str, letters: Iterable[str]) -> None:
-        """Write letters down, durably before it returns."""
-        with self._file.transaction() as db:
-            db.executemany(
-                "INSERT INTO letters (kind, letter) VALUES (?, ?)",
-                [(kind, letter) for letter in letters],
-            )
-
-    def waiting(self, kind: str, *, most: int = 500) -> list[tuple[int, str]]:
-        """Letters that have not been sent, oldest first, with their numbers."""
-        with self._file.turn() as db:
-            return db.execute(
-                "SELECT number, letter FROM letters WHERE kind = ? ORDER BY number LIMIT ?",
-                (kind, most),
-            ).fetchall()
-
-    def sent(self, numbers: Iterable[int]) -> None:
-        """The server has these letters; where that cannot be noted they are sent again."""
-        with self._file.transaction() as db:
-            db.executemany(
-                "DELETE FROM letters WHERE number = ?", [(number,) for number in numbers]
-            )
-
-
 class Delivery:
-    """Sends the letters of one kind until the server has them. Belongs to one event loop."""
+    """Sends the letters of one kind until the server has them. Belongs to one event loop. Sending a
+    letter twice does no harm, so several of them, and processes, may share the file.
+
+    Attributes:
+        caught_up: whether all that lay in the file when it was opened has been sent, by whomever.
+    """
 
     def __init__(
         self, kind: str, send: Callable[[Sequence[str]], Awaitable[None]], *, most: int
@@ -86,8 +54,9 @@ class Delivery:
         self._kind = kind
         self._send = send
         self._most = most
-        self._outbox: Outbox | None = None
+        self._file: SharedConnection | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.caught_up = False
         self._turn = asyncio.Lock()
         self._wanted = asyncio.Event()
         self._background = BackgroundTasks(_log)
@@ -101,9 +70,11 @@ class Delivery:
         """
 
         def read() -> list[str]:
-            if self._outbox is None:  # kept by the thread itself: the caller may be cancelled
-                self._outbox = Outbox(path)
-            return [letter for _, letter in self._outbox.waiting(self._kind)]
+            if self._file is None:  # kept by the thread itself: the caller may be cancelled
+                self._file = SharedConnection(
+                    path, _SCHEMA, durable=True, set_aside=lambda what: _log.error("%s", what)
+                )
+            return [letter for _, letter in self._waiting(self._file, most=-1)]
 
         letters = await in_thread(read)
         if self._loop is None:
@@ -126,9 +97,13 @@ class Delivery:
         Raises:
             StoreError: the file cannot be written.
         """
-        if self._outbox is None or self._loop is None:
+        if self._file is None or self._loop is None:
             raise RuntimeError("the outbox is not open")
-        self._outbox.put(self._kind, letters)
+        with self._file.transaction() as db:
+            db.executemany(
+                "INSERT INTO letters (kind, letter) VALUES (?, ?)",
+                [(self._kind, letter) for letter in letters],
+            )
         self._loop.call_soon_threadsafe(self._wanted.set)
 
     async def deliver(self) -> None:
@@ -138,14 +113,23 @@ class Delivery:
             NoRedis: the server cannot be used.
             StoreError: the file cannot be used.
         """
-        outbox = self._outbox
-        while outbox is not None:
+        file = self._file
+        while file is not None:
             async with self._turn:
-                found = await in_thread(lambda: outbox.waiting(self._kind, most=self._most))
+                found = await in_thread(lambda: self._waiting(file, most=self._most))
                 if not found:
+                    self.caught_up = True
                     return
                 await self._send([letter for _, letter in found])
-                await in_thread(lambda sent=[n for n, _ in found]: outbox.sent(sent))  # type: ignore[misc]
+                await in_thread(lambda numbers=[(n,) for n, _ in found]: _drop(file, numbers))  # type: ignore[misc]
+
+    def _waiting(self, file: SharedConnection, *, most: int) -> list[tuple[int, str]]:
+        """Letters that have not been sent, oldest first, with their numbers; -1 means all."""
+        with file.turn() as db:
+            return db.execute(
+                "SELECT number, letter FROM letters WHERE kind = ? ORDER BY number LIMIT ?",
+                (self._kind, most),
+            ).fetchall()
 
     async def _keep_sending(self) -> None:
         while True:
@@ -162,5 +146,11 @@ class Delivery:
         """Stop sending. What is left is sent by the next process that opens the file. Closing twice
         is fine."""
         await self._background.aclose()
-        if self._outbox is not None:
-            await in_thread(self._outbox.close)
+        if self._file is not None:
+            await in_thread(self._file.close)
+
+
+def _drop(file: SharedConnection, numbers: Sequence[tuple[int]]) -> None:
+    """The server has these letters; where that cannot be noted they are sent again."""
+    with file.transaction() as db:
+        db.executemany("DELETE FROM letters WHERE number = ?", numbers)

@@ -107,3 +107,26 @@ async def test_a_drop_that_is_cancelled_is_forgotten(
         await asyncio.wait([dropping])
         assert one._pending.total() == 0
         proxy.mend()
+
+
+async def test_a_drop_that_another_process_of_the_folder_has_sent_does_not_wait_any_more(
+    redis_server: RedisServer, settings_of: SettingsOf
+) -> None:
+    """Several processes of one folder find the same drops there when they begin."""
+    async with FaultyProxy(redis_server.port) as proxy:
+        proxy.cut()
+        away = settings_of(proxy.url)
+        async with opened_answers(away) as earlier:
+            await earlier.forget(SQUASH, "c")
+        async with opened_answers(away) as one:
+            here = away.cluster.model_copy(update={"url": redis_server.url})
+            async with opened_answers(away.model_copy(update={"cluster": here})) as other:
+                await other._delivery.deliver()
+                await other.keep(SQUASH, "c", kept_answer("git"), similar=True)
+                assert await skills_of(one, SQUASH) == ()
+                proxy.mend()
+
+                async def is_found() -> bool:
+                    return await skills_of(one, SQUASH) == ("git",)
+
+                await until(is_found)
