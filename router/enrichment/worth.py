@@ -25,7 +25,7 @@ import numpy as np
 from router.enrichment.question import Written
 from router.lint.injection import gives_orders
 from router.retrieval.encoders import WordLlamaEncoder
-from router.skills.frontmatter import printable
+from router.skills.frontmatter import distinct
 from router.skills.manifest import SkillManifest
 from router.text import normalise
 
@@ -66,7 +66,7 @@ class Filter:
         left_out: list[str] = []
         own = frozenset(map(normalise, skill.examples))
         requests: list[str] = []
-        for text in _tidy(written.requests):
+        for text in distinct(written.requests):
             fault = self._fault(skill, text, own)
             if fault is None:
                 requests.append(text)
@@ -76,7 +76,7 @@ class Filter:
                 left_out.append(f"{fault}: {text[:80]}")
         near_misses = [
             text
-            for text in _tidy(written.near_misses)
+            for text in distinct(written.near_misses)
             if len(text) <= MAX_KEPT_CHARACTERS
             and not gives_orders(text)
             and normalise(text) not in own
@@ -109,11 +109,6 @@ class Filter:
 
 def _written(skill: SkillManifest) -> Sequence[str]:
     return () if skill.enrichment is None else skill.enrichment.requests
-
-
-def _tidy(texts: Iterable[str]) -> list[str]:
-    tidy = (" ".join(printable(text).split()) for text in texts)
-    return list(dict.fromkeys(text for text in tidy if text))
 
 
 @cache

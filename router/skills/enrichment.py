@@ -26,11 +26,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from router.bounded_files import Unreadable, read_bounded
+from router.plain_json import first_fault
 from router.skills.diagnostics import Diagnostic, Report, Severity, short
-from router.skills.frontmatter import printable
+from router.skills.frontmatter import distinct, on_one_line, words_on_one_line
 
 ENRICHMENT_FILE: Final = "enrichment.jsonl"
 MAX_FILE_BYTES: Final = 1 << 28
@@ -40,7 +43,18 @@ MAX_REQUESTS: Final = 64
 """How many requests, and how many near misses, are kept of one line."""
 MAX_REQUEST_CHARACTERS: Final = 2_000
 
-_KEYS: Final = frozenset(("skill", "digest", "requests", "near_misses", "model", "written_at"))
+_Text = Annotated[str, Field(max_length=MAX_NAME_CHARACTERS), AfterValidator(on_one_line)]
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    skill: Annotated[_Text, AfterValidator(words_on_one_line)]
+    requests: list[str] | None
+    near_misses: list[str] | None = None
+    digest: _Text | None = None
+    model: _Text | None = None
+    written_at: _Text | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,49 +165,26 @@ def parse_line(line: bytes, number: int, report: Report) -> Enrichment:
     if len(line) > MAX_LINE_BYTES:
         raise ValueError(f"the line has over {MAX_LINE_BYTES:,} bytes")
     try:
-        values = json.loads(line)
+        read = _Line.model_validate(json.loads(line))
+    except ValidationError as error:
+        raise ValueError(first_fault(error)) from None
     except (ValueError, RecursionError) as error:
         raise ValueError(f"not JSON: {error}") from None
-    if not isinstance(values, dict):
-        raise ValueError("not a JSON object")
-    unknown = sorted(values.keys() - _KEYS)
-    if unknown:
+    if unknown := sorted(read.model_extra or ()):
         keys = ", ".join(map(short, unknown[:5]))
         report.info(number, "enrichment-key", f"not read: {keys}")
-    name = _text(values, "skill", MAX_NAME_CHARACTERS)
-    if not name:
-        raise ValueError('"skill" is missing or empty')
-    if "requests" not in values:
-        raise ValueError('"requests" is missing')
     return Enrichment(
-        skill=name,
-        requests=_requests(values, "requests", number, report),
-        near_misses=_requests(values, "near_misses", number, report),
-        digest=_text(values, "digest", MAX_NAME_CHARACTERS),
-        model=_text(values, "model", MAX_NAME_CHARACTERS),
-        written_at=_time(values, number, report),
+        skill=read.skill,
+        requests=_requests("requests", read.requests, number, report),
+        near_misses=_requests("near_misses", read.near_misses, number, report),
+        digest=read.digest or None,
+        model=read.model or None,
+        written_at=_time(read.written_at, number, report),
     )
 
 
-def _text(values: dict[str, Any], key: str, limit: int) -> str | None:
-    value = values.get(key)
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise ValueError(f'"{key}" is not a text')
-    text = _tidy(value)
-    if len(text) > limit:
-        raise ValueError(f'"{key}" has {len(text):,} characters; at most {limit}')
-    return text or None
-
-
-def _requests(values: dict[str, Any], key: str, number: int, report: Report) -> tuple[str, ...]:
-    value = values.get(key)
-    if value is None:
-        return ()
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ValueError(f'"{key}" is not a list of texts')
-    texts = list(dict.fromkeys(text for item in value if (text := _tidy(item))))
+def _requests(key: str, given: list[str] | None, number: int, report: Report) -> tuple[str, ...]:
+    texts = distinct(given or ())
     kept = [text for text in texts if len(text) <= MAX_REQUEST_CHARACTERS]
     if len(kept) < len(texts):
         limit = f"{MAX_REQUEST_CHARACTERS:,} characters"
@@ -204,16 +195,10 @@ def _requests(values: dict[str, Any], key: str, number: int, report: Report) -> 
     return tuple(kept[:MAX_REQUESTS])
 
 
-def _time(values: dict[str, Any], number: int, report: Report) -> datetime | None:
-    text = _text(values, "written_at", MAX_NAME_CHARACTERS)
-    if text is None:
-        return None
+def _time(text: str | None, number: int, report: Report) -> datetime | None:
     try:
-        return datetime.fromisoformat(text)
+        return datetime.fromisoformat(text) if text else None
     except ValueError:
-        report.info(number, "enrichment-line", f'"written_at" is no ISO 8601 time: {short(text)}')
+        message = f'"written_at" is no ISO 8601 time: {short(text or "")}'
+        report.info(number, "enrichment-line", message)
         return None
-
-
-def _tidy(text: str) -> str:
-    return " ".join(printable(text).split())

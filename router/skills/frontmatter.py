@@ -11,7 +11,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -96,9 +96,31 @@ def _decode(data: bytes, report: Report) -> str:
 
 
 def printable(text: str) -> str:
+    """The text without control characters; odd line breaks become spaces."""
     if text.isprintable():  # nearly every one is
         return text
     return _UNPRINTABLE.sub("", text.translate(_LINE_BREAKS))
+
+
+def on_one_line(text: str) -> str:
+    """The printable text with single spaces between its words."""
+    return " ".join(printable(text).split())
+
+
+def words_on_one_line(text: str) -> str:
+    """The same, for a text that must not be empty.
+
+    Raises:
+        ValueError: nothing is left of it.
+    """
+    if not (tidy := on_one_line(text)):
+        raise ValueError("it is empty")
+    return tidy
+
+
+def distinct(texts: Iterable[str]) -> tuple[str, ...]:
+    """Texts on one line, each once; empty ones are left out."""
+    return tuple(dict.fromkeys(tidy for text in texts if (tidy := on_one_line(text))))
 
 
 def _find_frontmatter(lines: list[str], report: Report) -> tuple[int, int]:

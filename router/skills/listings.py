@@ -20,16 +20,17 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 
 from router.bounded_files import Unreadable, read_bounded
 from router.errors import ManifestError
+from router.plain_json import first_fault
 from router.skills.catalog import Catalog, load_catalog
 from router.skills.diagnostics import Diagnostic, Report, Severity
-from router.skills.frontmatter import printable
+from router.skills.frontmatter import words_on_one_line
 from router.skills.manifest import SkillManifest
 
 MAX_INDEX_BYTES: Final = 8 << 20
@@ -104,7 +105,7 @@ def _parse_index(data: bytes, path: Path, digest: str) -> SkillListing:
         try:
             entry = _Entry.model_validate(value)
         except ValidationError as error:
-            report.warn(0, "bad-entry", f"entry {number} is left out: {_render(error)}")
+            report.warn(0, "bad-entry", f"entry {number} is left out: {first_fault(error)}")
             continue
         if entry.name in skills:
             message = f"entry {number} is left out: {entry.name} is listed before it"
@@ -116,21 +117,13 @@ def _parse_index(data: bytes, path: Path, digest: str) -> SkillListing:
     return SkillListing(path, Catalog(skills, notices=report.diagnostics), urls, digest)
 
 
-def _tidy(text: str) -> str:
-    """The text on one line, without control characters, as a ``SKILL.md`` is read."""
-    tidy = " ".join(printable(text).split())
-    if not tidy:
-        raise ValueError("it is empty")
-    return tidy
-
-
 class _Entry(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
     name: Annotated[str, Field(max_length=64, pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
-    description: Annotated[str, Field(max_length=1024), AfterValidator(_tidy)]
+    description: Annotated[str, Field(max_length=1024), AfterValidator(words_on_one_line)]
     keywords: Annotated[
-        list[Annotated[str, Field(max_length=100), AfterValidator(_tidy)]],
+        list[Annotated[str, Field(max_length=100), AfterValidator(words_on_one_line)]],
         Field(max_length=MAX_KEYWORDS),
     ] = []
     # A web address of a host by name, without user name and password.
@@ -154,10 +147,3 @@ class _Entry(BaseModel):
             path=index,
             digest=hashlib.sha256(self.model_dump_json().encode()).hexdigest(),
         )
-
-
-def _render(error: ValidationError) -> str:
-    """The first fault: where and what, never the value."""
-    fault: Any = error.errors(include_input=False, include_url=False)[0]
-    place = ".".join(str(part) for part in fault["loc"]) or "the entry"
-    return f"{place}: {fault['msg']}"

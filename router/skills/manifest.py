@@ -21,7 +21,7 @@ from router.bounded_files import Unreadable, read_bounded
 from router.errors import ManifestError, SourceError
 from router.skills.diagnostics import Diagnostic, Report, short
 from router.skills.enrichment import Enrichment
-from router.skills.frontmatter import Node, printable, split_manifest
+from router.skills.frontmatter import Node, distinct, on_one_line, printable, split_manifest
 
 MAX_MANIFEST_BYTES: Final = 1 << 20
 MAX_KEPT_CHARACTERS: Final = 4096
@@ -162,7 +162,7 @@ class SkillManifest:
         Raises:
             SourceError: the name or the description is missing or no text.
         """
-        if not isinstance(name, str) or not (tidy := " ".join(printable(name).split())):
+        if not isinstance(name, str) or not (tidy := on_one_line(name)):
             raise SourceError(origin, "", f"a name is wanted, not {short(repr(name))}")
         if len(tidy) > MAX_KEPT_NAME:
             raise SourceError(
@@ -172,10 +172,7 @@ class SkillManifest:
             raise SourceError(origin, tidy, "there is no description: nothing to route by")
         description = told[:MAX_KEPT_CHARACTERS].rstrip()
         body = printable(body[:MAX_MANIFEST_BYTES]).strip()
-        hints = tuple(
-            _distinct([printable(text) for text in texts])
-            for texts in (routing_keywords, intents, examples)
-        )
+        hints = tuple(distinct(texts) for texts in (routing_keywords, intents, examples))
         content = json.dumps([tidy, description, hints, generic, body, version])
         return cls(
             name=tidy,
@@ -295,8 +292,8 @@ def _read_metadata(
 
 def _read_name(node: Node | None, report: Report) -> str:
     # A folder's name may hold what no text can: bytes that are no UTF-8, line breaks.
-    folder = " ".join(printable(report.path.parent.name).split())[:MAX_KEPT_NAME]
-    name = "" if node is None else " ".join(_as_text(node).split())
+    folder = on_one_line(report.path.parent.name)[:MAX_KEPT_NAME]
+    name = "" if node is None else on_one_line(_as_text(node))
     if node is None or not name:
         if not folder:
             raise ManifestError(report.path, 0, "there is no name, and no folder to take it from")
@@ -353,7 +350,7 @@ def _read_tools(node: Node | None, report: Report) -> tuple[str, ...]:
             tools.append(text[start:i])
             start = i + 1
     tools.append(text[start:])  # what an unclosed bracket holds
-    return _distinct(tools)
+    return distinct(tools)
 
 
 def _read_items(
@@ -366,7 +363,7 @@ def _read_items(
             items += (part.strip().removeprefix("- ") for part in parts)
         else:
             items += _texts(node, key, report)
-    return _distinct(items)
+    return distinct(items)
 
 
 def _texts(node: Node, key: str, report: Report) -> tuple[str, ...]:
@@ -385,7 +382,7 @@ def _texts(node: Node, key: str, report: Report) -> tuple[str, ...]:
             left_out = left_out or item.value is not None
     if left_out:
         report.warn(node.line, "nested-items", f"nested values in {key} are left out")
-    return _distinct(texts)
+    return distinct(texts)
 
 
 def _read_flag(node: Node, key: str, report: Report) -> bool:
@@ -427,7 +424,3 @@ def _as_json(node: Node) -> Any:
 
 def _canonical(key: str) -> str:
     return "-".join(re.split(r"[\s_-]+", key.strip().lower()))
-
-
-def _distinct(texts: list[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(tidy for text in texts if (tidy := " ".join(text.split()))))

@@ -8,21 +8,17 @@ async with SemanticRouter(sources=[tools]) as router:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 
 from router.errors import SourceError
 from router.skills.manifest import SkillManifest
 from router.skills.memory_source import MemorySource
-from router.skills.sources import SourceSnapshot
 from router.tools.sharing import Share, as_json
 from router.tools.tool import manifest_of, read_tool
 
 
-class ToolSource:
+class ToolSource(MemorySource):
     """Tools in memory, strongest first, each name once. Safe to use from several threads."""
-
-    roots: tuple[Path, ...] = ()
 
     def __init__(
         self, tools: Iterable[object] = (), *, name: str = "tools", shared: bool = False
@@ -42,17 +38,10 @@ class ToolSource:
         if isinstance(tools, Mapping) or not isinstance(tools, Iterable):
             kind = type(tools).__name__
             raise SourceError(name, "", f"expected a list of tools, not one {kind}")
-        self.name = name
         self.shared = shared
         self.share: Share | None = None
-        self._memory = MemorySource(name=name)
+        super().__init__(name=name)
         self.add(*tools)
-
-    def __len__(self) -> int:
-        return len(self._memory)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._memory
 
     def add(self, *tools: object) -> None:
         """Add tools after those that are there.
@@ -61,7 +50,7 @@ class ToolSource:
             SourceError: one of them cannot be used, or its name is taken; none is added then.
         """
         skills = self._read(tools)
-        self._memory.add(*skills)
+        super().add(*skills)
         self._tell(skills)
 
     def remove(self, *names: str) -> None:
@@ -70,7 +59,7 @@ class ToolSource:
         Raises:
             UnknownSkill: there is none of one of the names; none is removed then.
         """
-        self._memory.remove(*names)
+        super().remove(*names)
         if self.share is not None:
             for name in dict.fromkeys(names):
                 self.share(name, None)
@@ -83,30 +72,20 @@ class ToolSource:
             UnknownSkill: there is none of one of the names.
         """
         skills = self._read(tools)
-        self._memory.replace(*skills)
+        super().replace(*skills)
         self._tell(skills)
 
     def take(self, name: str, definition: object) -> None:
         """See ``SharedTools``."""
         if definition is None:
-            if name in self._memory:
-                self._memory.remove(name)
+            if name in self:
+                super().remove(name)
             return
         [skill] = self._read([definition])
         if skill.name != name:
             raise SourceError(self.name, name, f"the definition is of another tool, {skill.name!r}")
-        put = self._memory.replace if name in self._memory else self._memory.add
+        put = super().replace if name in self else super().add
         put(skill)
-
-    def read(
-        self, previous: SourceSnapshot | None = None, *, quick: bool = False
-    ) -> SourceSnapshot:
-        """The tools as they are now."""
-        return self._memory.read(previous, quick=quick)
-
-    def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call ``changed`` after each change, on the thread that makes it."""
-        return self._memory.subscribe(changed)
 
     def _read(self, tools: Iterable[object]) -> list[SkillManifest]:
         skills = [
