@@ -6,7 +6,7 @@ and later "We moved to MySQL 8". A memory that says by an attribute what has rep
 the same layer and scope
 
 * if it speaks of a change ("now", "moved", "instead") and shares at least ``SHARED_BY_CHANGE`` of
-  the words of the shorter one, related words included, or
+  the words of the earlier one, related words included, or
 * if both begin with the same word and share at least ``SHARED_BY_FRAME`` of all their words, but
   each has something of its own, such as another number.
 
@@ -102,7 +102,7 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
     shared = said & before
     if tells_change:
         close = {word for word, others in related_to(before).items() if others & said}
-        return len(shared | close) >= SHARED_BY_CHANGE * min(len(said), len(before))
+        return len(shared | close) >= SHARED_BY_CHANGE * len(before)
     every = said | before
     return SHARED_BY_FRAME * len(every) <= len(shared) < min(len(said), len(before))
 

@@ -29,6 +29,8 @@ def test_a_later_statement_of_one_matter_replaces_the_earlier(before: str, after
         ("ERR_4711 means that the card was rejected.", "ERR_4720 means that the key was wrong."),
         ("Potassium has the code 2823-3.", "Sodium has the code 2951-2."),
         ("I live in Leipzig.", "I bought a cargo bike."),
+        ("My sister Mia lives in Porto.", "I moved to Hamburg."),
+        ("Feature flags live in Unleash.", "We moved to PostgreSQL 17."),
         ("Redis timeout is 250 ms.", "Redis timeout is 250 ms."),
     ],
 )
