@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import lru_cache
 from typing import Final
 
@@ -15,6 +16,9 @@ from router.memory.model import Period, Scope
 from router.memory.stores.database import Connection, placeholders
 
 _KEPT_SCOPES: Final = 4_096
+_DUE: Final = "(items.due - CASE WHEN CAST(items.due AS BIGINT) % 86400 = 86399 THEN ? ELSE 0 END)"
+"""When an item is due. One that says only a day (``rows``) is due when that is over for who asks; the
+value is how far the clock of who asks is ahead of UTC, in seconds."""
 PROPOSALS: Final = "proposals"
 """The layer of what may become a memory; only who names it sees it."""
 
@@ -50,10 +54,13 @@ class Filter:
         """A condition on the table ``items``, and its values."""
         conditions = ["TRUE"]
         values: list[str | float] = []
-        for column, period in (("created", self.period), ("due", self.due)):
-            if period is not None:
-                conditions.append(f"items.{column} >= ? AND items.{column} < ?")
-                values += (period.start.timestamp(), period.end.timestamp())
+        if self.period is not None:
+            conditions.append("items.created >= ? AND items.created < ?")
+            values += (self.period.start.timestamp(), self.period.end.timestamp())
+        if self.due is not None:
+            conditions.append(f"{_DUE} >= ? AND {_DUE} < ?")
+            for moment in (self.due.start, self.due.end):
+                values += ((moment.utcoffset() or timedelta()).total_seconds(), moment.timestamp())
         if self.status is not None:
             conditions.append("items.status = ?")
             values.append(self.status)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 from memory.remembered import ask, ids, item
@@ -47,6 +49,25 @@ def test_tasks_are_told_by_status_and_due_date_soonest_first(
     tasks: MemoryStore, layers: Mapping[str, BlockingLayer], text: str, wanted: list[str]
 ) -> None:
     assert ids(layers["prospective"].search(ask(text), scope=EVERYBODY, k=5)) == wanted
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Auckland", "Europe/Berlin", "America/Los_Angeles"])
+def test_a_date_without_a_time_is_a_day_of_who_asks(
+    store: MemoryStore, layers: Mapping[str, BlockingLayer], zone: str
+) -> None:
+    for day in ("13", "14", "15", "16", "17"):
+        due = {"due": f"2024-05-{day}"}
+        store.save([item(day, "Water the plants", layer="prospective", attributes=due)])
+
+    def found(text: str, hour: int) -> list[str]:
+        now = datetime(2024, 5, 15, hour, 30, tzinfo=ZoneInfo(zone))
+        return ids(layers["prospective"].search(ask(text, now=now), scope=EVERYBODY, k=5))
+
+    for hour in (0, 10, 23):
+        assert found("What is due today?", hour) == ["15"]
+        assert found("What is due tomorrow?", hour) == ["16"]
+        assert found("What was due yesterday?", hour) == ["14"]
+        assert found("Anything overdue?", hour) == ["13", "14"]
 
 
 def test_tasks_about_something_are_those_about_it_soonest_first(

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -225,6 +226,15 @@ def test_a_word_is_found_in_a_wide_period_though_it_is_more_common_after_it(
     wide = Filter(period=Period(NOW - timedelta(days=20), NOW - timedelta(days=5)))
     found = ids(store.lexical("semantic", "deploy", scope=EVERYBODY, k=5, where=wide))
     assert [one[:2] for one in found] == ["in"] * 5
+
+
+def test_a_date_without_a_time_is_due_when_the_day_is_over_for_who_asks(store: MemoryStore) -> None:
+    for day in ("14", "15", "16"):
+        due = {"due": f"2024-05-{day}"}
+        store.save([item(day, "Water the plants", layer="prospective", attributes=due)])
+    start = datetime(2024, 5, 15, tzinfo=ZoneInfo("Europe/Berlin"))
+    today = Filter(due=Period(start, start + timedelta(days=1)))
+    assert ids(store.soonest("prospective", scope=EVERYBODY, k=5, where=today)) == ["15"]
 
 
 def test_the_newest_come_first(store: MemoryStore) -> None:
