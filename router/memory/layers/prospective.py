@@ -10,7 +10,7 @@ from typing import Final
 
 from router.memory.layers.base import StoredLayer, fused_score, reordered
 from router.memory.model import LayerQuery, MemoryItem, Period, Scope, aware
-from router.memory.query.listing import TASK_STEMS, is_keyword
+from router.memory.query.listing import TASK_STEMS, is_keyword, names_no_subject
 from router.memory.stores.spaces import EVERYTHING, Filter
 from router.text import stem
 
@@ -38,7 +38,7 @@ class ProspectiveLayer(StoredLayer):
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
         where = _filter(query)
         subject = [term for term in query.terms if stem(term) not in TASK_STEMS]
-        if not subject:
+        if not subject or names_no_subject(query):
             return self._store.soonest(self.spec.name, scope=scope, k=k, where=where)
         any_status = is_keyword(query.text) and len(subject) == len(query.terms)
         found = self._pool(

@@ -17,7 +17,7 @@ from router.memory.stores.database import Connection, placeholders
 
 _KEPT_SCOPES: Final = 4_096
 _DUE: Final = "(items.due - CASE WHEN CAST(items.due AS BIGINT) % 86400 = 86399 THEN ? ELSE 0 END)"
-"""When an item is due. One that says only a day (``rows``) is due when that is over for who asks; the
+"""When an item is due. One that says only a day (``rows``) is due when it is over for who asks; the
 value is how far the clock of who asks is ahead of UTC, in seconds."""
 PROPOSALS: Final = "proposals"
 """The layer of what may become a memory; only who names it sees it."""

@@ -43,6 +43,8 @@ def tasks(store: MemoryStore) -> MemoryStore:
         ("What has not been done?", ["late", "friday", "june", "someday"]),
         ("What was cancelled?", ["party"]),
         ("What is due in 2019?", []),
+        ("What happens this week?", ["friday"]),
+        ("What happens next year?", []),
     ],
 )
 def test_tasks_are_told_by_status_and_due_date_soonest_first(
