@@ -121,6 +121,7 @@ def import_evidence(
     file: Annotated[
         Path,
         typer.Argument(
+            metavar="FILE",
             exists=True,
             dir_okay=False,
             help='JSON lines {"request": ..., "skills": [names]}, or a trigger file with --skill.',
@@ -230,6 +231,7 @@ def calibrate(
     file: Annotated[
         Path,
         typer.Argument(
+            metavar="FILE",
             exists=True,
             dir_okay=False,
             help='JSONL rows {"request": ..., "skills": [names]}; an empty list: nothing fits.',

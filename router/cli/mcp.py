@@ -156,13 +156,26 @@ async def serving(
     async with aclosing(Memory(settings)) as memory, aclosing(router), _bus(router) as bus:
         server = SkillServer(router, memory=memory, bus=bus)
         done = asyncio.Event()
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(_open_and_watch(router, server, done))
-                yield Served(router, memory, server)
-                done.set()
-        except* RouterError as errors:
-            raise errors.exceptions[0] from None
+        async with _beside(_open_and_watch(router, server, done)):
+            yield Served(router, memory, server)
+            done.set()
+
+
+@asynccontextmanager
+async def _beside(work: Coroutine[Any, Any, object]) -> AsyncIterator[asyncio.Task[object]]:
+    """Something is done while the block runs, which waits for it at its end.
+
+    Raises:
+        RouterError: it failed, and the block was cancelled. What else came of that is not told.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            yield group.create_task(work)
+    except BaseExceptionGroup as errors:
+        ours: BaseException | None = errors.subgroup(RouterError)
+        while isinstance(ours, BaseExceptionGroup):
+            ours = ours.exceptions[0]
+        raise ours or errors from None
 
 
 @asynccontextmanager
@@ -209,15 +222,12 @@ async def _gateway(file: Path, settings: Settings, pin: Path | None) -> AsyncIte
     servers = McpServers(file)
     source = servers if pin is None else Pinned(servers, pin)
     with closing(servers):
-        async with aclosing(SemanticRouter(settings, sources=[source])) as router:
-            server = GatewayServer(ToolGateway(router, servers))
-            try:
-                async with asyncio.TaskGroup() as group:
-                    opening = group.create_task(router.open())
-                    yield server
-                    opening.cancel()
-            except* RouterError as errors:
-                raise errors.exceptions[0] from None
+        async with (
+            aclosing(SemanticRouter(settings, sources=[source])) as router,
+            _beside(router.open()) as opening,
+        ):
+            yield GatewayServer(ToolGateway(router, servers))
+            opening.cancel()
 
 
 async def _serve_stdio(greeting: Greeting, opening: Opening) -> None:

@@ -37,7 +37,7 @@ def _show(found: list[dict[str, str]] | dict[str, Any]) -> None:
 @prints(_show)
 def trust_folder(
     folder: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="The folder; this one by default.")
+        Path | None, typer.Argument(metavar="DIR", help="The folder; this one by default.")
     ] = None,
     show_list: Annotated[
         bool, typer.Option("--list", help="Show the trusted folders, and change nothing.")

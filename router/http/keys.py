@@ -21,7 +21,7 @@ from typing import Annotated, Final
 from filelock import FileLock
 from pydantic import BaseModel, Field, ValidationError
 
-from router.errors import ConfigurationError
+from router.errors import ConfigurationError, InvalidRequest, SourceError
 from router.plain_json import first_fault
 from router.private_files import private_folder, replace_file
 from router.request import MAX_SCOPE_CHARACTERS, check_text
@@ -105,8 +105,7 @@ class KeyFile:
 
         Raises:
             ConfigurationError: it could reach more than its scopes; or the file cannot be written.
-            InvalidRequest: the name or a scope is no usable text.
-            SourceError: a namespace cannot have that name.
+            InvalidRequest: the name or a scope is no usable text, or no namespace can have a name.
         """
         given, bound = tuple(dict.fromkeys(rights)), tuple(dict.fromkeys(scopes))
         check_text("name", name, 200)
@@ -118,7 +117,10 @@ class KeyFile:
             )
         seen = tuple(dict.fromkeys(namespaces))
         for namespace in seen:
-            check_namespace(namespace)
+            try:
+                check_namespace(namespace)
+            except SourceError as error:
+                raise InvalidRequest(f"namespace {error.entry!r}: {error.reason}") from None
         secret = PREFIX + secrets.token_urlsafe(32)
         created = datetime.now(UTC).isoformat(timespec="seconds")
         key = Key(secrets.token_hex(4), name, digest_of(secret), given, bound, created, seen)

@@ -113,4 +113,12 @@ async def run(
     # Ctrl-C may have cancelled this task while modules were imported. It ends here, and not inside
     # uvicorn, which would log a traceback.
     await asyncio.sleep(0)
-    await running.serve(sockets=[listening, *more])
+    serving = asyncio.create_task(running.serve(sockets=[listening, *more]))
+    try:
+        await asyncio.shield(serving)
+    except asyncio.CancelledError:
+        # What is served cannot be, such as skills that nobody can read. The application is ended in
+        # order: it would be given up with the event loop, and uvicorn would log a traceback.
+        running.should_exit = True
+        await serving
+        raise

@@ -109,3 +109,14 @@ def test_a_fault_at_the_start_is_one_line_on_standard_error() -> None:
     assert errors.startswith(b"error: the skills folder ")
     assert b"no-such-folder does not exist" in errors
     assert errors.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("more", [(), ("--http", "--port", "0")], ids=["stdio", "http"])
+def test_skills_that_cannot_be_read_are_told_in_one_line(tmp_path: Path, more: tuple[str]) -> None:
+    server = Server("-m", "router", "mcp", "--skills", str(tmp_path / "nowhere"), *more)
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "ping"}  # a client that hangs up at once
+    _, errors = server.process.communicate(json.dumps(asked).encode(), timeout=120)
+    *said, last = errors.decode().splitlines()
+    assert last.startswith(f"error: the skills folder {tmp_path}/nowhere does not exist")
+    assert [line for line in said if not line.startswith("serving MCP at http://")] == []
+    assert server.process.returncode == 2

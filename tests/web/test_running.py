@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from starlette.applications import Starlette
@@ -47,4 +49,26 @@ def test_what_was_interrupted_before_it_listens_ends_without_a_word(
 
     with listen("127.0.0.1", 0) as listening, pytest.raises(asyncio.CancelledError):
         asyncio.run(interrupted(listening))
+    assert caplog.text == ""
+
+
+async def test_what_is_given_up_while_it_serves_ends_in_order(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As a server does whose skills turn out to be unreadable."""
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        yield
+        ended.set()
+
+    with listen("127.0.0.1", 0) as listening:
+        app = Starlette(lifespan=lifespan)
+        serving = asyncio.create_task(run(app, listening, drain_seconds=1, started=begun.set))
+        await begun.wait()
+        serving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await serving
+    assert ended.is_set()
     assert caplog.text == ""
