@@ -306,6 +306,18 @@ STOPWORDS: Final = FILLERS | word_set(
 """English function words, for weighting terms in retrieval. They are not safe to ignore when two
 requests are compared: "not" is one of them."""
 
+
+def words(text: str) -> list[str]:
+    """The content words of a text, in order."""
+    return content_words(tokens(text))
+
+
+def content_words(spoken: Iterable[str]) -> list[str]:
+    """Those of some words that say what a text is about: no function words, and no numbers, which
+    say how many or which one."""
+    return [word for word in spoken if word not in STOPWORDS and not word.isdigit()]
+
+
 _FOREIGN: Final = word_set(
     """
     der die das und ist nicht ein eine einen ich wir mit auf von zu den dem wie bitte mir mein

@@ -29,14 +29,13 @@ import numpy as np
 
 from router.lint.rules import Rule
 from router.lint.source import Source
-from router.retrieval.documents import words
 from router.retrieval.encoders import Encoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
 from router.skills.diagnostics import Diagnostic, short
 from router.skills.manifest import SkillManifest, read_manifest_bytes
-from router.text import stem
+from router.text import stem, words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

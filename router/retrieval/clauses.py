@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from router.retrieval.documents import words
+from router.text import words
 
 _BREAK: Final = re.compile(
     r"(?<=[.!?;:])\s+|,\s+(?:and|then|so|but)\s+"

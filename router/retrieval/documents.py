@@ -14,7 +14,7 @@ import re
 import sys
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final, Self, TypeVar
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from router.retrieval.phrases import is_profile, profile_of
 from router.skills.manifest import SkillManifest
-from router.text import STOPWORDS, stems_of, tokens
+from router.text import content_words, stems_of, tokens
 
 T = TypeVar("T", bound=np.generic)
 
@@ -43,17 +43,6 @@ _WHEN: Final = re.compile(
     r"^#{1,6}[^\n]*\b(?:when|use case|trigger|purpose|overview|what)[^\n]*\n(.*?)(?=^#|\Z)",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
-
-
-def words(text: str) -> list[str]:
-    """The content words of a text, in order."""
-    return content_words(tokens(text))
-
-
-def content_words(spoken: Iterable[str]) -> list[str]:
-    """Those of some words that say what a text is about: no function words, and no numbers, which
-    say how many or which one."""
-    return [word for word in spoken if word not in STOPWORDS and not word.isdigit()]
 
 
 def indexed_words(text: str) -> dict[str, int]:

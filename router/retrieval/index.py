@@ -35,7 +35,7 @@ from router.retrieval.candidates import (
 )
 from router.retrieval.clauses import clauses, readable
 from router.retrieval.copies import Copies, root_numbers
-from router.retrieval.documents import Edit, content_words, examples_of
+from router.retrieval.documents import Edit, examples_of
 from router.retrieval.encoders import Encoder, checked, unit
 from router.retrieval.examples import ExampleIndex
 from router.retrieval.fusion import DENSE_WEIGHT, fuse
@@ -49,7 +49,7 @@ from router.skills.catalog import Catalog
 from router.skills.difference import differing
 from router.skills.manifest import SkillManifest
 from router.spare_memory import give_back
-from router.text import stem, stems_of, tokens
+from router.text import content_words, stem, stems_of, tokens
 
 REMEMBERED_VECTORS: Final = 1_024
 MAX_CLAUSES: Final = 12

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from router.request import MAX_REQUEST_CHARACTERS
 from router.retrieval.clauses import MAX_READ_CHARACTERS, clauses, readable
-from router.retrieval.documents import words
+from router.text import words
 
 CONNECTIVES = {"plus", "afterwards"}
 """What clauses may be split at, of the words that are no stop words."""

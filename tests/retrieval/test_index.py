@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from router.errors import EncoderError
 from router.retrieval.background import Background
-from router.retrieval.documents import words
 from router.retrieval.encoders import WordLlamaEncoder
 from router.retrieval.fusion import DENSE_WEIGHT, EXAMPLES_WEIGHT, LEXICAL_WEIGHT
 from router.retrieval.index import MAX_MISSPELT, SkillIndex
@@ -27,6 +26,7 @@ from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
 from router.skills.enrichment import Enrichment
 from router.skills.manifest import SkillManifest
+from router.text import words
 
 REQUEST = "resolve the merge conflict in config.yaml"
 
