@@ -45,10 +45,10 @@ class Postings(NamedTuple):
         chosen = np.asarray(terms, dtype=np.intp)
         first = start.take(chosen)
         count = start.take(chosen + 1) - first
+        places = (first - count.cumsum() + count).repeat(count)
+        places += np.arange(len(places))
         row = np.arange(len(chosen)).repeat(count)
-        postings = (first - count.cumsum() + count).take(row)
-        postings += np.arange(len(row))
-        return cls(skills.take(postings), row, values.take(postings), (len(chosen), size))
+        return cls(skills.take(places), row, values.take(places), (len(chosen), size))
 
     def scores(self) -> NDArray[np.float64]:
         """The sum of the values of each skill, shape (skills,)."""
@@ -56,10 +56,11 @@ class Postings(NamedTuple):
 
     def contributions(self, among: NDArray[np.intp]) -> NDArray[Any]:
         """What each term adds to the scores of some skills, shape (terms, skills)."""
-        column = np.zeros(self.shape[1], dtype=np.int32)
-        column[among] = np.arange(1, len(among) + 1)
+        column = np.full(self.shape[1], -1)
+        column[among] = np.arange(len(among))
         columns = column.take(self.skills)
-        held = columns.nonzero()[0]
-        table = np.zeros((self.shape[0], len(among)), dtype=self.values.dtype)
-        table[self.terms.take(held), columns.take(held) - 1] = self.values.take(held)
-        return table
+        held = (columns >= 0).nonzero()[0]
+        cells = self.terms.take(held) * len(among) + columns.take(held)
+        table = np.zeros(self.shape[0] * len(among), dtype=self.values.dtype)
+        table[cells] = self.values.take(held)
+        return table.reshape(self.shape[0], len(among))
