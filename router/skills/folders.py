@@ -27,7 +27,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Self
 
 from router.errors import ConfigurationError, ManifestError
-from router.skills.diagnostics import Diagnostic, Severity
+from router.skills.diagnostics import Diagnostic, Severity, short
 from router.skills.discovery import MAX_SKILLS, configured_roots, default_roots, scan_root
 from router.skills.enrichment import (
     ENRICHMENT_FILE,
@@ -130,8 +130,10 @@ class FolderSource:
                 continue
             notices += scan.diagnostics
             enrichments = reader.enrichments_of(scan.root, notices)
+            unused = set(enrichments)
             for text, place in zip(scan.files, scan.places, strict=True):
                 if place in seen:
+                    unused.clear()  # they may be about this one, whose name was read elsewhere
                     continue
                 seen.add(place)
                 try:
@@ -144,10 +146,13 @@ class FolderSource:
                     if last_good is None:
                         continue
                     manifest, stale[path] = last_good, failures[path]
+                unused.discard(manifest.name)
                 enrichment = enrichments.get(manifest.name)
                 if manifest.enrichment != enrichment:
                     manifest = replace(manifest, enrichment=enrichment)
                 skills.append(manifest)
+            if unused and not failures:  # a skill that cannot be read may have any name
+                notices.append(_unused(scan.root, unused))
         return FolderSnapshot(
             tuple(skills),
             tuple(failures.values()),
@@ -238,6 +243,15 @@ def _refuse(manifest: SkillManifest) -> None:
     first = _repairs(manifest)[0]
     reason = "the frontmatter is no longer valid YAML here, as if it were half written"
     raise ManifestError(manifest.path, first.line, reason)
+
+
+def _unused(root: Path, names: set[str]) -> Diagnostic:
+    """That lines of enrichments do nothing: their skill was renamed or removed, or is misspelt."""
+    message = (
+        f"no skill of this folder has the name of {len(names):,} of the lines, such as "
+        f"{short(min(names))}"
+    )
+    return Diagnostic(root / ENRICHMENT_FILE, 0, Severity.INFO, "enrichment-unused", message)
 
 
 def _state(path: str) -> FileState | None:

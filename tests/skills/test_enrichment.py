@@ -257,6 +257,21 @@ def test_an_unchanged_skill_with_an_unchanged_file_is_the_same_object(tmp_path: 
     assert load_catalog([tmp_path], previous=first).get("git") is first.get("git")
 
 
+def test_lines_that_speak_for_no_skill_of_their_folder_are_told(tmp_path: Path) -> None:
+    """A skill that was renamed loses its requests, and a slip of the pen does nothing at all."""
+    put(tmp_path, "git")
+    path = written(tmp_path / ENRICHMENT_FILE, row("git", "push"), row("gti", "pull"))
+    (told,) = load_catalog([tmp_path]).diagnostics
+    assert (told.path, told.severity, told.code) == (path, Severity.INFO, "enrichment-unused")
+    assert "1 of the lines, such as 'gti'" in told.message
+    put(tmp_path, "gti")
+    assert load_catalog([tmp_path]).diagnostics == ()
+    put(tmp_path, "broken")
+    (tmp_path / "broken" / "SKILL.md").write_text("---\nname: [")
+    written(tmp_path / ENRICHMENT_FILE, row("broken", "push"))
+    assert [told.code for told in load_catalog([tmp_path]).diagnostics] == ["not-loaded"]
+
+
 def test_faults_of_the_file_are_told_with_those_of_the_catalog(tmp_path: Path) -> None:
     put(tmp_path, "git")
     path = written(tmp_path / ENRICHMENT_FILE, "nonsense")
