@@ -60,6 +60,9 @@ def _decision(result: RoutingResult) -> str:
 
 def _comparison(winner: Weighed, other: Weighed) -> Table:
     table = output.table("evidence", _role(winner), _role(other))
+    table.columns[0].min_width = len(
+        "words in common"
+    )  # rich would leave it none where it is narrow
     for column in table.columns[1:]:
         column.no_wrap, column.overflow = True, "ellipsis"
     table.add_row("words in common", _terms(winner, other), _terms(other, winner))

@@ -51,6 +51,14 @@ def route(
         str | None,
         typer.Option(metavar="NAME,...", help="Only these skills may be chosen."),
     ] = None,
+    history: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--history",
+            metavar="TEXT",
+            help="What the user said before; may be repeated, oldest first.",
+        ),
+    ] = None,
     as_json: AsJson = False,
     explain: Annotated[
         bool,
@@ -86,6 +94,7 @@ def route(
     """
     options: dict[str, Any] = {
         "available_skills": None if available is None else _names(available),
+        "history": history or [],
         "scope": scope,
         "use_semantic_cache": not no_semantic_cache,
     }
@@ -142,7 +151,7 @@ def _text_of(request: str | None, options: dict[str, Any]) -> str:
     if request is None:
         raise typer.BadParameter("name a REQUEST, or a file with --batch")
     text = _read_standard_input() if request == "-" else request
-    Request.parse(text, scope=options["scope"])
+    Request.parse(text, scope=options["scope"], history=options["history"])
     return text
 
 

@@ -106,14 +106,15 @@ class RemoteRouter(ClosedByBlock):
         raise RouterError(f"{self._url}: {_reason(told, answer.status_code)}")
 
     async def route(
-        self, request: str, *, history: Sequence[Turn] = (), **options: Any
+        self, request: str, *, history: Sequence[Turn | str] = (), **options: Any
     ) -> RoutingResult:
         """What the server decides. Takes what ``SemanticRouter.route`` takes.
 
         Raises:
             RouterError: it does not answer, or with something else.
         """
-        asked = {"request": request, "trace": True, "history": [*map(asdict, history)], **options}
+        turns = [turn if isinstance(turn, str) else asdict(turn) for turn in history]
+        asked = {"request": request, "trace": True, "history": turns, **options}
         told = await asyncio.to_thread(self.ask, "/v1/route", **asked)
         try:
             return RoutingResult.from_dict(told)

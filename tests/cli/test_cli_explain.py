@@ -27,6 +27,17 @@ def test_the_explanation_fits_on_one_screen(
     assert max(map(cell_len, lines)) <= 100
 
 
+def test_a_narrow_screen_still_says_what_the_figures_are(
+    route: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = route("commit my changes and push them", "--explain").stdout.splitlines()
+    assert max(map(cell_len, lines)) <= 40
+    assert {"words in common", "wording", "meaning", "examples"} <= {
+        line[: len("words in common")].strip() for line in lines
+    }
+
+
 def test_the_explanation_sets_the_winner_against_the_runner_up(route: Run) -> None:
     shown = route("commit my changes and push them", "--explain").stdout
     words = shown.split()

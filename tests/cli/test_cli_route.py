@@ -29,6 +29,15 @@ def test_people_see_the_decision_and_the_skill(route: Run) -> None:
     assert lines[1].split() == ["load", "git"]
 
 
+def test_what_was_said_before_is_read_with_a_follow_up(route: Run) -> None:
+    said = ("--history", "squash my last commits", "--history", "and push them")
+    answer = parsed(route("and now?", *said, "--json"))
+    assert (answer.selected_skills, "read with the user's" in answer.reasoning) == (("git",), True)
+    assert "git (selected)" in route("and now?", *said, "--explain").stdout
+    refused = route("and now?", "--history", " ")
+    assert (refused.exit_code, refused.stderr) == (2, "error: history: empty\n")
+
+
 def test_a_dash_reads_the_request_from_standard_input(route: Run) -> None:
     answer = parsed(route("-", "--json", stdin="commit my changes\nand push them\n"))
     assert answer.selected_skills == ("git",)
