@@ -32,7 +32,7 @@ def test_people_see_the_decision_and_the_skill(route: Run) -> None:
 def test_what_was_said_before_is_read_with_a_follow_up(route: Run) -> None:
     said = ("--history", "squash my last commits", "--history", "and push them")
     answer = parsed(route("and now?", *said, "--json"))
-    assert (answer.selected_skills, "read with the user's" in answer.reasoning) == (("git",), True)
+    assert (answer.selected_skills, "; read with" in answer.reasoning) == (("git",), True)
     assert "git (selected)" in route("and now?", *said, "--explain").stdout
     refused = route("and now?", "--history", " ")
     assert (refused.exit_code, refused.stderr) == (2, "error: history: empty\n")
