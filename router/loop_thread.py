@@ -66,19 +66,26 @@ class LoopThread:
 
     def close(self, last: Callable[[], Awaitable[None]]) -> None:
         """Run ``last`` on the loop, give other threads what they wait for, and end the thread.
-        Closing twice is fine, and so is closing in a forked process, which has nothing to end."""
+        Closing twice is fine, and so is closing in a forked process, which has nothing to end.
+
+        Raises:
+            Exception: what ``last`` raises; the thread has ended all the same.
+        """
         if self._is_elsewhere():
             return
         with self._submitting:
             closed, self._closed = self._closed, True
             loop = self._started() if not closed else None
+        fault: BaseException | None = None
         if loop is not None:
-            asyncio.run_coroutine_threadsafe(self._shut_down(loop, last), loop).result()
-            loop.call_soon_threadsafe(loop.stop)
+            ending = asyncio.run_coroutine_threadsafe(self._shut_down(loop, last), loop)
+            fault = ending.exception()
         if self._thread is not None:
             self._thread.join()
         if loop is not None:
             loop.close()
+        if fault is not None:
+            raise fault
 
     def _is_elsewhere(self) -> bool:
         return self._process is not None and self._process != os.getpid()
@@ -96,11 +103,14 @@ class LoopThread:
     async def _shut_down(
         self, loop: asyncio.AbstractEventLoop, last: Callable[[], Awaitable[None]]
     ) -> None:
-        await last()
-        # A caller in another thread would wait for ever for work that stops with the loop.
-        rest = asyncio.all_tasks() - {asyncio.current_task()}
-        await asyncio.gather(*rest, return_exceptions=True)
-        await loop.shutdown_default_executor()
+        try:
+            await last()
+        finally:  # who closes again must not wait for ever
+            # Nor must a caller in another thread, for work that stops with the loop.
+            rest = asyncio.all_tasks() - {asyncio.current_task()}
+            await asyncio.gather(*rest, return_exceptions=True)
+            await loop.shutdown_default_executor()
+            loop.call_soon(loop.stop)
 
 
 def _stop(work: Coroutine[Any, Any, Any]) -> None:

@@ -23,6 +23,7 @@ from router import (
     ConfigurationError,
     SyncSemanticRouter,
 )
+from router.loop_thread import LoopThread
 
 
 @pytest.fixture(scope="module")
@@ -117,3 +118,18 @@ def test_no_thread_is_left_of_a_closed_router(tmp_path: Path) -> None:
     threads = set(threading.enumerate())
     live(tmp_path / "state")
     assert set(threading.enumerate()) == threads
+
+
+def test_a_failure_at_the_end_is_raised_and_the_thread_ends_all_the_same() -> None:
+    thread = LoopThread("thing")
+
+    async def fail() -> None:
+        raise ConfigurationError("it cannot be closed")
+
+    with pytest.raises(ConfigurationError, match="it cannot be closed"):
+        thread.close(fail)
+    again = threading.Thread(target=thread.close, args=(fail,), daemon=True)
+    again.start()
+    again.join(10)
+    assert not again.is_alive()
+    assert "thing" not in [one.name for one in threading.enumerate()]
