@@ -113,14 +113,7 @@ class SharedAnswers:
         return FuzzyCache(fuzzy.similarity_threshold, fuzzy.ttl_seconds, fuzzy.max_entries)
 
     def _new_fallback(self) -> LocalAnswers:
-        exact, fuzzy = self._settings.exact, self._settings.fuzzy
-        return LocalAnswers(
-            exact_entries=exact.max_entries,
-            exact_ttl_seconds=exact.ttl_seconds,
-            fuzzy_entries=fuzzy.max_entries,
-            fuzzy_ttl_seconds=fuzzy.ttl_seconds,
-            similarity_threshold=fuzzy.similarity_threshold,
-        )
+        return LocalAnswers(self._settings.exact, self._settings.fuzzy)
 
     async def open(self) -> None:
         letters = await self._delivery.open(self._settings.state_dir / "cluster.sqlite3")

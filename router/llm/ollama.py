@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import inspect
 import os
 from typing import TYPE_CHECKING, Any, Final
 
@@ -64,9 +63,8 @@ class OllamaModel:
                 "num_predict": _MAX_ANSWER_TOKENS,
                 "num_ctx": _context_size(prompt),
             },
+            "logprobs": True,
         }
-        if "logprobs" in inspect.signature(client.chat).parameters:  # from 0.6.1 on
-            arguments["logprobs"] = True
         try:
             async with asyncio.timeout(timeout_seconds):
                 response: ChatResponse = await client.chat(**arguments)
@@ -89,9 +87,7 @@ class OllamaModel:
 
     async def aclose(self) -> None:
         client, self._client = self._client, None
-        if client is None or self._loop is not asyncio.get_running_loop():
-            return
-        if hasattr(client, "close"):  # SDKs before 0.6.1 leave it to the garbage collector
+        if client is not None and self._loop is asyncio.get_running_loop():
             await client.close()  # type: ignore[no-untyped-call]
 
     async def _connect(self) -> AsyncClient:
@@ -148,10 +144,7 @@ def _read(response: ChatResponse) -> Completion:
     text = response.message.content
     if not text:
         raise LLMAnswerError(_PROVIDER, "the answer is empty")
-    # The field is missing from SDKs before 0.6.1.
-    tokens = [
-        Token.parse(item.token, item.logprob) for item in getattr(response, "logprobs", None) or ()
-    ]
+    tokens = [Token.parse(item.token, item.logprob) for item in response.logprobs or ()]
     return Completion(
         text=text,
         mode=OutputMode.JSON_SCHEMA,

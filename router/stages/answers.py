@@ -12,18 +12,19 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from typing import Final, Protocol, Self
 
 from router.flight import in_thread
 from router.plugins import ANSWER_CACHES, load_plugin
 from router.result import Outcome, Stage, StageTrace
+from router.settings import ExactSettings, FuzzySettings, Settings
 from router.stages.exact import ExactCache
 from router.stages.fuzzy import FuzzyCache, FuzzyMatch
 from router.stages.validation import KeptAnswer
 from router.text import normalise
 
-if TYPE_CHECKING:
-    from router.settings import Settings
+_EXACT: Final = ExactSettings()
+_FUZZY: Final = FuzzySettings()
 
 _LEFT_OUT: Final = StageTrace(Stage.FUZZY, Outcome.SKIPPED, "the caller left the fuzzy cache out")
 _NO_FUZZY_CACHE: Final = StageTrace(Stage.FUZZY, Outcome.SKIPPED, "there is no fuzzy cache")
@@ -140,28 +141,24 @@ class LocalAnswers:
 
     def __init__(
         self,
+        exact: ExactSettings = _EXACT,
+        fuzzy: FuzzySettings = _FUZZY,
         *,
         path: Path | None = None,
-        exact_entries: int = 1000,
-        exact_ttl_seconds: float = 7 * 24 * 3600,
-        fuzzy_entries: int = 500,
-        fuzzy_ttl_seconds: float = 7 * 24 * 3600,
-        similarity_threshold: float = 0.75,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """No file is opened yet.
 
         Args:
+            exact, fuzzy: how much each cache holds, and for how long.
             path: SQLite file of the fuzzy cache; None keeps everything in memory.
-            exact_entries, exact_ttl_seconds: see ``ExactCache``.
-            fuzzy_entries, fuzzy_ttl_seconds, similarity_threshold: see ``FuzzyCache``.
             clock: seconds since the epoch, for the fuzzy cache.
         """
-        self.exact: ExactCache[KeptAnswer] = ExactCache(exact_entries, exact_ttl_seconds)
+        self.exact: ExactCache[KeptAnswer] = ExactCache(exact.max_entries, exact.ttl_seconds)
         self.fuzzy = FuzzyCache(
-            similarity_threshold,
-            fuzzy_ttl_seconds,
-            fuzzy_entries,
+            fuzzy.similarity_threshold,
+            fuzzy.ttl_seconds,
+            fuzzy.max_entries,
             path=path,
             clock=clock,
             changed_elsewhere=self.exact.discard,
@@ -171,14 +168,7 @@ class LocalAnswers:
     @classmethod
     def configured(cls, settings: Settings) -> Self:
         """The answers where the settings say; see the constructor."""
-        return cls(
-            path=settings.state_dir / "fuzzy.sqlite3",
-            exact_entries=settings.exact.max_entries,
-            exact_ttl_seconds=settings.exact.ttl_seconds,
-            fuzzy_entries=settings.fuzzy.max_entries,
-            fuzzy_ttl_seconds=settings.fuzzy.ttl_seconds,
-            similarity_threshold=settings.fuzzy.similarity_threshold,
-        )
+        return cls(settings.exact, settings.fuzzy, path=settings.state_dir / "fuzzy.sqlite3")
 
     async def open(self) -> None:
         await in_thread(self.fuzzy.open)

@@ -22,7 +22,7 @@ from router.errors import ConfigurationError, SourceError
 from router.skills.diagnostics import MAX_DIAGNOSTICS, Diagnostic, Severity
 from router.skills.manifest import SkillManifest
 from router.skills.sources import SourceSnapshot, nothing_to_end
-from router.tools.tool import Tool, manifest_of, read_tool
+from router.tools.tool import Tool, keys_of, listed, manifest_of, pointed_at, read_tool
 
 MAX_FILE_BYTES: Final = 32 << 20
 MAX_YAML_BYTES: Final = 4 << 20
@@ -201,7 +201,7 @@ def _tool_of(
         return Diagnostic(file, 0, Severity.WARNING, "left-out", message)
 
     properties: dict[str, Any] = {}
-    for given in (*_listed(item.get("parameters")), *_listed(operation.get("parameters"))):
+    for given in (*listed(item.get("parameters")), *listed(operation.get("parameters"))):
         parameter = _followed(given, document)
         if not isinstance(parameter, Mapping) or not isinstance(parameter.get("name"), str):
             yield left_out("a parameter", given)
@@ -226,7 +226,7 @@ def _tool_of(
     if not isinstance(name, str) or not name.strip():
         name = _name_of(method, path)
     texts = [operation.get(key) for key in ("summary", "description")]
-    tags = [tag for tag in _listed(operation.get("tags")) if isinstance(tag, str)]
+    tags = [tag for tag in listed(operation.get("tags")) if isinstance(tag, str)]
     yield Tool(
         name,
         "\n".join(text for text in texts if isinstance(text, str)) or place,
@@ -268,20 +268,19 @@ def _referred_to(properties: Mapping[str, Any], document: Mapping[str, Any]) -> 
         reference = value.get("$ref")
         if isinstance(reference, str) and reference not in seen:
             seen.add(reference)
-            parts = _parts_of(reference)
-            definition = _at(parts, document)
-            if definition is not None and parts[0] in _SHARED:
-                _put(needed, parts, definition)
+            keys, definition = keys_of(reference), pointed_at(document, reference)
+            if definition is not None and keys[0] in _SHARED:
+                _put(needed, keys, definition)
                 waiting.append(definition)
     return needed
 
 
-def _put(into: Any, parts: list[str], value: object) -> None:
+def _put(into: Any, keys: list[str], value: object) -> None:
     """A definition that lies in a list is there already, with the list."""
-    for part in parts[:-1]:
-        into = into.setdefault(part, {}) if isinstance(into, dict) else into
+    for key in keys[:-1]:
+        into = into.setdefault(key, {}) if isinstance(into, dict) else into
     if isinstance(into, dict):
-        into[parts[-1]] = value
+        into[keys[-1]] = value
 
 
 def _followed(given: object, document: Mapping[str, Any]) -> object:
@@ -292,31 +291,8 @@ def _followed(given: object, document: Mapping[str, Any]) -> object:
         if reference in seen:
             return None
         seen.add(reference)
-        given = _at(_parts_of(reference), document)
+        given = pointed_at(document, reference)
     return given
-
-
-def _parts_of(reference: str) -> list[str]:
-    """The keys of a reference within the description; one that leads out of it gives none that
-    is there."""
-    parts = reference.removeprefix("#/").split("/")
-    return [part.replace("~1", "/").replace("~0", "~") for part in parts]
-
-
-def _at(parts: list[str], document: Mapping[str, Any]) -> object:
-    found: object = document
-    for part in parts:
-        if isinstance(found, Mapping):
-            found = found.get(part)
-        elif isinstance(found, list) and part.isdecimal() and int(part[:9]) < len(found):
-            found = found[int(part[:9])]
-        else:
-            return None
-    return found
-
-
-def _listed(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def read_document(path: Path) -> Any:

@@ -254,7 +254,7 @@ class _Walk:
         for key in ("items", "additionalProperties"):
             yield from self._walk(schema.get(key), depth + 1)
         for key in (*_FORMS, "prefixItems"):
-            for option in _listed(schema.get(key)):
+            for option in listed(schema.get(key)):
                 yield from self._walk(option, depth + 1)
 
     def _said_of(self, schema: object) -> Mapping[str, Any]:
@@ -262,10 +262,10 @@ class _Walk:
         or as one of several forms, as that of an optional one."""
         said: dict[str, Any] = {}
         if isinstance(schema, Mapping):
-            forms = [form for key in _FORMS for form in _listed(schema.get(key))]
+            forms = [form for key in _FORMS for form in listed(schema.get(key))]
             for form in (*reversed(forms), schema):
                 if isinstance(form, Mapping):
-                    found = self._find(str(form.get("$ref", "")))
+                    found = pointed_at(self._root, str(form.get("$ref", "")))
                     said |= {**(found if isinstance(found, Mapping) else {}), **form}
         return said
 
@@ -279,31 +279,40 @@ class _Walk:
             if reference in self._visited:
                 return None
             chain.add(reference)
-            schema = self._find(reference)
+            schema = pointed_at(self._root, reference)
         self._visited |= chain
         return schema
-
-    def _find(self, reference: str) -> object:
-        """What a reference within the schema points to; None for any other."""
-        if not reference.startswith("#/"):
-            return None
-        found: object = self._root
-        for part in reference[2:].split("/"):
-            key = part.replace("~1", "/").replace("~0", "~")
-            found = found.get(key) if isinstance(found, Mapping) else None
-        return found
 
 
 def _line(name: str, said: Mapping[str, Any]) -> str:
     description = said.get("description")
     text = f": {description[:2_000]}" if isinstance(description, str) else ""
-    values = [
-        str(value) for value in _listed(said.get("enum"))[:20] if isinstance(value, str | int)
-    ]
+    values = [str(value) for value in listed(said.get("enum"))[:20] if isinstance(value, str | int)]
     if values:
         text += f" ({', '.join(values)[:500]})"
     return f"- {name}{text}"
 
 
-def _listed(value: object) -> list[Any]:
+def keys_of(reference: str) -> list[str]:
+    """The keys of a reference within a document, such as ``#/definitions/Pet``."""
+    parts = reference.removeprefix("#/").split("/")
+    return [part.replace("~1", "/").replace("~0", "~") for part in parts]
+
+
+def pointed_at(document: object, reference: str) -> object:
+    """What a reference within a document leads to; None for one that leads out of it, or to
+    nothing."""
+    found = document if reference.startswith("#/") else None
+    for key in keys_of(reference):
+        if isinstance(found, Mapping):
+            found = found.get(key)
+        elif isinstance(found, list) and key.isdecimal() and int(key[:9]) < len(found):
+            found = found[int(key[:9])]
+        else:
+            return None
+    return found
+
+
+def listed(value: object) -> list[Any]:
+    """A value where it is a list; else nothing."""
     return value if isinstance(value, list) else []
