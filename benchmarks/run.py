@@ -60,6 +60,7 @@ def main() -> None:
     REPORT.write_text(rendered(), encoding="utf-8")
     if failed:
         sys.exit(f"failed: {', '.join(failed)}; the others are in {REPORT}")
+    say(f"the figures are in {REPORT}")
 
 
 def chosen(names: list[str], parser: argparse.ArgumentParser) -> list[Table]:
