@@ -485,11 +485,33 @@ class EvidenceStore:
             return PastAnswer(**fields | {"skills": tuple(fields["skills"])})
         return None
 
+    @property
+    def now(self) -> float:
+        """Seconds, by the clock of the file."""
+        return self._clock()
+
     def state(self, name: str) -> Any:
         """What was kept under a name, as plain JSON types; None when nothing was."""
         for (value,) in self._read("SELECT value FROM states WHERE name = ?", name):
             return json.loads(value)
         return None
+
+    def states(self, start: str) -> dict[str, Any]:
+        """What was kept under the names that begin so, by the rest of the name."""
+        query = (
+            "SELECT substr(name, length(?1) + 1), value FROM states WHERE name >= ?1 AND name < ?2"
+        )
+        rows = self._read(query, start, f"{start}\U0010ffff")
+        return {str(name): json.loads(value) for name, value in rows}
+
+    def drop_states(self, end: str) -> None:
+        """Forget what was kept under the names that end so.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
+        with self._file.transaction() as database:
+            database.execute("DELETE FROM states WHERE substr(name, -length(?1)) = ?1", (end,))
 
     def keep_states(self, states: Mapping[str, Any]) -> None:
         """Keep plain JSON types under their names, all or none.

@@ -19,9 +19,16 @@ import numpy as np
 from router.errors import InvalidRequest, StoreError
 from router.events import Events, Learned
 from router.flight import BackgroundTasks, in_thread
-from router.learning.account import AccountPlace
+from router.learning.account import AccountPlace, forget_places
 from router.learning.bound import BoundDecision, ErrorBound
 from router.learning.calibration import Calibration
+from router.learning.catalogs import (
+    CATALOGS,
+    MAX_CATALOGS,
+    KnownCatalog,
+    recognise,
+    state_of,
+)
 from router.learning.coverage import COVERED, uncovered_share
 from router.learning.evidence import (
     EvidenceStore,
@@ -159,8 +166,7 @@ class Learner:
         self._store = store
         self._settings = settings
         self._version = version
-        self._kept_calibrations = f"calibrations/{version}"
-        self._kept_rows = f"calibrated_rows/{version}"
+        self._known: KnownCatalog | None = None
         self._events = Events() if events is None else events
         self._has_llm = has_llm
         self._skills: dict[str, SkillManifest] = {}
@@ -198,11 +204,13 @@ class Learner:
         """
         self._skills = {skill.name: skill for skill in catalog.routable}
         self._described = {name: self_description(one) for name, one in self._skills.items()}
-        described = await in_thread(lambda: self._store.state("skills"))
-        place = self._place = await in_thread(lambda: AccountPlace(self._store.folder))
+        roots = tuple(map(str, catalog.roots))
+        known = await in_thread(lambda: recognise(self._catalogs(), roots, self._described))
+        self._known = replace(known, roots=roots)
+        place = self._place = await in_thread(lambda: AccountPlace(self._store.folder, known.key))
         bound = await in_thread(lambda: self._store.state(place.state))
-        calibrations = await in_thread(lambda: self._store.state(self._kept_calibrations))
-        rows = await in_thread(lambda: self._store.state(self._kept_rows))
+        calibrations = await in_thread(lambda: self._store.state(self._own("calibrations")))
+        rows = await in_thread(lambda: self._store.state(self._own("calibrated_rows")))
         try:
             self._calibrated_rows = {str(row): None for row in rows or ()}
             if bound is not None:
@@ -215,9 +223,24 @@ class Learner:
             _log.warning("beginning anew, with all examples: the state is not readable: %s", error)
             self.bound = ErrorBound(self._settings.max_error, seed=self._settings.seed)
             self._calibrations = {}
-        if isinstance(described, dict):
-            self._changed(described, self._described, {*described, *self._described})
+        self._changed(known.skills, self._described, {*known.skills, *self._described})
         await self.trainer.begin()
+
+    def _catalogs(self) -> list[KnownCatalog]:
+        """In a thread: those that the evidence knows."""
+        earlier = self._store.state("skills")  # of a version that knew one
+        kept = {"": {"roots": (), "skills": earlier, "used": 0.0}} if earlier else {}
+        found = []
+        for key, state in (kept | self._store.states(CATALOGS)).items():
+            try:
+                found.append(KnownCatalog.from_dict(key, state))
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                _log.warning("a catalog that was learnt about is not readable: %s", error)
+        return found
+
+    def _own(self, name: str) -> str:
+        """The name of a state of this catalog and this version of the decision."""
+        return state_of(f"{name}/{self._version}", "" if self._known is None else self._known.key)
 
     def catalog_changed(self, change: CatalogChange) -> None:
         """The skills are others now. Evidence about those that changed counts less, and nothing is
@@ -572,6 +595,7 @@ class Learner:
         await self._background.aclose()
         try:
             await self._save()
+            await in_thread(self._drop_old_catalogs)
         except StoreError as error:
             _log.error("what was learnt last is not kept: %s", error)
         await in_thread(self._store.close)
@@ -582,16 +606,27 @@ class Learner:
         self.bound.adopt(await in_thread(self.bound.fitting()))
 
     async def _save(self) -> None:
+        known, place = self._known, self._place
+        if known is None or place is None:
+            return
+        known = replace(known, skills=self._described, used=self._store.now)
         states: dict[str, Any] = {
-            self._kept_calibrations: {
+            self._own("calibrations"): {
                 stage: calibration.to_dict() for stage, calibration in self._calibrations.items()
             },
-            self._kept_rows: list(self._calibrated_rows),
-            "skills": self._described,
+            self._own("calibrated_rows"): list(self._calibrated_rows),
+            known.state: known.to_dict(),
+            place.state: self.bound.to_dict(),
         }
-        if self._place is not None:
-            states[self._place.state] = self.bound.to_dict()
         await in_thread(lambda: self._store.keep_states(states))
+
+    def _drop_old_catalogs(self) -> None:
+        """In a thread."""
+        known = sorted(self._catalogs(), key=lambda one: one.used, reverse=True)
+        for one in known[MAX_CATALOGS:]:
+            if one.key:
+                self._store.drop_states(f"/{one.key}")
+                forget_places(self._store.folder, one.key)
 
 
 OWN_CONFIDENCE: Final = "own_confidence"

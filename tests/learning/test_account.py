@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from cascade import bundled_encoder
 
-from router.learning.account import AccountPlace
+from router.learning.account import AccountPlace, forget_places
 from router.learning.evidence import EvidenceStore, evidence_file
 from router.learning.learner import Learner
 from router.settings import LearningSettings
@@ -46,7 +46,14 @@ async def test_two_processes_on_one_file_keep_an_account_each(tmp_path: Path) ->
 
 
 def test_a_place_is_free_again_when_its_process_has_ended(tmp_path: Path) -> None:
-    first, second = AccountPlace(tmp_path), AccountPlace(tmp_path)
+    first, second = AccountPlace(tmp_path, ""), AccountPlace(tmp_path, "")
     assert [first.state, second.state] == ["bound", "bound.1"]
     first.release()
-    assert AccountPlace(tmp_path).state == "bound"
+    assert AccountPlace(tmp_path, "").state == "bound"
+
+
+def test_each_catalog_has_places_of_its_own(tmp_path: Path) -> None:
+    places = [AccountPlace(tmp_path, key) for key in ("aa", "bb", "aa")]
+    assert [place.state for place in places] == ["bound/aa", "bound/bb", "bound.1/aa"]
+    forget_places(tmp_path, "aa")
+    assert [file.name for file in tmp_path.iterdir()] == ["account-0-bb.lock"]
