@@ -18,7 +18,8 @@ turns to further layers only while the answer is not good enough. Decisions:
   names no subject.
 * A query that names no subject ("Which tasks are overdue?") asks for whatever its layers list, and
   no word of it need be in an answer. What a primary layer lists for it is taken to bear on it with
-  probability ``LISTED`` times the layer's weight, if its words do not make it more.
+  probability ``LISTED`` times the layer's weight, if its words do not make it more. The layer
+  ``graph`` lists nothing: what it gives for no entity is only what is nearest.
 * The classifier orders the layers and never vetoes: whoever calls recall wants memory read. Where
   it would read nothing, and for bare keywords, all layers but ``meta`` are read at once.
 * The layer is evidence too. What its weight is short of 1, times ``LAYER_WEIGHT``, is taken off the
@@ -381,7 +382,8 @@ class _Pool:
         if not self.names_subject:
             for report in reports:
                 for item in report.items:
-                    self._listed.setdefault(item.content, LISTED * report.weight)
+                    if report.layer != GRAPH_LAYER:
+                        self._listed.setdefault(item.content, LISTED * report.weight)
 
     def unjudged(self) -> list[MemoryItem]:
         return [item for item in self.items if item.content not in self._relevance]

@@ -307,6 +307,13 @@ async def test_nothing_follows_what_was_listed() -> None:
     assert contents(result) == ["0.01 a finished task"]
 
 
+async def test_the_graph_lists_nothing() -> None:
+    layers = (LoopLayer("graph", "0.1 a service"), LoopLayer("session", "0.01 a finished task"))
+    async with recalling(*layers) as recall:
+        result = await recall.answer(DONE, layers=["graph", "session"])
+    assert contents(result) == ["0.01 a finished task"]
+
+
 async def test_no_more_than_k_items_are_given_and_the_confidence_is_of_those() -> None:
     useful = [remembered("session", f"0.6 useful {i}", usefulness=1.0) for i in range(3)]
     session = LoopLayer("session")
