@@ -108,20 +108,24 @@ class SharedConnection:
     """One connection to a file, on which threads take turns.
 
     Every error of the file is raised as a ``StoreError`` that names it. The arguments are those of
-    ``opened``.
+    ``opened``; without a path all lies in memory.
     """
 
     def __init__(
         self,
-        path: Path,
+        path: Path | None,
         schema: Schema,
         *,
         durable: bool,
         set_aside: Callable[[str], None] | None = None,
     ) -> None:
-        self.path = path
+        self.path = path or Path(":memory:")
         self._lock = threading.Lock()
-        self._connection = opened(path, schema, durable=durable, set_aside=set_aside)
+        self._connection = (
+            in_memory(schema)
+            if path is None
+            else opened(path, schema, durable=durable, set_aside=set_aside)
+        )
 
     @contextmanager
     def turn(self) -> Iterator[sqlite3.Connection]:

@@ -17,13 +17,12 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from router.database import Schema, in_memory, opened
+from router.database import Schema, SharedConnection, version_of
 from router.errors import StoreError
 from router.memory.model import QueryType
 
@@ -34,7 +33,6 @@ MAX_EVIDENCE: Final = 20.0
 """What feedback on one type and layer can weigh in all, in votes."""
 _IMAGINED: Final = 2.0
 _TYPES: Final = frozenset(QueryType)
-_BUSY_SECONDS: Final = 1.0
 _SCHEMA: Final = Schema(
     (
         """
@@ -69,37 +67,29 @@ class LayerWeights:
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._path = path
+        try:
+            self._file = SharedConnection(path, _SCHEMA, durable=True)
+        except StoreError as error:
+            reason = f"{error.reason}; layer weights hold feedback only, and may be deleted"
+            raise StoreError(error.path, reason) from error
         self._clock = clock
-        self._lock = threading.Lock()
         self._votes: dict[tuple[str, str], _Evidence] = {}
         self._version = 0
         self._seen = -1
-        # The lock orders the threads.
-        try:
-            if path is None:
-                self._db = in_memory(_SCHEMA)
-            else:
-                self._db = opened(path, _SCHEMA, durable=True, busy_seconds=_BUSY_SECONDS)
-        except StoreError as error:
-            raise self._fault(error) from error
-        try:
-            self._load()
-        except sqlite3.Error as error:
-            self._db.close()
-            raise self._fault(error) from error
+        self.close = self._file.close
+        with self._file.turn() as db:
+            self._load(db)
 
     def version(self) -> int:
         """Changes with every vote and reset, those of other processes included."""
         # While another thread writes, the answer is the one before: nobody waits for a disk here.
-        if self._lock.acquire(blocking=False):
+        seen = self._file.version()
+        if seen is not None and seen != self._seen:
             try:
-                if self._data_version() != self._seen:
-                    self._load()
-            except sqlite3.Error as error:  # what is known already is good enough to answer with
-                _log.warning("%s", self._fault(error))
-            finally:
-                self._lock.release()
+                with self._file.turn() as db:
+                    self._load(db)
+            except StoreError as error:  # what is known already is good enough to answer with
+                _log.warning("%s", error)
         return self._version
 
     def factor(self, types: Iterable[QueryType], layer: str) -> float:
@@ -121,36 +111,24 @@ class LayerWeights:
 
     def learn(self, types: Iterable[QueryType], layer: str, *, useful: bool) -> None:
         """Count one vote for each type. When it returns, the vote is on disk."""
-        with self._lock:
-            try:
-                with self._db:  # commits, or rolls back
-                    self._db.execute("BEGIN IMMEDIATE")
-                    self._load()  # another process may have voted
-                    now = self._clock()
-                    for kind in types:
-                        vote = self._faded(self._votes.get((kind, layer)), now)
-                        vote = _capped(vote.useful + useful, vote.useless + (not useful), now)
-                        self._db.execute(
-                            "INSERT OR REPLACE INTO layer_feedback VALUES (?, ?, ?, ?, ?)",
-                            (kind.value, layer, *vote),
-                        )
-                self._load()
-            except sqlite3.Error as error:
-                raise self._fault(error) from error
+        with self._file.transaction() as db:
+            self._load(db)  # another process may have voted
+            now = self._clock()
+            for kind in types:
+                vote = self._faded(self._votes.get((kind, layer)), now)
+                vote = _capped(vote.useful + useful, vote.useless + (not useful), now)
+                db.execute(
+                    "INSERT OR REPLACE INTO layer_feedback VALUES (?, ?, ?, ?, ?)",
+                    (kind.value, layer, *vote),
+                )
+        with self._file.turn() as db:
+            self._load(db)
 
     def reset(self) -> None:
         """Forget all feedback: every factor is 1 again."""
-        with self._lock:
-            try:
-                self._db.execute("DELETE FROM layer_feedback")
-                self._load()
-            except sqlite3.Error as error:
-                raise self._fault(error) from error
-
-    def close(self) -> None:
-        """Close the file; nothing may be called after it."""
-        with self._lock:
-            self._db.close()
+        with self._file.turn() as db:
+            db.execute("DELETE FROM layer_feedback")
+            self._load(db)
 
     def _faded(self, vote: _Evidence | None, now: float) -> _Evidence:
         if vote is None:
@@ -159,26 +137,15 @@ class LayerWeights:
         left = 0.5 ** (max(0.0, now - vote.at) / HALF_LIFE_SECONDS)
         return _Evidence(vote.useful * left, vote.useless * left, now)
 
-    def _load(self) -> None:
-        self._seen = self._data_version()
-        rows = self._db.execute("SELECT type, layer, useful, useless, at FROM layer_feedback")
+    def _load(self, db: sqlite3.Connection) -> None:
+        self._seen = version_of(db)
+        rows = db.execute("SELECT type, layer, useful, useless, at FROM layer_feedback")
         self._votes = {
             (kind, layer): _Evidence(*numbers)
             for kind, layer, *numbers in rows.fetchall()
             if kind in _TYPES  # another version of this program may know others
         }
         self._version += 1
-
-    def _data_version(self) -> int:
-        version: int = self._db.execute("PRAGMA data_version").fetchone()[0]
-        return version
-
-    def _fault(self, error: StoreError | sqlite3.Error) -> StoreError:
-        return StoreError(
-            self._path or Path(":memory:"),
-            f"{error.reason if isinstance(error, StoreError) else error}; "
-            "layer weights hold feedback only, and may be deleted",
-        )
 
 
 def _capped(useful: float, useless: float, at: float) -> _Evidence:
