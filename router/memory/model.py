@@ -311,7 +311,8 @@ class LayerSpec:
     Attributes:
         name: unique among the layers of a router.
         description: what it holds, in a sentence.
-        examples: queries that it answers; the classifier compares with them.
+        examples: queries that it answers; the classifier compares with them where a layer is
+            plugged in beside the built-in ones.
         quality: how far its items are to be trusted by their source alone, in [0, 1].
     """
 

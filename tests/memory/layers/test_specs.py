@@ -19,7 +19,7 @@ def test_there_are_eleven_and_each_says_what_it_is(store: MemoryStore) -> None:
     layers = built_in_layers(store)
     assert tuple(layer.spec.name for layer in layers) == MEMORY_LAYERS
     assert len(MEMORY_LAYERS) == 11
-    assert all(3 <= len(layer.spec.examples) <= 8 for layer in layers)
+    assert all(layer.spec.description for layer in layers)
     assert {layer.spec.name: layer.spec.quality for layer in layers}["episodic"] == 0.85
     assert {layer.spec.name: layer.spec.quality for layer in layers}["semantic"] == 0.80
 
