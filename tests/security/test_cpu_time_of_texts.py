@@ -30,7 +30,7 @@ from router.llm.prompt import build_prompt, parse_answer
 from router.llm.protocol import OfferedSkill
 from router.memory.files.names import parse_name
 from router.memory.model import MAX_QUERY_CHARACTERS
-from router.memory.query.classifier import classify
+from router.memory.query.classifier import QueryClassifier
 from router.memory.query.llm_classifier import parse_answer as parse_layers
 from router.memory.query.rewrite import rewrite
 from router.memory.texts.chunking import sections
@@ -63,6 +63,9 @@ COSTLIEST: Final = (
 )
 REFUSALS: Final = (InvalidRequest, LLMAnswerError, ManifestError, ValueError)
 """What a text that cannot be used is answered with."""
+
+
+CLASSIFIER: Final = QueryClassifier()
 
 
 def read_skill(body: str, description: str = "Commits. Use when changes are to be kept.") -> None:
@@ -106,7 +109,7 @@ ENTRIES: Final[dict[str, Callable[[str], object]]] = {
     "document": lambda text: list(sections(text)),
     "name of a memory": parse_name,
     "query of memory": lambda text: rewrite(text[:MAX_QUERY_CHARACTERS], now=NOW),
-    "query to be classified": lambda text: classify(text[:MAX_QUERY_CHARACTERS]),
+    "query to be classified": lambda text: CLASSIFIER.classify(text[:MAX_QUERY_CHARACTERS]),
 }
 
 

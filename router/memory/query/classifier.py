@@ -130,16 +130,6 @@ class QueryClassifier:
         return _LocalClassifier(self._table, self._plugins, self._encoder)
 
 
-def classify(query: str) -> Classification:
-    """Classify with the built-in layers, the default table and no LLM."""
-    return _default().classify(query)
-
-
-@lru_cache(maxsize=1)
-def _default() -> QueryClassifier:
-    return QueryClassifier()
-
-
 class _LocalClassifier:
     """The classifier once its weights are loaded."""
 

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from router.errors import ConfigurationError, InvalidRequest
 from router.memory.model import Classification, LayerSpec, QueryType
-from router.memory.query.classifier import MAX_LAYERS, QueryClassifier, classify
+from router.memory.query.classifier import MAX_LAYERS, QueryClassifier
 from router.memory.query.routing_table import ROUTING_TABLE, Route
 from router.result import MEMORY_LAYERS
 from router.retrieval.encoders import WordLlamaEncoder
+
+classify = QueryClassifier().classify
 
 
 def names(classification: Classification) -> list[str]:
@@ -222,8 +224,8 @@ def test_importing_the_classifier_leaves_the_heavy_libraries_alone() -> None:
 
 def test_classifying_never_loads_chroma() -> None:
     code = (
-        "from router.memory.query.classifier import classify; import sys; "
-        "classify('What is JWT?'); "
+        "from router.memory.query.classifier import QueryClassifier; import sys; "
+        "QueryClassifier().classify('What is JWT?'); "
         "print('chromadb' in sys.modules)"
     )
     done = subprocess.run(

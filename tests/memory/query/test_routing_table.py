@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from router.errors import ConfigurationError
 from router.memory.model import Classification, QueryType
-from router.memory.query.classifier import QueryClassifier, classify
+from router.memory.query.classifier import QueryClassifier
 from router.memory.query.routing_table import ROUTING_TABLE, Route
 from router.result import MEMORY_LAYERS
 from router.retrieval.encoders import WordLlamaEncoder
@@ -18,13 +18,14 @@ def names(classification: Classification) -> list[str]:
     return [choice.name for choice in classification.layers]
 
 
+CLASSIFIER = QueryClassifier()
 WORDS = "what who did we our you my plan remind last ago steps depends policy thanks 7 rhubarb ?"
 
 
 @settings(max_examples=150)
 @given(st.lists(st.sampled_from(WORDS.split()), min_size=1, max_size=12).map(" ".join))
 def test_the_first_weight_is_the_tables_and_the_others_are_below_it(text: str) -> None:
-    weights = [choice.weight for choice in classify(text).layers]
+    weights = [choice.weight for choice in CLASSIFIER.classify(text).layers]
     assert weights == sorted(weights, reverse=True)
     assert weights[:1] in ([], [1.0])
 
