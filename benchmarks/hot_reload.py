@@ -58,6 +58,16 @@ TRACED_RELOADS = 200
 from before it began are replaced by ones that it counts."""
 
 
+TITLES = {
+    "a": "one save until it is routable, less the debounce time",
+    "b": "a stream of routes, with edits and without",
+    "e": "one save until it is routable, while four tasks route",
+    "c": "the storm: all skills switched while requests are routed",
+    "d": "memory over many reloads",
+}
+"""What the parts are called in the results."""
+
+
 class CountingEncoder(WordLlamaEncoder):
     """Counts the skills that it encodes."""
 
@@ -384,7 +394,7 @@ def main() -> None:
         if "d" in options.only:
             found["d"] = asyncio.run(memory(data, place / "memory", options.reloads))
     if options.json:
-        print(json.dumps(found))
+        print(json.dumps({TITLES[part]: figures for part, figures in found.items()}))
         return
     for what, figure, wanted in table(found):
         print(f"{what:44}{figure:28}{wanted}")
