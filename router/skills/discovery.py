@@ -37,6 +37,8 @@ FOLDERS_PER_SKILL: Final = 10
 """Folders searched below one root, at most, for each skill that is allowed."""
 
 SKIPPED: Final = frozenset((".git", "node_modules", "__pycache__", ".venv"))
+_EDITORS_LOCK: Final = ".#"
+"""Emacs makes a link to nowhere beside a file that it has changed and not saved."""
 _OWN_MATERIAL: Final = frozenset(("scripts", "references", "assets"))
 
 
@@ -248,6 +250,8 @@ class _Search:
         try:
             target = Path(entry.path).resolve(strict=True)
         except (OSError, RuntimeError):  # dangling, or a loop (RuntimeError before Python 3.13)
+            if entry.name.startswith(_EDITORS_LOCK):
+                return
             message = "the link leads nowhere that can be read"
             self._warn(entry.path, "broken-link", message)
             return

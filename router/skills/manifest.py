@@ -45,12 +45,12 @@ _FIELDS: Final = frozenset(
     )
 )
 _HINTS: Final = {
-    "routing-keywords": "routing-keywords",
-    "keywords": "routing-keywords",
-    "triggers": "routing-keywords",
-    "tags": "routing-keywords",
-    "intents": "intents",
-    "examples": "examples",
+    **dict.fromkeys(
+        ("routing-keywords", "keywords", "keyword", "triggers", "trigger", "tags", "tag"),
+        "routing-keywords",
+    ),
+    **dict.fromkeys(("intents", "intent"), "intents"),
+    **dict.fromkeys(("examples", "example"), "examples"),
     "generic": "generic",
 }
 """Spellings of routing hints, and the key under ``metadata`` where each belongs."""

@@ -276,6 +276,14 @@ def test_links_to_themselves_and_to_nothing_are_reported(tmp_path: Path) -> None
     assert reports(tmp_path) == [("loop", "broken-link"), ("nothing", "broken-link")]
 
 
+def test_the_lock_of_an_editor_is_no_oddity(tmp_path: Path) -> None:
+    """Emacs makes such a link beside a file with changes that are not saved yet."""
+    put(tmp_path / "git")
+    (tmp_path / "git" / ".#SKILL.md").symlink_to("ada@example.com.4711:1790000000")
+    assert found(tmp_path) == ["git/SKILL.md"]
+    assert reports(tmp_path) == []
+
+
 def test_a_root_may_itself_be_a_link(tmp_path: Path) -> None:
     put(tmp_path / "real" / "git")
     (tmp_path / "root").symlink_to("real")

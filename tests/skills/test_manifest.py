@@ -325,6 +325,16 @@ def test_hints_under_metadata_are_read_with_underscores_and_as_lists() -> None:
     ]
 
 
+def test_a_hint_in_the_singular_is_read() -> None:
+    """It was taken for a key of somebody else, and did nothing without a word."""
+    one = read(
+        GOOD + "metadata:\n  example: commit this\n  intent: save\n  keyword: git\n  tag: vcs"
+    )
+    assert (one.examples, one.intents) == (("commit this",), ("save",))
+    assert one.routing_keywords == ("git", "vcs")
+    assert codes(one) == ["hint-spelling"] * 4
+
+
 def test_hints_from_several_places_are_united_with_metadata_first() -> None:
     manifest = read(GOOD + "tags: [b, c]\nmetadata:\n  routing-keywords: a, b")
     assert manifest.routing_keywords == ("a", "b", "c")
