@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from router.adapters.definitions import ToolDefinitions
+from router.adapters.definitions import SEARCH_PARAMETERS, ToolDefinitions
 from router.adapters.messages import field_of, user_turns
 
 MID_CONVERSATION_TOOLS: Final = "mid-conversation-tool-changes-2026-07-01"
@@ -55,13 +55,7 @@ class AnthropicTools(ToolDefinitions):
             "name": SEARCH,
             "description": "Finds tools by what they do and makes them available. Search before "
             "you say that you cannot do something.",
-            "input_schema": {
-                "type": "object",
-                "properties": {
-                    "query": {"type": "string", "description": "What the tool should do."}
-                },
-                "required": ["query"],
-            },
+            "input_schema": SEARCH_PARAMETERS,
         }
         return [search, *self.deferred]
 
@@ -96,8 +90,7 @@ class AnthropicTools(ToolDefinitions):
         return [{"role": "system", "content": content}]
 
     async def _references(self, arguments: object) -> list[dict[str, Any]]:
-        query = arguments.get("query") if isinstance(arguments, Mapping) else None
-        if not isinstance(query, str) or not query.strip():
+        names = await self._found(arguments)
+        if names is None:
             return [{"type": "text", "text": "query: expected a text that says what to find"}]
-        names = await self.selector.asearch(query, self._tools)
         return [{"type": "tool_reference", "tool_name": name} for name in names]

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from router.adapters.selection import ToolSelector
 from router.errors import SourceError
 from router.loop_thread import ClosedByBlock
 from router.tools.tool import read_tool
+
+SEARCH_PARAMETERS: Final = {
+    "type": "object",
+    "properties": {"query": {"type": "string", "description": "What the tool should do."}},
+    "required": ["query"],
+    "additionalProperties": False,
+}
+"""Of the tool by which a model searches the others."""
 
 
 class ToolDefinitions(ClosedByBlock):
@@ -36,6 +44,14 @@ class ToolDefinitions(ClosedByBlock):
     def close(self) -> None:
         """End what the selector holds. Closing twice is fine."""
         self.selector.close()
+
+    async def _found(self, arguments: object) -> list[str] | None:
+        """The names of the tools that a model's search is for, best first; None where its arguments
+        hold no query."""
+        query = arguments.get("query") if isinstance(arguments, Mapping) else None
+        if not isinstance(query, str) or not query.strip():
+            return None
+        return await self.selector.asearch(query, self._tools)
 
 
 def by_name(tools: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:

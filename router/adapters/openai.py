@@ -16,17 +16,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
-from router.adapters.definitions import ToolDefinitions
+from router.adapters.definitions import SEARCH_PARAMETERS, ToolDefinitions
 from router.adapters.messages import called_tools, field_of, user_turns
-
-SEARCH_PARAMETERS: Final = {
-    "type": "object",
-    "properties": {"query": {"type": "string", "description": "What the tool should do."}},
-    "required": ["query"],
-    "additionalProperties": False,
-}
 
 
 class OpenAITools(ToolDefinitions):
@@ -95,10 +88,7 @@ class OpenAITools(ToolDefinitions):
                 arguments = json.loads(arguments)
             except ValueError:
                 return []
-        query = arguments.get("query") if isinstance(arguments, Mapping) else None
-        if not isinstance(query, str) or not query.strip():
-            return []
-        return [self._tools[name] for name in await self.selector.asearch(query, self._tools)]
+        return [self._tools[name] for name in await self._found(arguments) or ()]
 
     def _given(self, names: Sequence[str]) -> list[Mapping[str, Any]]:
         return [*self._providers, *(self._tools[name] for name in names)]

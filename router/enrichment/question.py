@@ -7,11 +7,11 @@ taken for that skill whatever it says. So the text of one skill never writes req
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from router.errors import LLMAnswerError
+from router.llm.answer_object import object_schema
 from router.llm.prompt import MAX_ANSWER_CHARACTERS, clean, find_object
 from router.llm.protocol import Prompt
 from router.skills.manifest import SkillManifest
@@ -42,15 +42,12 @@ Answer with one JSON object and nothing else. Its fields, in this order:
   should not serve.
 """
 
-_SCHEMA: Final[Mapping[str, Any]] = {
-    "type": "object",
-    "properties": {
+_SCHEMA: Final = object_schema(
+    {
         "requests": {"type": "array", "items": {"type": "string"}, "maxItems": 2 * REQUESTS},
         "near_misses": {"type": "array", "items": {"type": "string"}, "maxItems": 2 * NEAR_MISSES},
-    },
-    "required": ["requests", "near_misses"],
-    "additionalProperties": False,
-}
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

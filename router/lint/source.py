@@ -16,13 +16,9 @@ from router.errors import ManifestError
 from router.lint.rules import Rule
 from router.skills.diagnostics import Diagnostic, Report
 from router.skills.frontmatter import Node, split_manifest
-from router.skills.manifest import SkillManifest
+from router.skills.manifest import HINTS, SkillManifest, canonical
 
-_HINT_SPELLINGS: Final = {
-    "routing-keywords": ("routing-keywords", "keywords", "triggers", "tags"),
-    "intents": ("intents",),
-    "examples": ("examples",),
-}
+_TEXTS: Final = ("routing-keywords", "intents", "examples")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +70,8 @@ class Source:
             Passage("the name", skill.name, _line(top, "name")),
             Passage("the description", skill.description, _line(top, "description")),
         ]
-        for key, spellings in _HINT_SPELLINGS.items():
+        for key in _TEXTS:
+            spellings = [spelling for spelling, target in HINTS.items() if target == key]
             line = _line(_metadata(top), *spellings, default=_line(top, *spellings, "metadata"))
             items: tuple[str, ...] = getattr(skill, key.replace("-", "_"))
             head += (Passage(f"metadata.{key}", item, line) for item in items)
@@ -106,5 +103,5 @@ def _metadata(top: dict[str, Node]) -> dict[str, Node]:
 
 def _line(nodes: dict[str, Node], *spellings: str, default: int = 1) -> int:
     """The line of the first key with one of those spellings."""
-    found = {key.strip().lower().replace("_", "-"): node.line for key, node in nodes.items()}
+    found = {canonical(key): node.line for key, node in nodes.items()}
     return next((found[spelling] for spelling in spellings if spelling in found), default)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from router.errors import LLMAnswerError
+from router.llm.answer_object import object_schema
 from router.llm.protocol import Completion, OfferedSkill, Prompt
 from router.request import Request, Turn
 from router.result import MEMORY_LAYERS
@@ -137,14 +138,13 @@ def ask_again(prompt: Prompt) -> Prompt:
 def answer_schema(offered: Sequence[OfferedSkill]) -> dict[str, Any]:
     """JSON schema of the answer, within what OpenAI's strict mode accepts.
 
-    Strict mode wants every property required and no others allowed; it has no ``uniqueItems``.
+    Strict mode has no ``uniqueItems``.
     ``maxItems`` stops small models that repeat one name until the token limit. Ranges of numbers
     and lengths of strings are left to ``parse_answer``: many servers cannot enforce them.
     """
     names = [skill.name for skill in offered]
-    return {
-        "type": "object",
-        "properties": {
+    return object_schema(
+        {
             "skills": {
                 "type": "array",
                 "items": {"type": "string", "enum": [*names, none_choice(names)]},
@@ -159,10 +159,8 @@ def answer_schema(offered: Sequence[OfferedSkill]) -> dict[str, Any]:
             "mission_brief": {"type": "string"},
             "reasoning": {"type": "string"},
             "confidence": {"type": "number"},
-        },
-        "required": ["skills", "memory_layers", "mission_brief", "reasoning", "confidence"],
-        "additionalProperties": False,
-    }
+        }
+    )
 
 
 def none_choice(names: Iterable[str]) -> str:

@@ -44,7 +44,7 @@ _FIELDS: Final = frozenset(
         "disable-model-invocation",
     )
 )
-_HINTS: Final = {
+HINTS: Final = {
     **dict.fromkeys(
         ("routing-keywords", "keywords", "keyword", "triggers", "trigger", "tags", "tag"),
         "routing-keywords",
@@ -246,17 +246,17 @@ def _sort_keys(
 ) -> tuple[dict[str, Node], dict[str, list[Node]], dict[str, str]]:
     """Top-level keys as known fields, misplaced routing hints, and the rest."""
     fields: dict[str, Node] = {}
-    hints: dict[str, list[Node]] = {target: [] for target in _HINTS.values()}
+    hints: dict[str, list[Node]] = {target: [] for target in HINTS.values()}
     extra: dict[str, str] = {}
     for key, node in top.items():
-        canonical = _canonical(key)
-        if canonical in _FIELDS:
-            if key != canonical:
-                report.warn(node.line, "key-spelling", f"{short(key)} is read as {canonical}")
-            if key == canonical or canonical not in top:
-                fields[canonical] = node
-        elif canonical in _HINTS:
-            target = _HINTS[canonical]
+        known = canonical(key)
+        if known in _FIELDS:
+            if key != known:
+                report.warn(node.line, "key-spelling", f"{short(key)} is read as {known}")
+            if key == known or known not in top:
+                fields[known] = node
+        elif known in HINTS:
+            target = HINTS[known]
             message = f"the hint {short(key)} belongs under metadata, as {target}"
             report.info(node.line, "misplaced-hint", message)
             hints[target].append(node)
@@ -280,7 +280,7 @@ def _read_metadata(
         if (oddity := _not_text(child)) is not None:
             message = f"{short(f'metadata.{key}')} {oddity}"
             report.info(child.line, "metadata-not-text", message)
-        if (target := _HINTS.get(_canonical(key))) is not None:
+        if (target := HINTS.get(canonical(key))) is not None:
             if key != target:
                 message = f"{short(f'metadata.{key}')} is read as metadata.{target}"
                 report.info(child.line, "hint-spelling", message)
@@ -422,5 +422,6 @@ def _as_json(node: Node) -> Any:
     return node.value
 
 
-def _canonical(key: str) -> str:
+def canonical(key: str) -> str:
+    """A key as the format spells it: lower case, with hyphens."""
     return "-".join(re.split(r"[\s_-]+", key.strip().lower()))

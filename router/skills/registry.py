@@ -19,11 +19,11 @@ import threading
 from collections.abc import Container, Iterable, Mapping
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from router.skills.catalog import Catalog, merge_sources, read_own_enrichments
 from router.skills.changes import CatalogChange
-from router.skills.discovery import MAX_SKILLS, configured_roots, default_roots, existing_root
+from router.skills.discovery import MAX_SKILLS
 from router.skills.enrichment import Enrichment
 from router.skills.folders import FolderSource, absolute
 from router.skills.manifest import SkillManifest
@@ -65,23 +65,19 @@ class SkillRegistry:
             ConfigurationError: a folder is not there.
             RouterError: what another source raises when it cannot be used.
         """
-        may_miss = frozenset(map(absolute, optional))
         self._exchanging = threading.Lock()
         self._reloading = threading.Lock()
         found: list[SkillSource] = []
+        may_miss = frozenset(map(absolute, optional))
         for are_folders, some in groupby(sources, key=lambda source: isinstance(source, Path)):
-            if not are_folders:
-                found.extend(some)  # type: ignore[arg-type]  # groupby has told them apart
-                continue
-            folders: list[Path] = list(some)  # type: ignore[arg-type]
-            for folder in folders:
-                if not missing_ok and absolute(folder) not in may_miss:
-                    existing_root(folder)  # its error names the folder as it was given
-            found.append(
-                FolderSource(
-                    folders, missing_ok=missing_ok, optional=may_miss, max_skills=max_skills
-                )
-            )
+            given: Any = some  # groupby has told the kinds apart
+            if are_folders:
+                given = [
+                    FolderSource(
+                        given, missing_ok=missing_ok, optional=may_miss, max_skills=max_skills
+                    )
+                ]
+            found += given
         self.enrichment = None if enrichment is None else absolute(enrichment)
         self.of_others: Mapping[str, Enrichment] = {}
         self._catalog = merge_sources(
@@ -96,13 +92,7 @@ class SkillRegistry:
         Raises:
             ConfigurationError: a root that the settings name is not a folder.
         """
-        optional = default_roots() if settings.skills is None else ()
-        return cls(
-            configured_roots(settings, later_ones=True),
-            enrichment=settings.enrichment,
-            optional=optional,
-            max_skills=settings.max_skills,
-        )
+        return cls([FolderSource.configured(settings)], enrichment=settings.enrichment)
 
     @property
     def roots(self) -> tuple[Path, ...]:
