@@ -293,17 +293,16 @@ class MemoryService:
     def _scope(self, asked: ScopedArguments) -> Scope:
         return scope_of(self._memory.settings, asked.user, asked.project, asked.session)
 
+    def _given(self, asked: ScopedArguments, whose: str = "scope") -> dict[str, Any]:
+        """The arguments as the memory's own methods take them: by the same names, in one scope."""
+        return {
+            whose: self._scope(asked),
+            **{name: value for name, value in asked if name not in ScopedArguments.model_fields},
+        }
+
     async def recall(self, asked: RecallArguments) -> RecallAnswer:
         """Answer a query from the memory layers that fit it."""
-        found = await self._memory.recall(
-            asked.query,
-            self._scope(asked),
-            k=asked.k,
-            cascade=asked.cascade,
-            confidence_threshold=asked.confidence_threshold,
-            max_cascade_depth=asked.max_cascade_depth,
-            time_zone=asked.time_zone,
-        )
+        found = await self._memory.recall(**self._given(asked, "context"))
         if self._events.listening:
             self._events.emit(
                 Recalled(
@@ -326,20 +325,11 @@ class MemoryService:
 
     async def search(self, asked: SearchArguments) -> Searched:
         """Search the layers, the memory files and the memory service at once."""
-        found = await self._memory.search(asked.query, scope=self._scope(asked), limit=asked.limit)
-        return Searched(**found.to_dict())
+        return Searched(**(await self._memory.search(**self._given(asked))).to_dict())
 
     async def assemble(self, asked: AssembleArguments) -> Context:
         """Gather what memories and documents say into a text within a budget."""
-        found = await self._memory.assemble(
-            asked.query,
-            asked.strategy,
-            asked.token_budget,
-            scope=self._scope(asked),
-            weights=asked.weights,
-            time_zone=asked.time_zone,
-        )
-        return Context.model_validate(found)
+        return Context.model_validate(await self._memory.assemble(**self._given(asked)))
 
     async def save(self, asked: SaveArguments) -> Saved:
         """Remember a text."""
@@ -372,9 +362,7 @@ class MemoryService:
 
     async def list(self, asked: ListArguments) -> Stock:
         """What the layers hold, newest first."""
-        page = await self._memory.list(
-            scope=self._scope(asked), layers=asked.layers, limit=asked.limit, after=asked.after
-        )
+        page = await self._memory.list(**self._given(asked))
         return Stock(items=[Stored(**item.to_dict()) for item in page.items], next=page.next)
 
     async def profile(self, asked: ScopedArguments) -> Stock:
@@ -384,12 +372,11 @@ class MemoryService:
 
     async def get(self, asked: NamedArguments) -> StoredInFull:
         """One memory by its name."""
-        item = await self._memory.get(asked.name, layer=asked.layer, scope=self._scope(asked))
-        return StoredInFull(**item.to_dict())
+        return StoredInFull(**(await self._memory.get(**self._given(asked))).to_dict())
 
     async def delete(self, asked: NamedArguments) -> Deleted:
         """Forget one memory: a file, or an item stored in exactly this scope."""
-        await self._memory.delete(asked.name, layer=asked.layer, scope=self._scope(asked))
+        await self._memory.delete(**self._given(asked))
         return Deleted(name=asked.name, layer=asked.layer)
 
     async def status(self, _asked: NoArguments) -> MemoryNow:
