@@ -388,8 +388,24 @@ def _render(error: ValidationError) -> str:
         parts = [str(part) for part in fault["loc"]]
         named = [part for part in parts if not part.startswith(("literal[", "constrained-"))]
         name = ".".join(named)
-        faults.setdefault(name, []).append(_RENAMED.get(name, fault["msg"]))
+        what = _unknown(name) if fault["type"] == "extra_forbidden" else fault["msg"]
+        faults.setdefault(name, []).append(_RENAMED.get(name, what))
     return "; ".join(f"setting {name}: {', or: '.join(what)}" for name, what in faults.items())
+
+
+def _unknown(name: str) -> str:
+    """That no setting has this name, and which one beside it has a similar one."""
+    *above, last = name.split(".")
+    depth = len(above)
+    beside = {
+        path[depth]
+        for path, _ in leaves(Settings)
+        if len(path) > depth and list(path[:depth]) == above
+    }
+    close = [one for one in sorted(beside) if one.startswith(last)]
+    close += difflib.get_close_matches(last[:100], sorted(beside), n=1)
+    hint = f"; did you mean {'.'.join((*above, close[0]))}?" if close else ""
+    return f"there is none{hint}"
 
 
 def _warn_of_unknown_variables(settings: type[BaseSettings]) -> None:
