@@ -92,7 +92,7 @@ def test_settings_do_not_change_once_they_are_read() -> None:
 
 
 def test_an_unknown_argument_or_nested_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigurationError, match="setting tresholds: there is none$"):
+    with pytest.raises(ConfigurationError, match="setting tresholds: there is none"):
         Settings(tresholds=1)
     monkeypatch.setenv("ROUTER_EXACT__SIZE", "5")
     with pytest.raises(ConfigurationError, match=r"setting exact\.size: there is none"):
