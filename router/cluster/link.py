@@ -11,7 +11,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from router.breaker import BreakerState, CircuitBreaker, GuardedCall
@@ -175,8 +174,12 @@ class Link:
         _log.warning("Redis answers again")
         self._events.emit(Recovered(PART))
         for work in self._returned:
-            with suppress(NoRedis):  # then it is lost again, and there will be another return
+            try:
                 await work()
+            except NoRedis:  # it is lost again, and there will be another return
+                pass
+            except Exception:  # noqa: BLE001 - one part's fault must not keep another from its work
+                _log.exception("not all is done now that Redis answers again")
 
     async def aclose(self) -> None:
         """Stop trying and close the connections. Closing twice is fine."""

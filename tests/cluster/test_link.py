@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,8 @@ from clusters import SettingsOf, few_skills_router, until
 from servers.redis_server import FaultyProxy, RedisServer
 
 from router import ConfigurationError, SemanticRouter, Settings
-from router.cluster.link import Link
+from router.cluster.link import Link, NoRedis
+from router.errors import StoreError
 from router.events import Degraded, Event, Events, Recovered
 from router.result import Stage
 
@@ -139,6 +140,31 @@ async def test_a_drop_that_is_not_delivered_holds_here_and_is_sent_until_it_is(
             async with asyncio.timeout(WAIT_SECONDS):
                 while (await other.look_up(SQUASH))[0] is not None:  # noqa: ASYNC110 - likewise
                     await asyncio.sleep(0.01)
+
+
+async def test_a_part_that_fails_when_the_server_is_back_keeps_no_other_from_its_work(
+    redis_server: RedisServer, settings_of: SettingsOf
+) -> None:
+    back = asyncio.Event()
+
+    async def fail() -> None:
+        raise StoreError("cluster.sqlite3", "the disk is full")
+
+    async def work() -> None:
+        back.set()
+
+    async with FaultyProxy(redis_server.port) as proxy:
+        link = Link(settings_of(proxy.url).cluster, Events(), retry_seconds=0.01)
+        link.when_back(fail)
+        link.when_back(work)
+        proxy.cut()
+        while link.is_up:
+            with suppress(NoRedis):
+                await link.run(lambda redis: redis.ping())
+        proxy.mend()
+        async with asyncio.timeout(WAIT_SECONDS):
+            await back.wait()
+        await link.aclose()
 
 
 async def test_a_drop_survives_the_process_that_could_not_deliver_it(
