@@ -6,7 +6,8 @@ request: ``hit@1``, ``recall@5``, the share that is ``routed``, and the share th
 ``right`` (to labelled skills only) or ``exact`` (to all of them), each with its 95% interval for
 the first and the last. For requests that nothing fits, ``routed`` is the share of false accepts.
 ``ece`` is the expected calibration error of the confidences of all routes of the catalog, and
-``precision`` the share of them that is right.
+``precision`` the share of them that is right. The requests that nothing fits are shorter than the
+others in all of these catalogs, which makes them easier to tell: see ``likelihood.py``.
 
 ``requests`` rows keep only the first so many of the eight written requests of each real skill; the
 first two are direct, the next four in everyday words, then a terse and a long one. ``kinds`` rows
