@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from functools import cached_property, partial, wraps
 from http import HTTPStatus
+from inspect import getdoc
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
@@ -121,7 +122,8 @@ class Endpoint:
     Attributes:
         request: the method and the path.
         right: what the caller must be allowed to do.
-        work: what is done for a caller; its signature says what is asked and answered.
+        work: what is done for a caller. Its signature says what is asked and answered, and its
+            docstring what it is.
         pieces: the type of one piece, where ``work`` gives the answer piece by piece.
         media_type: of what is answered.
         body: the argument that the whole body is; None: its fields are the arguments.
@@ -131,7 +133,6 @@ class Endpoint:
 
     request: str
     right: Right
-    summary: str
     work: Callable[[Api, Caller, Any], Any]
     pieces: type | None = None
     media_type: str = "application/json"
@@ -148,6 +149,11 @@ class Endpoint:
     def path(self) -> str:
         """With its arguments in braces."""
         return self.request.split()[1]
+
+    @cached_property
+    def summary(self) -> str:
+        """What it does, in a sentence."""
+        return " ".join((getdoc(self.work) or "").split("\n\n")[0].split()).removesuffix(".")
 
     @cached_property
     def arguments(self) -> type[Arguments]:
@@ -198,15 +204,18 @@ _remembered = partial(_of, "memory")
 
 
 async def _explain(api: Api, _caller: Caller, asked: RouteArguments) -> Explained:
+    """Decide, and say why the best skill is ahead of the next one."""
     result = await api.service.route(asked)
     return Explained(result=result.to_dict(), why=await api.service.explain(asked, result))
 
 
 async def _load(api: Api, caller: Caller, asked: LoadArguments) -> LoadedSkill:
+    """A skill's instructions and the paths of its other files."""
     return await api.service.load(asked, available=await api.narrowing.names_for(caller))
 
 
 async def _find_decision(api: Api, caller: Caller, asked: DecisionArguments) -> DecisionFound:
+    """An answer with its whole trace."""
     found = api.decisions.find(asked.id, caller)
     return DecisionFound(
         request=found.request,
@@ -217,6 +226,7 @@ async def _find_decision(api: Api, caller: Caller, asked: DecisionArguments) -> 
 
 
 async def _put_tool(api: Api, caller: Caller, asked: PutToolArguments) -> ToolPut:
+    """Keep a tool in a namespace, to be routed to from now on."""
     caller.require_namespace(asked.namespace)
     router = api.service.router
     new, version = await put_tool(router, asked.namespace, asked.name, asked.definition)
@@ -224,14 +234,16 @@ async def _put_tool(api: Api, caller: Caller, asked: PutToolArguments) -> ToolPu
 
 
 async def _delete_tool(api: Api, caller: Caller, asked: ToolPlace) -> ToolDeleted:
+    """Drop a tool of a namespace."""
     caller.require_namespace(asked.namespace)
     version = await delete_tool(api.service.router, asked.namespace, asked.name)
     return ToolDeleted(skill=routed_name(asked.namespace, asked.name), catalog_version=version)
 
 
 async def _batch(api: Api, caller: Caller, asked: BatchArguments) -> AsyncGenerator[bytes, None]:
-    """Route the requests of a batch; each line is sent as soon as it and those before it are
-    there."""
+    """Route many requests; the answer is JSON Lines.
+
+    Each line is sent as soon as it and those before it are there."""
     gate = asyncio.Semaphore(BATCH_WINDOW)
 
     async def one(index: int, arguments: RouteArguments | ValidationError) -> BatchLine:
@@ -259,53 +271,35 @@ async def _batch(api: Api, caller: Caller, asked: BatchArguments) -> AsyncGenera
 
 
 def _events(api: Api, _caller: Caller, _asked: NoArguments) -> AsyncGenerator[bytes, None]:
+    """What happens from now on, as server-sent events."""
     return api.events.listen()
 
 
 ENDPOINTS: Final = (
-    Endpoint("POST /v1/route", Right.ROUTE,
-        "Decide which skills to load for a request", _asked(Service.route)),
-    Endpoint("POST /v1/route/explain", Right.ROUTE,
-        "Decide, and say why the best skill is ahead of the next one", _explain),
-    Endpoint("POST /v1/route/batch", Right.ROUTE,
-        "Route many requests; the answer is JSON Lines",
-        _batch, BatchLine, "application/jsonl"),
-    Endpoint("POST /v1/rank", Right.ROUTE,
-        "The best skills, or tools of the request, in any case; never refuses",
-        _asked(Service.rank)),
-    Endpoint("GET /v1/skills", Right.ROUTE,
-        "Rank the skills for a query, with reasons; decides nothing",
-        _asked(Service.find), etag=True),
-    Endpoint("GET /v1/skills/{name}", Right.ROUTE,
-        "A skill's instructions and the paths of its other files", _load, etag=True),
-    Endpoint("PUT /v1/catalogs/{namespace}/tools/{name}", Right.MANAGE,
-        "Keep a tool in a namespace, to be routed to from now on", _put_tool, body="definition"),
-    Endpoint("DELETE /v1/catalogs/{namespace}/tools/{name}", Right.MANAGE,
-        "Drop a tool of a namespace", _delete_tool),
-    Endpoint("GET /v1/decisions/{id}", Right.ROUTE,
-        "An answer with its whole trace", _find_decision, of_one_worker=True),
-    Endpoint("POST /v1/decisions/{id}/feedback", Right.FEEDBACK,
-        "Say what an answer should have been", _asked(Service.feedback), of_one_worker=True),
-    Endpoint("POST /v1/cache/test", Right.ROUTE,
-        "Whether a cache would answer a request, and why or why not", _asked(Service.test_cache)),
-    Endpoint("POST /v1/cache/forget", Right.FEEDBACK,
-        "Drop the cached answer to a request", _asked(Service.forget)),
-    Endpoint("GET /v1/status", Right.MANAGE,
-        "Which skills are loaded or faulty; caches, encoder and LLMs", _asked(Service.status)),
-    Endpoint("GET /v1/learning", Right.MANAGE,
-        "The evidence, the local model, the account of the error bound",
-        _asked(Service.learning)),
-    Endpoint("GET /v1/events", Right.MANAGE,
-        "What happens from now on, as server-sent events",
-        _events, str, "text/event-stream"),
-    Endpoint("POST /v1/memory/recall", Right.MEMORY,
-        "Answer a query from the memory layers that fit it", _remembered(MemoryService.recall)),
-    Endpoint("POST /v1/memory/context", Right.MEMORY,
-        "Gather what memories and documents say into a text within a budget of tokens",
-        _remembered(MemoryService.assemble)),
-    Endpoint("POST /v1/memory/save", Right.MEMORY,
-        "Remember a text", _remembered(MemoryService.save)),
-    Endpoint("GET /v1/memory/status", Right.MEMORY,
-        "How the layers, the memory files and the memory service are",
-        _remembered(MemoryService.status)),
-)  # fmt: skip
+    Endpoint("POST /v1/route", Right.ROUTE, _asked(Service.route)),
+    Endpoint("POST /v1/route/explain", Right.ROUTE, _explain),
+    Endpoint("POST /v1/route/batch", Right.ROUTE, _batch, BatchLine, "application/jsonl"),
+    Endpoint("POST /v1/rank", Right.ROUTE, _asked(Service.rank)),
+    Endpoint("GET /v1/skills", Right.ROUTE, _asked(Service.find), etag=True),
+    Endpoint("GET /v1/skills/{name}", Right.ROUTE, _load, etag=True),
+    Endpoint(
+        "PUT /v1/catalogs/{namespace}/tools/{name}", Right.MANAGE, _put_tool, body="definition"
+    ),
+    Endpoint("DELETE /v1/catalogs/{namespace}/tools/{name}", Right.MANAGE, _delete_tool),
+    Endpoint("GET /v1/decisions/{id}", Right.ROUTE, _find_decision, of_one_worker=True),
+    Endpoint(
+        "POST /v1/decisions/{id}/feedback",
+        Right.FEEDBACK,
+        _asked(Service.feedback),
+        of_one_worker=True,
+    ),
+    Endpoint("POST /v1/cache/test", Right.ROUTE, _asked(Service.test_cache)),
+    Endpoint("POST /v1/cache/forget", Right.FEEDBACK, _asked(Service.forget)),
+    Endpoint("GET /v1/status", Right.MANAGE, _asked(Service.status)),
+    Endpoint("GET /v1/learning", Right.MANAGE, _asked(Service.learning)),
+    Endpoint("GET /v1/events", Right.MANAGE, _events, str, "text/event-stream"),
+    Endpoint("POST /v1/memory/recall", Right.MEMORY, _remembered(MemoryService.recall)),
+    Endpoint("POST /v1/memory/context", Right.MEMORY, _remembered(MemoryService.assemble)),
+    Endpoint("POST /v1/memory/save", Right.MEMORY, _remembered(MemoryService.save)),
+    Endpoint("GET /v1/memory/status", Right.MEMORY, _remembered(MemoryService.status)),
+)

@@ -126,7 +126,7 @@ class Service:
         return Forgotten(request=asked.request)
 
     async def find(self, asked: FindArguments) -> FoundSkills:
-        """Rank skills for a query; decides nothing."""
+        """Rank the skills for a query, with reasons; decides nothing."""
         catalog = (await self.router.open()).catalog  # the one that is searched, see discover
         found = await self.router.discover(
             asked.query,

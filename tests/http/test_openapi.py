@@ -18,6 +18,7 @@ Connect = Any
 def test_the_description_is_openapi() -> None:
     validate(openapi())
     assert len({(e.method, e.path) for e in ENDPOINTS}) == len(ENDPOINTS)
+    assert all(e.summary for e in ENDPOINTS)
 
 
 async def test_every_endpoint_answers_as_described(api: Api, connect: Connect) -> None:
