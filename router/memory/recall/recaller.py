@@ -441,6 +441,15 @@ class _Pool:
             if scores.keys() >= {*both}:
                 low, high = sorted(scores[content] for content in both)
                 scores |= dict.fromkeys(both, min(low, high * 0.999)) | {held.content: high}
+        # What has been replaced by what the query names comes before all that only names it.
+        asked_for = {
+            held.content
+            for held, update in pairs
+            if held is update.older and update.newer.content in following
+        }
+        if asked_for & scores.keys():
+            most = max(scores.values())
+            scores = {c: most if c in asked_for else 0.999 * scores[c] for c in scores}
         for one in ordered:
             if one.item.content in scores and self._only_counts(one.item):
                 scores[one.item.content] = 0.0

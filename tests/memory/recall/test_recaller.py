@@ -255,10 +255,12 @@ async def test_what_was_replaced_is_found_by_the_name_of_what_replaced_it() -> N
         remembered("project", "0.011 the client is written in Vue", days_old=80),
         remembered("project", "0.012 the client is now written in Svelte", days_old=8),
     ]
-    async with recalling(LoopLayer("session"), project) as recall:
-        before = await recall.answer("What did we use before MySQL?")
-        now = await recall.answer("What must I do before MySQL starts?")
-    assert contents(before)[0] == "0.01 database is Postgres"
+    session = LoopLayer("session", "0.6 MySQL, MySQL, MySQL")
+    async with recalling(session, project) as recall:
+        both = ["session", "project"]
+        before = await recall.answer("What did we use before MySQL?", layers=both)
+        now = await recall.answer("What must I do before MySQL starts?", layers=["project"])
+    assert contents(before)[:2] == ["0.01 database is Postgres", session.items[0].content]
     assert now.items == ()
 
 
