@@ -39,8 +39,9 @@ turns to further layers only while the answer is not good enough. Decisions:
   the memory about MySQL has replaced bears on "What did we use before MySQL?" with probability
   ``LISTED``; so does on "What did we use in March?" all that held then and has been replaced.
 * What the layer ``graph`` reached over relations from an item that bears on the query bears on it
-  too: ``RELATION`` times as probably for each relation on the way. Only if the query asks for
-  relations, that is, where ``graph`` was among the first layers to be read.
+  too: ``RELATION`` times as probably for each relation on the way. An entity that the query names
+  and that no item is about counts as one that bears on it with probability ``LISTED``. Only if the
+  query asks for relations, that is, where ``graph`` was among the first layers to be read.
 * Copies of one content are one item, with the provenance of all; the copy from the heavier layer
   stays. Then 0.75 similarity + 0.05 recency of last use over 90 days + 0.2 usefulness orders them.
   (The usual 0.7 and 0.1 lost a point of recall on LoCoMo, where what matters is old.)
@@ -472,7 +473,9 @@ class _Pool:
             for hops in [relations_away(one.item)]
             if hops is not None
         }
-        start = max((judged[content].relevance for content, n in away.items() if n == 0), default=0)
+        start = max(
+            (judged[content].relevance for content, n in away.items() if n == 0), default=LISTED
+        )
         for content, hops in away.items():
             reached = start * RELATION**hops
             if hops and reached > judged[content].relevance:

@@ -316,6 +316,17 @@ async def test_the_graph_lists_nothing() -> None:
     assert contents(result) == ["0.01 a finished task"]
 
 
+async def test_what_the_graph_reached_from_an_entity_without_an_item_of_its_own_is_an_answer() -> (
+    None
+):
+    graph = LoopLayer("graph", "0.01 the cart", "0.011 the search")
+    cart, search = graph.items
+    graph.items = [replace(cart, score=1 / 2), replace(search, score=1 / 70)]
+    async with recalling(graph, LoopLayer("session")) as recall:
+        result = await recall.answer("What breaks if Redis is down?", layers=["graph"])
+    assert contents(result) == ["0.01 the cart"]
+
+
 async def test_no_more_than_k_items_are_given_and_the_confidence_is_of_those() -> None:
     useful = [remembered("session", f"0.6 useful {i}", usefulness=1.0) for i in range(3)]
     session = LoopLayer("session")
