@@ -117,7 +117,7 @@ class SharedAnswers:
 
     async def open(self) -> None:
         letters = await self._delivery.open(self._settings.state_dir / "cluster.sqlite3")
-        self._left = frozenset(json.loads(letter)["entry"] for letter in letters)
+        self._left = frozenset(filter(None, map(_entry_in, letters)))
         self.follower.start()
 
     def era(self) -> int:
@@ -351,3 +351,11 @@ class SharedAnswers:
         await self.follower.aclose()
         await self._reads.aclose()
         await self._delivery.aclose()
+
+
+def _entry_in(letter: str) -> str | None:
+    """What a letter is about; None where it cannot be read."""
+    try:
+        return str(json.loads(letter)["entry"])
+    except (ValueError, LookupError, TypeError):
+        return None

@@ -48,7 +48,8 @@ class Delivery:
 
         Args:
             kind: what the letters are filed under.
-            send: gives the server letters, oldest first; raises ``NoRedis`` where it cannot.
+            send: gives the server letters, oldest first; raises ``NoRedis`` where it cannot. One
+                that it cannot read, as a later version may write, is left out.
             most: letters that are sent at once.
         """
         self._kind = kind
@@ -113,14 +114,21 @@ class Delivery:
             NoRedis: the server cannot be used.
             StoreError: the file cannot be used.
         """
-        file = self._file
+        file, most = self._file, self._most
         while file is not None:
             async with self._turn:
-                found = await in_thread(lambda: self._waiting(file, most=self._most))
+                found = await in_thread(lambda: self._waiting(file, most=most))  # noqa: B023 - awaited
                 if not found:
                     self.caught_up = True
                     return
-                await self._send([letter for _, letter in found])
+                try:
+                    await self._send([letter for _, letter in found])
+                except (ValueError, LookupError, TypeError) as error:
+                    if len(found) > 1:  # one after the other, to find out which it is
+                        most = 1
+                        continue
+                    _log.error("a letter about %s is left out: %s", self._kind, error)
+                    most = self._most
                 await in_thread(lambda numbers=[(n,) for n, _ in found]: _drop(file, numbers))  # type: ignore[misc]
 
     def _waiting(self, file: SharedConnection, *, most: int) -> list[tuple[int, str]]:

@@ -3,8 +3,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+from clusters import SettingsOf, opened_answers, skills_of
+from servers.redis_server import RedisServer
+
 from router.cluster.link import NoRedis
 from router.cluster.outbox import Delivery
+from router.stages.conformance import kept_answer
 
 
 async def refuse(_: Sequence[str]) -> None:
@@ -41,3 +46,36 @@ async def test_letters_go_in_order_once_and_no_other_kind_holds_them_up(tmp_path
     assert max(map(len, sent)) == 2
     for one in (stuck, delivery):
         await one.aclose()
+
+
+async def test_a_letter_that_cannot_be_read_is_left_out_and_holds_no_other_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    sent: list[str] = []
+
+    async def send(letters: Sequence[str]) -> None:
+        numbers = [int(letter) for letter in letters]
+        sent.extend(map(str, numbers))
+
+    delivery = Delivery("tools", send, most=100)
+    await delivery.open(tmp_path / "file")
+    await delivery.put(["1", "of a later version", "2", "3"])
+    await delivery.deliver()
+    assert sent == ["1", "2", "3"]
+    [said] = [record.message for record in caplog.records if record.levelname == "ERROR"]
+    assert "invalid literal" in said
+    await delivery.aclose()
+
+
+async def test_a_damaged_letter_keeps_no_process_from_beginning(
+    tmp_path: Path, redis_server: RedisServer, settings_of: SettingsOf
+) -> None:
+    settings = settings_of(redis_server.url)
+    delivery = Delivery("answers", refuse, most=1)
+    await delivery.open(settings.state_dir / "cluster.sqlite3")
+    await delivery.put(["{", "[]", '"x"', "{}"])
+    await delivery.aclose()
+    async with opened_answers(settings) as answers:
+        await answers._delivery.deliver()
+        await answers.keep("squash my commits", "c", kept_answer("git"), similar=False)
+        assert await skills_of(answers, "squash my commits") == ("git",)
