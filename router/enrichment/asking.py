@@ -9,6 +9,7 @@ the model is wrong then, and the rest of the skills would only cost more.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ from router.skills.catalog import Catalog
 from router.skills.changes import CatalogChange
 from router.skills.enrichment import Enrichment
 from router.skills.manifest import SkillManifest
+
+_log: Final = logging.getLogger(__name__)
 
 CONCURRENCY: Final = 4
 ANSWER_TOKENS: Final = 450
@@ -235,6 +238,7 @@ class _Run:
     waiting: list[SkillManifest]
     unasked: list[str] = field(default_factory=list)
     failures: int = 0
+    told: bool = False
     resume_at: float = 0.0
     ended: str = ""
 
@@ -366,6 +370,9 @@ class Asker:
                 fault = error
             if attempt == TRIES:
                 raise fault
+            if not run.told:  # once: the faults of skills that fail for good are in the report
+                run.told = True
+                _log.warning("enrichment: %s; asking again", fault)
             if isinstance(fault, LLMUnavailable):
                 pause = fault.retry_after or 2.0 ** (attempt - 1)
                 if pause > LONGEST_WAIT_SECONDS:

@@ -180,13 +180,18 @@ async def test_a_pause_that_is_too_long_ends_the_run_and_the_next_one_goes_on(
     assert again.written == ("gardening", "knitting")
 
 
-async def test_an_answer_that_cannot_be_used_is_asked_for_again(
-    skills: Path, openai_server: OpenAIServer
+async def test_an_answer_that_cannot_be_used_is_asked_for_again_and_that_is_told_once(
+    skills: Path, openai_server: OpenAIServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    openai_server.queue(completion("sorry"), completion(answer_for("baking")))
+    """Nothing was told until a skill had failed for good: of a provider that is silent, in four
+    minutes."""
+    replies = completion("sorry"), completion("sorry"), completion(answer_for("baking"))
+    openai_server.queue(*replies)
     catalog = load_catalog([skills])
     report = await asker(model_of(openai_server), catalog).run(to_ask(catalog, ["baking"]))
-    assert (report.written, report.output_tokens) == (("baking",), 80)
+    assert (report.written, report.output_tokens) == (("baking",), 120)
+    (told,) = caplog.messages
+    assert told.startswith("enrichment: openai: ") and told.endswith("; asking again")
 
 
 async def test_a_skill_that_fails_is_named_and_the_others_are_asked(
