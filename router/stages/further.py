@@ -26,9 +26,9 @@ the catalog; how a clause begins (with a verb, "I", or a preposition); its place
 like the others it is; how alike the two skills are; scores standardised over all skills; the
 clause beside the background (``router/retrieval/background.py``). Where the request is cut in two,
 how far each of the two skills is ahead in one of the parts found one exact set more in a hundred,
-and in everyday words more wrong skills than right ones. Trees did no better. Of requests in
-everyday words most second skills are lost here: the request has its clauses, and the skill is among
-its best ones, but for its own short clause another skill scores higher as often as not.
+and in everyday words it added as many wrong skills as right ones. Trees did no better. Of requests
+in everyday words most second skills are lost here: the request has its clauses, and the skill is
+among its best ones, but for its own short clause another skill scores higher as often as not.
 
 The coefficients were fitted on requests of people and on pairs of them that were joined by "and",
 "then" or a full stop, for different skills and for the same: for 574 real skills, the intents of
