@@ -7,7 +7,6 @@ it, and then the service. Whatever is refused is a problem of ``router/http/prob
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import (
     AsyncExitStack,
@@ -17,14 +16,14 @@ from contextlib import (
     nullcontext,
 )
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opentelemetry import context, propagate
 from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from router.http.api import Api
@@ -38,6 +37,7 @@ from router.http.openapi import openapi
 from router.http.playground.playground import playground
 from router.http.problems import Refused, problem_of
 from router.http.stream import PATH as EVENTS_PATH
+from router.http.stream import streamed
 from router.service.schemas import adapter_of, as_told, input_schema
 from router.service.shapes import Arguments
 from router.web.names import NamesChecked
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from router.mcp.http import McpApp
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
-
-_log: Final = logging.getLogger(__name__)
 
 
 def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
@@ -148,12 +146,8 @@ def _guarded(api: Api, handler: Handler) -> Handler:
                 return await handler(request)
         except ClientDisconnect:  # in the middle of its body: nobody reads the answer
             return Response(status_code=400)
-        except Exception as error:  # noqa: BLE001 - a bug: its text may hold anything
-            told = problem_of(error)
-            if told is None:
-                _log.exception("%s %s failed", request.method, request.url.path)
-                told = problem(500, "an internal error", "the server's log has the details")
-            return told
+        except Exception as error:  # noqa: BLE001 - a bug is told, too
+            return problem_of(error, request)
 
     return handle
 
@@ -265,24 +259,13 @@ def _lists(arguments: type[Arguments]) -> frozenset[str]:
 async def _stream(
     api: Api, endpoint: Endpoint, pieces: AsyncGenerator[bytes, None], caller: Caller
 ) -> Response:
-    """The first piece is waited for, so that what is refused is a problem and no broken stream."""
-    stack = AsyncExitStack()
-    if endpoint.media_type != "text/event-stream":  # those who listen take places of their own
-        await stack.enter_async_context(api.places.take(caller.id))
-    try:
-        first = await anext(pieces)
-    except BaseException:
-        await stack.aclose()
-        raise
-
-    async def rest() -> AsyncIterator[bytes]:
-        async with stack, aclosing(pieces):
-            yield first
+    async def in_its_place() -> AsyncGenerator[bytes, None]:
+        async with api.places.take(caller.id), aclosing(pieces):
             async for piece in pieces:
                 yield piece
 
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(rest(), headers=headers, media_type=endpoint.media_type)
+    listens = endpoint.media_type == "text/event-stream"  # those who do take places of their own
+    return await streamed(pieces if listens else in_its_place(), endpoint.media_type)
 
 
 async def _http_problem(_request: Request, error: Exception) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
@@ -20,7 +21,10 @@ from router.errors import (
 from router.web.problems import Fault, problem
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
     from starlette.responses import Response
+
+_log: Final = logging.getLogger(__name__)
 
 MAX_FAULTS: Final = 10
 MAX_WHERE_CHARACTERS: Final = 200
@@ -36,8 +40,9 @@ class Refused(Exception):
         self.title = title
 
 
-def problem_of(error: Exception) -> Response | None:
-    """The response for an error that a caller can do something about; None for a bug."""
+def problem_of(error: Exception, request: Request) -> Response:
+    """The response for an error, which is being handled, of a request. A bug is told in the log
+    alone: its text may hold anything."""
     if isinstance(error, Refused):
         return problem(error.status, error.title, str(error))
     if isinstance(error, ValidationError):
@@ -48,7 +53,8 @@ def problem_of(error: Exception) -> Response | None:
             faults=faults_of(error),
         )
     if not isinstance(error, RouterError):
-        return None
+        _log.exception("%s %s failed", request.method, request.url.path)
+        return problem(500, "an internal error", "the server's log has the details")
     status, title = next(
         (known[1:] for known in _KNOWN if isinstance(error, known[0])),
         (500, "a part of the router failed"),

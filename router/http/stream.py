@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, Final
+
+from starlette.responses import Response, StreamingResponse
 
 from router.events import (
     CacheLookup,
@@ -137,6 +139,21 @@ class _Listener:
                     self._missed = 0
         finally:
             ended.cancel()
+
+
+async def streamed(pieces: AsyncGenerator[bytes, None], media_type: str) -> Response:
+    """The response that gives pieces as they come. The first is waited for, so that what is refused
+    is a problem and no broken stream."""
+    first = await anext(pieces)
+
+    async def all_of_them() -> AsyncIterator[bytes]:
+        async with aclosing(pieces):
+            yield first
+            async for piece in pieces:
+                yield piece
+
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(all_of_them(), headers=headers, media_type=media_type)
 
 
 def as_text(event: Event) -> str:

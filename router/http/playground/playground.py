@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -47,7 +46,6 @@ _HEADERS: Final = {
 }
 """Every page has these headers: nothing runs and nothing is loaded but the files of this server."""
 
-_log: Final = logging.getLogger(__name__)
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -104,7 +102,7 @@ class _Pages:
             try:
                 with self._api.places.refusing_the_last():
                     return await self._answer(request, screen, action)
-            except Exception as error:  # noqa: BLE001 - a bug: its text may hold anything
+            except Exception as error:  # noqa: BLE001 - a bug is told, too
                 return await self._problem(request, screen, error)
 
         return handle
@@ -177,10 +175,7 @@ class _Pages:
             if _by_htmx(request):
                 return Response(status_code=401, headers={**_HEADERS, "HX-Redirect": SIGN_IN})
             return RedirectResponse(SIGN_IN, 303, headers=_HEADERS)
-        told = problem_of(error)
-        if told is None:
-            _log.exception("%s %s failed", request.method, request.url.path)
-            told = problem(500, "an internal error", "the server's log has the details")
+        told = problem_of(error, request)
         found = Problem.model_validate_json(bytes(told.body))
         values = {"problem": found}
         headers = {"Retry-After": told.headers["retry-after"]} if found.status == 503 else {}

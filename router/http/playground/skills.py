@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from starlette.responses import StreamingResponse
+from starlette.responses import Response
 
 from router.http.keys import Right
 from router.http.playground.screens import Action, Part, Screen, Visit
+from router.http.stream import streamed
 from router.lint.manifest import lint_catalog, lint_file_of
 from router.lint.routing import lint_routing
 from router.request import MAX_REQUEST_CHARACTERS
@@ -106,19 +107,13 @@ async def _changes(visit: Visit) -> Part:
     )
 
 
-async def _live(visit: Visit) -> StreamingResponse:
+async def _live(visit: Visit) -> Response:
     """Tells the page that the skills have changed; it then asks for what it shows."""
-    listening = visit.api.events.listen()
-    first = await anext(listening)
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(
-        _of_skills(first, listening), headers=headers, media_type="text/event-stream"
-    )
+    return await streamed(_of_skills(visit.api.events.listen()), "text/event-stream")
 
 
-async def _of_skills(first: bytes, listening: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+async def _of_skills(listening: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
     async with aclosing(listening):
-        yield first
         async for text in listening:
             if text.startswith(b"event: reloaded"):
                 yield b"event: reloaded\ndata: \n\n"
