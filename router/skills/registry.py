@@ -47,8 +47,6 @@ class SkillRegistry:
         sources: Iterable[SkillSource | Path],
         *,
         enrichment: Path | None = None,
-        missing_ok: bool = False,
-        optional: Iterable[Path] = (),
         max_skills: int = MAX_SKILLS,
     ) -> None:
         """Read the sources, strongest first.
@@ -57,8 +55,6 @@ class SkillRegistry:
             sources: sources of skills, and folders of skills or of one skill.
             enrichment: a file of enrichments for the skills of every source; it may be missing, and
                 appear later.
-            missing_ok: folders may be missing from the start, and appear later.
-            optional: those of the folders for which that is so normal that it is not noted.
             max_skills: skills taken from adjacent folders, at most.
 
         Raises:
@@ -68,15 +64,10 @@ class SkillRegistry:
         self._exchanging = threading.Lock()
         self._reloading = threading.Lock()
         found: list[SkillSource] = []
-        may_miss = frozenset(map(absolute, optional))
         for are_folders, some in groupby(sources, key=lambda source: isinstance(source, Path)):
             given: Any = some  # groupby has told the kinds apart
             if are_folders:
-                given = [
-                    FolderSource(
-                        given, missing_ok=missing_ok, optional=may_miss, max_skills=max_skills
-                    )
-                ]
+                given = [FolderSource(given, max_skills=max_skills)]
             found += given
         self.enrichment = None if enrichment is None else absolute(enrichment)
         self.of_others: Mapping[str, Enrichment] = {}

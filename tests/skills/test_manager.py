@@ -19,6 +19,7 @@ import pytest
 from router.errors import ConfigurationError, UnknownSkill
 from router.skills.catalog import Catalog, load_catalog
 from router.skills.changes import CatalogChange
+from router.skills.folders import FolderSource
 from router.skills.manager import SkillManager
 from router.skills.registry import SkillRegistry
 from router.skills.watching import WatchMode
@@ -87,7 +88,7 @@ class Live:
     def __init__(self, *roots: Path, missing_ok: bool = False, **options: Any) -> None:
         self.recorder = Recorder()
         self.install = Installer()
-        self.registry = SkillRegistry(roots, missing_ok=missing_ok)
+        self.registry = SkillRegistry([FolderSource(roots, missing_ok=missing_ok)])
         self.manager = SkillManager(
             self.registry,
             install=self.install,

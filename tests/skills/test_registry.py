@@ -94,7 +94,7 @@ def test_a_root_that_goes_takes_its_skills_with_it_and_may_come_back(tmp_path: P
 
 
 def test_a_root_may_be_missing_from_the_start_when_that_is_allowed(tmp_path: Path) -> None:
-    registry = SkillRegistry([tmp_path / "later"], missing_ok=True)
+    registry = SkillRegistry([FolderSource([tmp_path / "later"], missing_ok=True)])
     assert registry.list_available_skills() == ()
     put(tmp_path / "later" / "git")
     assert registry.reload().added == ("git",)
