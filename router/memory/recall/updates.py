@@ -6,7 +6,8 @@ and later "We moved to MySQL 8". A memory that says by an attribute what has rep
 the same layer and scope
 
 * if it speaks of a change ("now", "moved", "instead") and shares at least ``SHARED_BY_CHANGE`` of
-  the words of the earlier one, related words included, or
+  the words of the shorter one, related words included; where the word of change is itself the
+  related one ("I moved to Hamburg" after "I live in Berlin"), so many of the earlier one; or
 * if both begin with the same word and share at least ``SHARED_BY_FRAME`` of all their words, but
   each has something of its own, such as another number.
 
@@ -101,8 +102,12 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
     said, before = set(new.terms), set(old.terms)
     shared = said & before
     if tells_change:
-        close = {word for word, others in related_to(before).items() if others & said}
-        return len(shared | close) >= SHARED_BY_CHANGE * len(before)
+        related = related_to(before).items()
+        alike = shared | {word for word, others in related if others & said - _CHANGES}
+        if len(alike) >= SHARED_BY_CHANGE * min(len(said), len(before)):
+            return True
+        moved = {word for word, others in related if others & said}
+        return len(alike | moved) >= SHARED_BY_CHANGE * len(before)
     every = said | before
     return SHARED_BY_FRAME * len(every) <= len(shared) < min(len(said), len(before))
 

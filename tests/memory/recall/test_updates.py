@@ -13,6 +13,8 @@ from router.memory.recall.updates import asks_for_history, held_then, replaces, 
     [
         ("Our database is Postgres 14.", "We moved from Postgres to MySQL 8."),
         ("I live in Leipzig.", "I moved to Copenhagen."),
+        ("The API gateway is Kong, hosted on AWS in Frankfurt.", "We replaced Kong by Envoy."),
+        ("My favourite editor is Vim with the solarized theme.", "I switched to Emacs."),
         ("Redis timeout is 250 ms in production.", "Redis timeout is 500 ms in production."),
         ("The VPN gateway is vpn1.", "The VPN gateway is now vpn3; vpn1 has been switched off."),
     ],
