@@ -85,8 +85,10 @@ class FolderSettings:
                 f"{str(self.folder / file)!a}: {', '.join(map('.'.join, found))}"
                 for file, found in ignored.items()
             )
+            seen = TrustedFolders().knows(self.folder)
+            why = "they are not those that you trusted" if seen else "this folder is not trusted"
             warn_once(
-                f"settings ignored, because this folder is not trusted: {named}. "
+                f"settings ignored, because {why}: {named}. "
                 "If you trust them, run `router trust` in that folder, or set them yourself: in "
                 f"{user_file()} or as ROUTER_* variables"
             )

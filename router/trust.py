@@ -186,6 +186,14 @@ class TrustedFolders:
         """
         return TrustedFolder(_real(folder), digest) in self.all()
 
+    def knows(self, folder: Path) -> bool:
+        """Whether a folder was trusted, be it with other values.
+
+        Raises:
+            ConfigurationError: the list cannot be read.
+        """
+        return _real(folder) in [entry.folder for entry in self.all()]
+
     def add(self, folder: Path, digest: str) -> None:
         """Trust a folder with these values, in place of earlier ones.
 

@@ -80,6 +80,21 @@ def test_one_warning_names_the_file_the_settings_and_the_way_out(
     assert "max_concurrency" not in message
 
 
+def test_the_warning_tells_a_change_from_a_folder_that_was_never_trusted(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Who trusted the folder and pulled since must look at what is new, not wonder at the list."""
+    file = folder / "router.toml"
+    file.write_text('state_dir = "x"\n')
+    TrustedFolders().add(folder, folder_settings(Settings, folder).digest)
+    Settings()
+    assert caplog.messages == []
+    file.write_text('state_dir = "y"\n')
+    Settings()
+    (message,) = caplog.messages
+    assert message.startswith("settings ignored, because they are not those that you trusted: ")
+
+
 def test_harmless_settings_need_no_trust(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     (folder / "pyproject.toml").write_text("[tool.router.fuzzy]\nsimilarity_threshold = 0.9\n")
     assert Settings().fuzzy.similarity_threshold == 0.9
