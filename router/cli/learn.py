@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -30,13 +30,24 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Look at what was learnt, export, import, forget.", no_args_is_help=True)
 
 
+_BOUND_ROWS: Final = {
+    "max_error": "error bound",
+    "requests": "requests counted",
+    "local": "answered without the LLM",
+    "error_limit": "error of these, at most",
+    "threshold": "answers up to a risk of",
+    "drifts": "alarms",
+}
+"""What the fields of the error bound's account are called in the table."""
+
+
 def _show_status(known: dict[str, Any]) -> None:
     rows = [(f"examples from {source}", number) for source, number in known["examples"].items()]
     model = known["model"]
     rows.append(("local model", "none yet" if model is None else f"{model['examples']} examples"))
     for key, value in known["bound"].items():
         shown = f"{value:.4f}" if isinstance(value, float) else value
-        rows.append((key.replace("_", " "), "-" if value is None else shown))
+        rows.append((_BOUND_ROWS.get(key, key.replace("_", " ")), "-" if value is None else shown))
     for stage, state in known["calibrations"].items():
         fitted = "yes" if state["calibrated"] else "not yet"
         rows.append((f"calibration of {stage}", f"{fitted}, {state['outcomes']} outcomes"))

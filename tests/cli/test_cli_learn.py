@@ -118,7 +118,9 @@ def test_status_shows_the_evidence(
     status = json.loads(run("learn", "status", "--skills", str(skills), "--json").stdout)
     assert status["examples"] == {"llm": 0, "audit": 0, "file": 1, "feedback": 0}
     assert status["bound"]["max_error"] == 0.01
-    assert "examples from file" in run("learn", "status", "--skills", str(skills)).stdout
+    shown = run("learn", "status", "--skills", str(skills)).stdout
+    assert "examples from file" in shown
+    assert "answered without the LLM" in shown
 
 
 def test_labelled_requests_calibrate_the_vector_stage(
