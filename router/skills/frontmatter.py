@@ -298,7 +298,8 @@ def _read_frontmatter(lines: list[str], first_line: int, report: Report) -> dict
             ):
                 raise first_error from error
     if not isinstance(root.value, dict):
-        raise ManifestError(report.path, root.line, "the frontmatter is not a list of keys")
+        fault = "the frontmatter is not a list of keys, such as 'name: git' with its space"
+        raise ManifestError(report.path, root.line, fault)
     for note in (*repairs.values(), *reader.notes):
         report.warn(*note)
     return root.value

@@ -26,6 +26,8 @@ from router.skills.frontmatter import Node, distinct, on_one_line, printable, sp
 MAX_MANIFEST_BYTES: Final = 1 << 20
 MAX_KEPT_CHARACTERS: Final = 4096
 """Where an over-long text field is cut."""
+MAX_NAMED_KEYS: Final = 10
+"""So many keys are named where none is a description."""
 MAX_KEPT_NAME: Final = 200
 MARK_BYTES: Final = 8
 
@@ -222,7 +224,7 @@ def parse_manifest(data: bytes, *, path: Path) -> SkillManifest:
         report.warn(line, "empty-body", "there are no instructions after the frontmatter")
     return SkillManifest(
         name=_read_name(fields.get("name"), report),
-        description=_read_description(fields, report),
+        description=_read_description(fields, extra, report),
         license=_read_text(fields, "license", report) or None,
         compatibility=_read_text(fields, "compatibility", report) or None,
         metadata=MappingProxyType(metadata),
@@ -312,12 +314,17 @@ def _read_name(node: Node | None, report: Report) -> str:
     return name
 
 
-def _read_description(fields: dict[str, Node], report: Report) -> str:
+def _read_description(fields: dict[str, Node], extra: dict[str, str], report: Report) -> str:
     description = _read_text(fields, "description", report)
-    if not description:
-        line = fields["description"].line if "description" in fields else 0
-        raise ManifestError(report.path, line, "no description: nothing to route by")
-    return description
+    if description:
+        return description
+    fault, line = "no description: nothing to route by", 0
+    if "description" in fields:
+        line = fields["description"].line
+    elif keys := [short(key) for key in (*fields, *extra)][:MAX_NAMED_KEYS]:
+        # It is most often misspelt, or indented, and so part of the value above.
+        fault += f"; there are the keys {', '.join(keys)}"
+    raise ManifestError(report.path, line, fault)
 
 
 def _read_text(fields: dict[str, Node], key: str, report: Report) -> str:

@@ -126,6 +126,10 @@ def test_text_in_any_script_is_kept() -> None:
 # Where the frontmatter ends
 
 
+NO_KEYS = "the frontmatter is not a list of keys, such as 'name: git' with its space"
+NO_TEXT = "no description: nothing to route by; there are the keys "
+
+
 @pytest.mark.parametrize(
     ("data", "line", "reason"),
     [
@@ -133,7 +137,10 @@ def test_text_in_any_script_is_kept() -> None:
         (b" \n\n", 0, "the file is empty"),
         (b"# Git\n", 1, "no frontmatter: the file must start with a line ---"),
         (b"---\nname: git\n", 1, "the frontmatter has no closing line ---"),
-        (b"---\n- a\n- b\n---\n", 2, "the frontmatter is not a list of keys"),
+        (b"---\n- a\n- b\n---\n", 2, NO_KEYS),
+        (b"---\nname:git\n---\n", 2, NO_KEYS),
+        (b"---\nname: git\nDescripton: x\n---\n", 0, f"{NO_TEXT}'name', 'Descripton'"),
+        (b"---\nname: git\n\tdescription: x\n---\n", 0, f"{NO_TEXT}'name'"),
         (b"---\n---\nbody", 0, "no description: nothing to route by"),
         (b"---\nname: git\ndescription:\n---\n", 3, "no description: nothing to route by"),
         (b"---\nname: git\ndescription: ' '\n---\n", 3, "no description: nothing to route by"),
