@@ -193,8 +193,8 @@ def _of(part: str, use_case: Callable[..., Awaitable[Any]]) -> Callable[..., Any
     """A use case of a part of the API, for whoever may ask for it."""
 
     @wraps(use_case)
-    async def work(api: Api, _caller: Caller, asked: Any) -> Any:
-        return await use_case(getattr(api, part), asked)
+    def work(api: Api, _caller: Caller, asked: Any) -> Awaitable[Any]:
+        return use_case(getattr(api, part), asked)
 
     return work
 

@@ -37,6 +37,7 @@ def test_the_commands_make_list_and_revoke_keys() -> None:
         ),
         (["revoke", "nothing"], "no key has the id"),
         (["new", "x", "--right", "memory", "--scope", "shop"], "reaches all scopes"),
+        (["new", "x", "--namespace", "A B"], "error: namespace 'A B': a namespace has"),
     ],
 )
 def test_what_cannot_be_done_with_keys_is_said(arguments: list[str], said: str) -> None:
