@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, Self, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
 
 from router.errors import InvalidRequest
 
@@ -28,11 +28,22 @@ class Turn:
     text: str
 
 
-AnyTurn: TypeAlias = Turn | str | Mapping[str, Any]
-"""A turn as callers give it: a bare string is the user's; a message of a chat API is a mapping with
-``role`` and ``content``, which is a text or a list of parts."""
+class Message(Protocol):
+    """A message as an object of the OpenAI or Anthropic SDK, which agents append to their list."""
+
+    @property
+    def role(self) -> str: ...
+    @property
+    def content(self) -> Any: ...
+
+
+AnyTurn: TypeAlias = Turn | str | Mapping[str, Any] | Message
+"""A turn as callers give it: a bare string is the user's; a message of a chat API is a mapping or
+an object with ``role`` and ``content``, which is a text or a list of parts."""
 _SILENT_ROLES: Final = frozenset(("system", "developer", "tool", "function"))
 """Roles of messages that are no turn of the user or the assistant."""
+_SILENT_ITEMS: Final = frozenset(("function_call", "function_call_output", "reasoning"))
+"""Types of items of the Responses API that have no role."""
 
 
 class Group(tuple[str, ...]):
@@ -137,9 +148,18 @@ def turn_of(given: AnyTurn) -> Turn | None:
     Raises:
         InvalidRequest: it is not a turn.
     """
-    turn = given
+    if not isinstance(given, Turn | str | Mapping):
+        names = [name for name in ("role", "type", "content") if hasattr(given, name)]
+        given = {name: getattr(given, name) for name in names}
+    turn: object = given
     if isinstance(given, str):
         turn = Turn("user", given)
+    elif (
+        isinstance(given, Mapping)
+        and "role" not in given
+        and str(given.get("type")) in _SILENT_ITEMS
+    ):
+        return None
     elif isinstance(given, Mapping) and isinstance(given.get("role"), str):
         if given["role"] in _SILENT_ROLES:
             return None
@@ -162,9 +182,12 @@ def _said(content: object) -> str | None:
         return ""
     if isinstance(content, str):
         return content
-    if not isinstance(content, list) or not all(isinstance(part, Mapping) for part in content):
+    if not isinstance(content, list):
         return None
-    texts = [part.get("text") for part in content]
+    parts = [one if isinstance(one, Mapping) else getattr(one, "__dict__", None) for one in content]
+    if None in parts:
+        return None
+    texts = [part.get("text") for part in parts if part]
     return "\n".join(text for text in texts if isinstance(text, str))
 
 

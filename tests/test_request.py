@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from anthropic.types import Message as AnthropicMessage
+from anthropic.types import TextBlock, Usage
 from hypothesis import given
 from hypothesis import strategies as st
+from openai.types.chat import ChatCompletionMessage
+from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage
 
 from router.errors import InvalidRequest, RouterError
 from router.request import (
@@ -92,6 +98,7 @@ def test_history_takes_the_messages_of_a_chat_api() -> None:
             ],
         },
         {"role": "user", "text": "and now?"},
+        {"role": "user", "content": [{}]},
     ]
     assert Request.parse("x", history=messages).history == (
         Turn("user", "what is in cart.csv?"),
@@ -101,10 +108,52 @@ def test_history_takes_the_messages_of_a_chat_api() -> None:
     )
 
 
+def test_history_takes_the_objects_of_sdks_that_agents_append_to_their_messages() -> None:
+    spoken = {"type": "output_text", "text": "Two columns.", "annotations": []}
+    messages: list[AnyTurn] = [
+        {"role": "user", "content": "what is in cart.csv?"},
+        ChatCompletionMessage(role="assistant", content=None),
+        ChatCompletionMessage(role="assistant", content="I have looked."),
+        ResponseOutputMessage.model_validate(
+            {
+                "id": "1",
+                "type": "message",
+                "role": "assistant",
+                "status": "completed",
+                "content": [spoken],
+            }
+        ),
+        AnthropicMessage(
+            id="2",
+            type="message",
+            model="m",
+            role="assistant",
+            content=[TextBlock(type="text", text="Now the rows.")],
+            usage=Usage(input_tokens=1, output_tokens=1),
+        ),
+    ]
+    assert Request.parse("x", history=messages).history == (
+        Turn("user", "what is in cart.csv?"),
+        Turn("assistant", "I have looked."),
+        Turn("assistant", "Two columns."),
+        Turn("assistant", "Now the rows."),
+    )
+
+
+def test_calls_of_tools_in_the_responses_api_are_no_turns() -> None:
+    items: list[Any] = [
+        {"type": "function_call", "call_id": "1", "name": "read", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "1", "output": "a,b"},
+        ResponseFunctionToolCall(type="function_call", call_id="2", name="read", arguments="{}"),
+    ]
+    assert Request.parse("x", history=items).history == ()
+
+
 @pytest.mark.parametrize(
     "turn",
     [
         {},
+        {"type": ["function_call"]},
         {"role": "user"},
         {"role": "nobody", "content": "x"},
         {"role": "user", "content": 7},
