@@ -23,6 +23,7 @@ from router.learning.bound import (
     PROVING,
     RECENT,
     REPAYING,
+    REVALUED,
     WINDOW,
     BoundDecision,
     ErrorBound,
@@ -275,6 +276,23 @@ def test_an_overdrawn_account_is_paid_back_by_answers_that_take_out_less_than_co
             assert added <= REPAYING * MAX_ERROR + 1e-9
     assert given > 0
     assert decision.bound <= MAX_ERROR
+
+
+def test_a_later_model_values_only_the_newest_answers_anew() -> None:
+    bound = ErrorBound(MAX_ERROR)
+    length = REVALUED + 1_000
+    serve(bound, stream(np.random.default_rng(2), length=length))
+    before = bound.to_dict()["account"]
+    bound.refit()
+    after = bound.to_dict()["account"]
+    same = {
+        old: [a[1] == b[1] for a, b in zip(before, after, strict=True) if (a[0] < 1_000) is old]
+        for old in (True, False)
+    }
+    assert len(same[True]) > 100
+    assert all(same[True])
+    assert sum(same[False]) < len(same[False]) / 2
+    assert all(signals is None for request, _, signals in after if request < 1_000)
 
 
 def test_a_model_fitted_on_dropped_evidence_is_not_adopted() -> None:
