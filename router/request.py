@@ -15,6 +15,7 @@ T = TypeVar("T")
 MAX_REQUEST_CHARACTERS: Final = 20_000
 MAX_HISTORY_TURNS: Final = 100
 MAX_HISTORY_CHARACTERS: Final = 100_000
+"""What is kept of a history: the newest turns. An agent's conversation grows without end."""
 MAX_SCOPE_CHARACTERS: Final = 200
 MAX_LIMIT: Final = 1_000
 """How many skills a ranking may be asked for."""
@@ -71,7 +72,7 @@ class Request:
     Attributes:
         text: the request as given, 1 to 20,000 characters, no control characters but white space.
         available: names of the skills that may be chosen, sorted; None means all installed ones.
-        history: earlier turns, oldest first.
+        history: earlier turns, oldest first; of a long conversation the newest.
         scope: whose request it is (a tenant, user or session); answers never cross scopes.
         group: the label of ``available``, where these are a ``Group``.
     """
@@ -134,11 +135,13 @@ def _parse_history(history: Sequence[AnyTurn]) -> tuple[Turn, ...]:
         raise InvalidRequest("history: expected a list of turns, not one string")
     given = _listed("history", history)
     turns = tuple(turn for turn in map(turn_of, given) if turn is not None)
-    if len(turns) > MAX_HISTORY_TURNS:
-        raise InvalidRequest(f"history: {len(turns)} turns; at most {MAX_HISTORY_TURNS}")
-    if sum(len(turn.text) for turn in turns) > MAX_HISTORY_CHARACTERS:
-        raise InvalidRequest(f"history: over {MAX_HISTORY_CHARACTERS:,} characters in all")
-    return turns
+    first, left = len(turns), MAX_HISTORY_CHARACTERS
+    for turn in reversed(turns[-MAX_HISTORY_TURNS:]):
+        left -= len(turn.text)
+        if left < 0:
+            break
+        first -= 1
+    return turns[first:]
 
 
 def turn_of(given: AnyTurn) -> Turn | None:

@@ -168,17 +168,26 @@ def test_a_message_of_no_known_form_is_refused(turn: dict[str, object]) -> None:
 
 @pytest.mark.parametrize(
     "history",
-    ["one string", [3], [Turn("system", "x")], [Turn("user", "")], ["x"] * (MAX_HISTORY_TURNS + 1)],
+    [
+        "one string",
+        [3],
+        [Turn("system", "x")],
+        [Turn("user", "")],
+        ["x" * (MAX_HISTORY_CHARACTERS + 1)],
+    ],
 )
 def test_malformed_history_is_refused(history: object) -> None:
     with pytest.raises(InvalidRequest, match="history"):
         Request.parse("x", history=history)  # type: ignore[arg-type]  # the point of the test
 
 
-def test_history_is_bounded_as_a_whole() -> None:
-    half = "x" * (MAX_HISTORY_CHARACTERS // 2 + 1)
-    with pytest.raises(InvalidRequest, match="in all"):
-        Request.parse("x", history=[half, half])
+def test_of_a_long_conversation_the_newest_turns_are_kept() -> None:
+    turns = [str(number) for number in range(MAX_HISTORY_TURNS + 7)]
+    kept = Request.parse("x", history=turns).history
+    assert [turn.text for turn in kept] == turns[7:]
+    half = "x" * (MAX_HISTORY_CHARACTERS // 2)
+    kept = Request.parse("x", history=["old", half + "y", "z", half]).history
+    assert [turn.text for turn in kept] == ["z", half]
 
 
 @given(st.text(), st.one_of(st.none(), st.text()))
