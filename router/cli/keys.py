@@ -74,9 +74,16 @@ def revoke_key(
     key_id: Annotated[str, typer.Argument(metavar="ID", help="As router keys list shows it.")],
 ) -> None:
     """Refuse a key from now on; running servers do so at once."""
-    if not key_file().revoke(key_id):
+    keys = key_file()
+    if not keys.revoke(key_id):
         raise ConfigurationError(f"no key has the id {key_id!r}; see router keys list")
     typer.echo(f"revoked {output.plain(key_id)}", err=True)
+    if not keys.all():
+        typer.echo(
+            "it was the last one: a server that was started without any key asks callers on this "
+            "machine for none again",
+            err=True,
+        )
 
 
 def key_file() -> KeyFile:

@@ -28,6 +28,15 @@ def test_the_commands_make_list_and_revoke_keys() -> None:
     assert json.loads(run("list", "--json")) == []
 
 
+def test_whoever_revokes_the_last_key_is_told_that_a_server_may_be_open_again() -> None:
+    app_of_keys = CliRunner()
+    for name in ("one", "two"):
+        app_of_keys.invoke(app, ["keys", "new", name])
+    first, last = (key.id for key in key_file().all())
+    assert "the last one" not in app_of_keys.invoke(app, ["keys", "revoke", first]).stderr
+    assert "the last one" in app_of_keys.invoke(app, ["keys", "revoke", last]).stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
