@@ -116,7 +116,7 @@ class Ranking:
         size: number of skills that were ranked.
         evidence: sum of the best skill's term contributions; grows with what was matched.
         lead: how far the best score is ahead of the second; the score itself when it is alone.
-        named: the skills that the request names outright, in its order.
+        named: the skills that the request names outright, in its order; at most ``BY_SCORE``.
         background: the whole request beside the background; None where the encoder has none. The
             clauses are not compared: what is said in passing is like some request by chance.
         clauses: of a request that has several and names no skill.
@@ -156,9 +156,9 @@ class EncodedRequest(NamedTuple):
     """A request and its clauses as the encoder sees them.
 
     Attributes:
-        texts: the request, and where it has several clauses, these too.
-        vectors: one row of unit length for each text. The request's is the mean over its clauses,
-            so that a long one does not drown a short one.
+        texts: the request, and where it has several clauses, the first ``MAX_CLAUSES`` of them.
+        vectors: one row of unit length for each text. The request's is the mean over all its
+            clauses, so that a long one does not drown a short one.
     """
 
     texts: tuple[str, ...]
@@ -185,6 +185,7 @@ def encode_requests(encoder: Encoder, requests: Sequence[str]) -> list[EncodedRe
             found.append(EncodedRequest((request,), rows))
         else:
             mean = unit(rows.mean(axis=0, keepdims=True))
+            texts, rows = texts[:MAX_CLAUSES], rows[:MAX_CLAUSES]
             found.append(EncodedRequest((request, *texts), np.concatenate([mean, rows])))
     return found
 
@@ -489,9 +490,9 @@ class SkillIndex:
         return table
 
     def _ranking(self, request: EncodedRequest, allowed: Positions, limit: int) -> Ranking:
-        named = self._named(request.texts[0], allowed)
+        named = self._named(request.texts[0], allowed)[:BY_SCORE]  # all of them are scored in full
         first = [self._position[name] for name in named]
-        read = 1 if named else 1 + MAX_CLAUSES
+        read = 1 if named else len(request.texts)
         asked = self._asked(request.texts[:read])
         postings = self._lexical.postings(asked[0].numbers)
         pool = self._best_of(asked[0], request.vector, postings, allowed, first, limit)

@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 
 from router.errors import EncoderError
 from router.retrieval.background import Background
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.candidates import BY_SCORE
+from router.retrieval.clauses import clauses
+from router.retrieval.encoders import WordLlamaEncoder, unit
 from router.retrieval.fusion import DENSE_WEIGHT, EXAMPLES_WEIGHT, LEXICAL_WEIGHT
-from router.retrieval.index import MAX_MISSPELT, SkillIndex
+from router.retrieval.index import MAX_CLAUSES, MAX_MISSPELT, SkillIndex, encode_requests
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
 from router.skills.enrichment import Enrichment
@@ -201,6 +203,27 @@ async def test_a_skill_that_is_named_comes_first(shipped: SkillIndex) -> None:
     assert [match.name for match in ranking.matches[:3]] == ["terminal", "writer", "git"]
     only = await shipped.rank("use /terminal", among=["git"])
     assert (only.named, [match.name for match in only.matches]) == ((), ["git"])
+
+
+async def test_a_request_may_name_more_skills_than_are_scored_in_full(
+    encoder: CountingEncoder, store: VectorStore
+) -> None:
+    names = [f"make-{number:03}" for number in range(BY_SCORE + 10)]
+    catalog = catalog_of(*(skill(name, "Makes something.") for name in names))
+    index = SkillIndex.build(catalog, encoder=encoder, store=store)
+    ranking = await index.rank(" ".join(reversed(names)), limit=3)
+    assert ranking.named == tuple(names[: -BY_SCORE - 1 : -1])
+    assert [match.name for match in ranking.matches] == names[:-4:-1]
+
+
+def test_of_a_request_with_very_many_clauses_only_the_first_vectors_are_kept(
+    encoder: CountingEncoder,
+) -> None:
+    request = ". ".join(f"paint the wall number{part}" for part in range(3 * MAX_CLAUSES))
+    [encoded] = encode_requests(encoder, [request])
+    assert len(encoded.texts) == len(encoded.vectors) == 1 + MAX_CLAUSES
+    every = encoder.encode(clauses(request))
+    assert encoded.vector == pytest.approx(unit(every.mean(axis=0, keepdims=True))[0])
 
 
 async def test_the_limit_bounds_the_matches(shipped: SkillIndex) -> None:
