@@ -141,15 +141,18 @@ several stages read within one request. None that is longer is remembered, so th
 is bounded."""
 
 
-def memoised(*, short: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
-    """Makes a function of a text remember its results for ``short`` short and a few long texts."""
+def memoised(
+    *, short: int, longest: int = SHORT_TEXT
+) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
+    """Makes a function of a text remember its results for ``short`` texts of at most ``longest``
+    characters, and for a few longer ones."""
 
     def decorate(work: Callable[[str], T]) -> Callable[[str], T]:
         of_short, of_long = lru_cache(short)(work), lru_cache(16)(work)
 
         @wraps(work)
         def remembering(text: str) -> T:
-            if len(text) <= SHORT_TEXT:
+            if len(text) <= longest:
                 return of_short(text)
             return of_long(text) if len(text) <= LONG_TEXT else work(text)
 

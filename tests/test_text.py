@@ -166,6 +166,15 @@ def test_a_text_is_worked_on_once_unless_it_is_very_long() -> None:
     assert seen == [1, SHORT_TEXT, SHORT_TEXT + 1, LONG_TEXT, LONG_TEXT + 1, LONG_TEXT + 1]
 
 
+def test_of_texts_that_count_as_long_only_a_few_are_remembered() -> None:
+    seen: list[str] = []
+    noted = memoised(short=1_000, longest=3)(seen.append)
+    texts = [f"{number:04}" for number in range(100)]
+    for text in (*texts, *texts):
+        noted(text)
+    assert seen == [*texts, *texts]
+
+
 @given(st.text(alphabet="aB c.,;:!?-+#'\"/\\()\n12éß。", max_size=40))
 def test_spacing_and_case_make_no_difference(text: str) -> None:
     assert normalise(f" \n{text.swapcase().lower()}\t ") == normalise(text.lower())

@@ -16,7 +16,6 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Final
 
@@ -24,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.retrieval.postings import Postings
-from router.text import stem, stems_of, tokens
+from router.text import MAX_WORD_LETTERS, memoised, stem, stems_of, tokens
 
 LETTERS: Final = 4
 PROFILES: Final = 3
@@ -38,7 +37,7 @@ terms are left out, which tell hardly any skill from another."""
 _ENTRY: Final = np.dtype("<u2")
 
 
-@lru_cache(maxsize=65_536)
+@memoised(short=65_536, longest=2 * MAX_WORD_LETTERS)  # also of pairs of words
 def code(term: str) -> int:
     """The hash of a term, in [0, 2^32)."""
     return zlib.crc32(term.encode("utf-8", "replace"))
@@ -54,14 +53,14 @@ def letters(words: Iterable[str]) -> set[int]:
     return set(chain.from_iterable(map(_letters, words)))
 
 
-@lru_cache(maxsize=16_384)
+@memoised(short=16_384, longest=MAX_WORD_LETTERS)
 def _letters(word: str) -> tuple[int, ...]:
     marked = f"^{word}$"
     parts = (marked[i : i + LETTERS] for i in range(max(len(marked) - LETTERS + 1, 1)))
     return tuple(zlib.crc32(part.encode("utf-8", "replace")) for part in parts)
 
 
-@lru_cache(maxsize=16_384)
+@memoised(short=16_384, longest=MAX_WORD_LETTERS)
 def _of_word(word: str) -> tuple[int, ...]:
     """The terms of a word in the first and the last profile."""
     first, last = code(stem(word)), _letters(word)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 
 import numpy as np
@@ -53,6 +54,17 @@ def test_of_some_skills_it_is_the_same_as_of_all(some: list[int]) -> None:
 @pytest.mark.parametrize("request_text", ["", "...", "unheard", "w " * (MAX_WORDS + 1)])
 def test_any_request_has_an_answer(request_text: str) -> None:
     assert np.isfinite(near(request_text)).all()
+
+
+def test_words_that_are_no_words_are_not_remembered() -> None:
+    tracemalloc.start()
+    try:
+        for number in range(100):
+            near(f"{number:06}x" * 500)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 20 * 2**20
 
 
 def test_without_examples_nothing_is_near() -> None:
