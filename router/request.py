@@ -167,9 +167,10 @@ def turn_of(given: AnyTurn) -> Turn | None:
         if given["role"] in _SILENT_ROLES:
             return None
         said = _said(given["content"] if "content" in given else given.get("text", ...))
-        if said == "":
-            return None
-        turn = Turn(given["role"], said) if said is not None else given
+        if said is not None:
+            if not said.strip():
+                return None
+            turn = Turn(given["role"], said)
     if not isinstance(turn, Turn) or turn.role not in ("user", "assistant"):
         raise InvalidRequest(
             "history: a turn is a string, Turn('user' | 'assistant', text), or a message such as "

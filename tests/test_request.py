@@ -88,6 +88,7 @@ def test_history_takes_the_messages_of_a_chat_api() -> None:
         {"role": "user", "content": "what is in cart.csv?"},
         {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
         {"role": "tool", "content": "a,b", "tool_call_id": "1"},
+        {"role": "assistant", "content": "\n\n", "tool_calls": [{"id": "2"}]},
         {"role": "assistant", "content": [{"type": "text", "text": "Two columns."}]},
         {
             "role": "user",
