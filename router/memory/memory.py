@@ -16,7 +16,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -374,7 +374,6 @@ class Memory(OpenedInBlock):
             )
             if questions:
                 values["attributes"][QUESTIONS] = checked_questions(questions)
-            values["attributes"] = self._with_expiry(layer, values["attributes"])
             item = MemoryItem(
                 content_key(content)[:32] if name is None else name,
                 layer,
@@ -385,16 +384,6 @@ class Memory(OpenedInBlock):
             saved, older = await in_thread(lambda: parts.records.save(item, supersede=supersede))
             off = ServiceFate.OFF
             return SaveReport(saved.id, off, layer=layer, item=saved, supersedes=older)
-
-    def _with_expiry(
-        self, layer: str, attributes: Mapping[str, AttributeValue]
-    ) -> Mapping[str, AttributeValue]:
-        """The attributes with the layer's own time to live, unless they say another."""
-        days = self.settings.memory.layer_ttl_days.get(layer)
-        if days is None or "expires_at" in attributes:
-            return attributes
-        moment = self._now() + timedelta(days=days)
-        return {**attributes, "expires_at": moment.isoformat()}
 
     async def list(
         self,
@@ -496,7 +485,9 @@ class Memory(OpenedInBlock):
 
         whose, now = Scope.parse(scope), self._now()
         async with self._reading() as parts:
-            made = await in_thread(lambda: list(proposals_for(parts.records.all_of(whose), now)))
+            made = await in_thread(
+                lambda: parts.proposals.unknown(proposals_for(parts.records.all_of(whose), now))
+            )
             if self._models:
                 made = [await drafted(each, self._models[0]) for each in made]
             new = await in_thread(partial(parts.proposals.add, made, now))

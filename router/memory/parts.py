@@ -159,7 +159,7 @@ def assemble_parts(
             tracker=tracker,
         )
         opened.pop_all()
-    records = Records(store, tracker)
+    records = Records(store, tracker, ttl_days=settings.memory.layer_ttl_days, clock=clock)
     return MemoryParts(
         store,
         unified,

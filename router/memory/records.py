@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Strict, TypeAdapter, ValidationError
@@ -37,6 +37,8 @@ from router.plain_json import PlainJson, first_fault
 from router.request import names_in
 
 MAX_PAGE: Final = 1_000
+EXPIRES_AT: Final = "expires_at"
+"""Attribute: when an item goes, in ISO 8601."""
 _NEAR: Final = 20
 """Items that are compared with a new one."""
 _IMPORT_BATCH: Final = 500
@@ -103,14 +105,29 @@ class Records:
     What names an item that is not there raises UnknownMemory.
     """
 
-    def __init__(self, store: MemoryStore, tracker: QueryPatternTracker) -> None:
+    def __init__(
+        self,
+        store: MemoryStore,
+        tracker: QueryPatternTracker,
+        *,
+        ttl_days: Mapping[str, float],
+        clock: Callable[[], float],
+    ) -> None:
         self._store = store
         self._tracker = tracker
+        self._ttl_days = ttl_days
+        self._clock = clock
 
     def save(
         self, item: MemoryItem, *, supersede: Sequence[str]
     ) -> tuple[MemoryItem, tuple[MemoryItem, ...]]:
-        """Store an item, and mark what it replaces; the item, and what else it may replace."""
+        """Store an item, and mark what it replaces; the item, and what else it may replace. Unless
+        it says when it expires, its layer's time to live does."""
+        days = self._ttl_days.get(item.layer)
+        if days is not None and EXPIRES_AT not in item.attributes:
+            expires = datetime.fromtimestamp(self._clock(), UTC) + timedelta(days=days)
+            said = {**item.attributes, EXPIRES_AT: expires.isoformat()}
+            item = replace(item, attributes=said)
         item = self._replace(names_in("supersede", supersede), item)
         if item.layer not in LASTING_LAYERS:
             return item, ()
@@ -152,11 +169,11 @@ class Records:
         following = None if place is None else f"{place.created!r}:{place.row}"
         return Page(tuple(items), following)
 
-    def all_of(self, scope: Scope) -> Iterator[MemoryItem]:
-        """Everything that a scope sees, newest first."""
+    def all_of(self, scope: Scope, layers: Sequence[str] | None = None) -> Iterator[MemoryItem]:
+        """Everything that a scope sees of some layers, or of all, newest first."""
         place: Place | None = Place()
         while place is not None:
-            items, place = self._store.page(scope, layers=None, after=place, limit=MAX_PAGE)
+            items, place = self._store.page(scope, layers=layers, after=place, limit=MAX_PAGE)
             yield from items
 
     def edit(

@@ -82,8 +82,11 @@ def _among(items: Sequence[MemoryItem]) -> Iterator[Proposal]:
                 newer,
                 "They contradict each other; the later is kept.",
             )
+    merged: set[str] = set()
     for one, other in combinations(items, 2):
-        if frozenset((one.id, other.id)) not in decided and _same(one, other):
+        ids = frozenset((one.id, other.id))
+        if ids not in decided and merged.isdisjoint(ids) and _same(one, other):
+            merged.add(other.id)
             longer = max((one, other), key=lambda item: len(item.content))
             yield Proposal(
                 ChangeKind.MERGE,

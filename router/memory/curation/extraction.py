@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from router.errors import InvalidRequest
+from router.errors import InvalidRequest, LLMError
 from router.flight import in_thread
 from router.llm.answer_object import AnswerObject, object_schema, read_object
 from router.llm.protocol import ChatModel, Prompt
@@ -130,17 +130,22 @@ async def extract(
     now: datetime,
 ) -> Extracted:
     """What may be remembered of a conversation, with the quote that each is from. ``source`` is
-    what to call the conversation. Raises LLMError if the model gave no answer that can be used."""
+    what to call the conversation. Raises LLMError if the model gave no usable answer to the first
+    part of the turns; a later part without one is left out, and ``refused`` says why."""
     proposals: dict[str, Proposal] = {}
     refused: list[str] = []
-    for batch in _batches(turns):
-        document = [
-            {"number": number, "role": turn.role, "content": turn.text} for number, turn in batch
-        ]
+    for number, batch in enumerate(_batches(turns), 1):
+        document = [{"number": n, "role": turn.role, "content": turn.text} for n, turn in batch]
         prompt = Prompt(_SYSTEM, json.dumps({"turns": document}, ensure_ascii=False), _SCHEMA)
-        completion = await model.complete(prompt, timeout_seconds=CALL_SECONDS)
-        rows = read_object(_Memories, completion.text, provider=model.provider).memories
         by_number = dict(batch)
+        try:
+            completion = await model.complete(prompt, timeout_seconds=CALL_SECONDS)
+            rows = read_object(_Memories, completion.text, provider=model.provider).memories
+        except LLMError as error:
+            if number == 1:
+                raise
+            refused.append(f"turns {batch[0][0]} to {batch[-1][0]}: {error}")
+            continue
         for row in rows:
             try:
                 made = _checked(row, by_number, scope, source)

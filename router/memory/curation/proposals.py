@@ -7,19 +7,21 @@ Accepting one never overwrites: what is replaced is marked as superseded and kep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from itertools import chain, islice
 from typing import Any, Final
 
 from router.errors import InvalidRequest, UnknownProposal
-from router.memory.model import MemoryItem, Scope
-from router.memory.records import MAX_PAGE, Records
+from router.memory.model import MAX_ATTRIBUTES, MAX_TAGS, AttributeValue, MemoryItem, Scope
+from router.memory.recall.updates import SUPERSEDED_AT, SUPERSEDED_BY
+from router.memory.records import EXPIRES_AT, Records
 from router.memory.stores.memory_store import MemoryStore
-from router.memory.stores.ownership import Place
 from router.memory.stores.spaces import PROPOSALS
 from router.memory.texts.contents import content_key
+from router.memory.texts.questions import QUESTIONS
 from router.plain_json import PlainJson
 
 
@@ -66,8 +68,11 @@ class Proposal(PlainJson):
 
     @property
     def id(self) -> str:
-        """The same for the same change, however often it is proposed."""
-        parts = (self.kind, self.layer, self.content, self.by, *sorted(self.replaces))
+        """The same for the same change, however often it is proposed: of a merge, whatever wording
+        a model gives it."""
+        merges = self.kind is ChangeKind.MERGE
+        content = max(self.evidence, key=len) if merges else self.content
+        parts = (self.kind, self.layer, content, self.by, *sorted(self.replaces))
         return content_key("\n".join(parts))[:16]
 
     def to_dict(self) -> dict[str, Any]:
@@ -117,16 +122,20 @@ class Proposals:
 
     def add(self, proposals: Iterable[Proposal], now: datetime) -> tuple[Proposal, ...]:
         """Queue what is not waiting, and was not rejected, already; what is new."""
-        new: list[Proposal] = []
-        for proposal in proposals:
-            if proposal.id not in self._store.ids(PROPOSALS, proposal.scope):
-                self._store.save([proposal.to_item(now)])
-                new.append(proposal)
+        new = self.unknown(proposals)
+        self._store.save([proposal.to_item(now) for proposal in new])
         return tuple(new)
+
+    def unknown(self, proposals: Iterable[Proposal]) -> list[Proposal]:
+        """Those of some proposals that are neither waiting nor rejected already."""
+        listed = {(proposal.scope, proposal.id): proposal for proposal in proposals}
+        scopes = {scope for scope, _ in listed}
+        known = {(scope, name) for scope in scopes for name in self._store.ids(PROPOSALS, scope)}
+        return [proposal for key, proposal in listed.items() if key not in known]
 
     def waiting(self, scope: Scope) -> tuple[Proposal, ...]:
         """What waits and belongs to what the scope sees, newest first."""
-        items, _ = self._store.page(scope, layers=[PROPOSALS], after=Place(), limit=MAX_PAGE)
+        items = self._records.all_of(scope, [PROPOSALS])
         return tuple(Proposal.of(item) for item in items if _REJECTED not in item.attributes)
 
     def accept(self, proposal_id: str, scope: Scope, now: datetime) -> Proposal:
@@ -142,10 +151,14 @@ class Proposals:
                 type=proposal.type,
                 scope=proposal.scope,
                 provenance=(proposal.source,) if proposal.source else (),
-                attributes={"evidence": proposal.evidence}
-                if proposal.kind is ChangeKind.ADD
-                else {},
+                attributes={"evidence": proposal.evidence},
             )
+            if proposal.kind is ChangeKind.MERGE:
+                merged = [
+                    self._store.get_stored(proposal.layer, name, proposal.scope)
+                    for name in proposal.replaces
+                ]
+                item = _with_all_of(item, merged)
             self._records.save(item, supersede=proposal.replaces)
         elif proposal.kind is ChangeKind.STALE:
             for name in proposal.replaces:
@@ -176,3 +189,30 @@ class Proposals:
         if len(found) > 1:
             raise InvalidRequest(f"{proposal_id!r} is the beginning of several proposals")
         return found[0]
+
+
+def _with_all_of(item: MemoryItem, merged: Sequence[MemoryItem]) -> MemoryItem:
+    """A new memory with what the memories that it is merged from say beside their texts; where
+    these differ, with what the later one says. It expires only if all of them do."""
+    merged = sorted(merged, key=lambda old: old.created)
+    given: dict[str, AttributeValue] = {}
+    for old in merged:
+        for name, value in old.attributes.items():
+            listed = given.get(name)
+            if isinstance(listed, tuple) and isinstance(value, tuple):
+                value = _different(listed, value)
+            given[name] = value
+    lasts = any(EXPIRES_AT not in old.attributes for old in merged)
+    for name in (QUESTIONS, SUPERSEDED_BY, SUPERSEDED_AT, *[EXPIRES_AT] * lasts):
+        given.pop(name, None)  # questions are inherited wherever one memory replaces others
+    return replace(
+        item,
+        tags=_different(*(old.tags for old in merged))[:MAX_TAGS],
+        provenance=_different(*(old.provenance for old in merged)),
+        usefulness=max(old.usefulness for old in merged),
+        attributes=dict(islice(given.items(), MAX_ATTRIBUTES)),
+    )
+
+
+def _different(*lists: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(chain(*lists)))

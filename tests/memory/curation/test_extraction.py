@@ -11,7 +11,7 @@ from kept_memory import settings_in
 from scripted_model import ADA, NOW, PEANUTS, TALK, Scripted, memories, stored
 
 from router.errors import ConfigurationError, LLMAnswerError
-from router.memory.curation.extraction import turns_of
+from router.memory.curation.extraction import BATCH_CHARACTERS, turns_of
 from router.memory.memory import Memory
 from router.request import Turn
 from router.retrieval.encoders import WordLlamaEncoder
@@ -109,3 +109,13 @@ async def test_an_answer_that_is_none_is_an_error(
 async def test_extraction_is_off_without_a_model(memory: Memory) -> None:
     with pytest.raises(ConfigurationError, match="no LLM"):
         await memory.extract(TALK, scope=ADA)
+
+
+async def test_what_was_found_is_kept_when_a_later_answer_cannot_be_used(
+    asking: Memory, model: Scripted
+) -> None:
+    talk = "I am allergic to peanuts.\n" + "x" * BATCH_CHARACTERS
+    model.answers = [memories(PEANUTS), "no object"]
+    found = await asking.extract(talk, scope=ADA)
+    assert [one.content for one in found.proposals] == ["The user is allergic to peanuts."]
+    assert "turns 2 to 2" in found.refused[0]

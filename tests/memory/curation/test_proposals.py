@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
 
 import pytest
-from scripted_model import ADA, PEANUTS, TALK, Scripted, memories, save, stored
+from kept_memory import settings_in
+from scripted_model import ADA, NOW, PEANUTS, TALK, Scripted, memories, save, stored
 
 from router.errors import InvalidRequest, UnknownMemory
 from router.memory.curation.proposals import ChangeKind
 from router.memory.memory import Memory
+from router.memory.model import AttributeValue
+from router.retrieval.encoders import WordLlamaEncoder
 
 
 async def test_proposing_changes_nothing_and_shows_the_evidence(memory: Memory) -> None:
@@ -87,3 +93,70 @@ async def test_a_merged_memory_answers_the_questions_of_all(memory: Memory) -> N
     assert [set(asked) for asked in kept if isinstance(asked, tuple)] == [
         {"When may I not release?", "Is shipping before the weekend fine?"}
     ]
+
+
+async def test_a_merged_memory_keeps_what_the_others_say_beside_their_texts(memory: Memory) -> None:
+    graph = partial(memory.save, layer="graph", scope=ADA)
+    cart = "The cart service depends on Redis and on the payments gateway"
+    await graph(cart, tags=["infra"], usefulness=0.9, attributes={"entity": "cart"})
+    relations: AttributeValue = ("depends -> Redis",)
+    text = "The cart service depends on Redis and the payments gateway as well"
+    passing: dict[str, AttributeValue] = {"relations": relations, "expires_at": "2030-01-01"}
+    await graph(text, tags=["ops"], attributes=passing)
+    [proposal] = await memory.consolidate(scope=ADA)
+    await memory.accept(proposal.id, scope=ADA)
+    [kept] = [
+        i for i in (await memory.list(scope=ADA)).items if "superseded_by" not in i.attributes
+    ]
+    assert (kept.content, set(kept.tags), kept.usefulness) == (text, {"infra", "ops"}, 0.9)
+    assert kept.attributes == {"entity": "cart", "relations": relations}  # one of them lasts
+
+
+async def test_of_many_copies_each_is_merged_once(memory: Memory) -> None:
+    for sign in ".!?;,":
+        await memory.save(f"Production deploys on Fridays are forbidden{sign}", layer="semantic")
+    assert len(await memory.consolidate(scope={})) == 4
+
+
+async def test_a_merge_that_was_rejected_is_not_drafted_again(
+    asking: Memory, model: Scripted
+) -> None:
+    for text in (
+        "Production deploys on Fridays are forbidden.",
+        "Production deploys are forbidden on Fridays",
+    ):
+        await asking.save(text, layer="semantic", scope=ADA)
+    model.answers = [json.dumps({"content": "On Fridays deploys are forbidden."})]
+    [proposal] = await asking.consolidate(scope=ADA)
+    await asking.reject(proposal.id, scope=ADA)
+    assert await asking.consolidate(scope=ADA) == ()
+    assert len(model.asked) == 1
+
+
+async def test_what_waits_is_shown_behind_any_number_of_rejected_proposals(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("router.memory.records.MAX_PAGE", 1)
+    for name in ("first", "second"):
+        await memory.save(
+            f"Send the {name} report",
+            name=name,
+            layer="prospective",
+            scope=ADA,
+            attributes={"due": "2026-01-01"},
+        )
+    first, second = await memory.consolidate(scope=ADA)
+    await memory.reject(second.id, scope=ADA)
+    assert await memory.proposals(scope=ADA) == (first,)
+
+
+async def test_what_is_accepted_lives_as_long_as_its_layer_says(
+    tmp_path: Path, encoder: WordLlamaEncoder, model: Scripted
+) -> None:
+    settings = settings_in(tmp_path, layer_ttl_days={"user": 30})
+    model.answers = [memories(PEANUTS)]
+    async with Memory(settings, encoder=encoder, clock=NOW.timestamp, models=[model]) as made:
+        [proposal] = (await made.extract(TALK, scope=ADA)).proposals
+        await made.accept(proposal.id, scope=ADA)
+        [item] = (await made.list(scope=ADA)).items
+    assert item.attributes["expires_at"] == (NOW + timedelta(days=30)).isoformat()
