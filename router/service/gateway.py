@@ -21,6 +21,7 @@ from router.service.service import Service
 from router.service.shapes import Arguments, RouteArguments
 from router.skills.manifest import MAX_KEPT_NAME
 from router.tools.arguments import check_arguments
+from router.tools.pins import names_of
 from router.tools.servers import RemoteTool
 
 if TYPE_CHECKING:
@@ -130,7 +131,8 @@ class ToolGateway:
     def _find(self, catalog: Catalog, name: str) -> RemoteTool:
         """The tool of that name, which may be a twin of one that is offered."""
         tool = self._servers.find(name)
-        if tool is None or catalog.skills.keys().isdisjoint((name, *tool.twins)):
+        alike = () if tool is None else map(catalog.skills.get, (name, *tool.twins))
+        if tool is None or not any(one is not None and name in names_of(one) for one in alike):
             close = difflib.get_close_matches(name[:MAX_KEPT_NAME], catalog.skills)
             hint = f"; did you mean {', '.join(close)}?" if close else "; search_tools finds some"
             reason = f"there is no such tool{hint}"

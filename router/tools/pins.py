@@ -54,7 +54,7 @@ class Pinned:
         for tool in found.skills:
             fault = fault_of(tool, self._pins)
             if fault is None:
-                approved.append(tool)
+                approved.append(_with_approved_twins(tool, self._pins))
             else:
                 message = f"{tool.name}: {fault}; see {self._file}"
                 failures.append(Diagnostic(tool.path, 0, Severity.ERROR, "not-approved", message))
@@ -66,12 +66,11 @@ class Pinned:
 
 
 def fault_of(tool: SkillManifest, pins: Mapping[str, str]) -> str | None:
-    """Why a tool is not what was approved; None when it is. One that stands for its twins at other
-    servers is approved under any of their names."""
-    known = [pins[name] for name in _names(tool) if name in pins]
-    if not known:
+    """Why a tool is not what was approved; None when it is. It must have been approved under its
+    own name: another server can say the same of a tool of its own."""
+    if tool.name not in pins:
         return "new since the tools were pinned"
-    return None if digest_of(tool) in known else "changed since the tools were pinned"
+    return None if digest_of(tool) == pins[tool.name] else "changed since the tools were pinned"
 
 
 def changes_since(pins: Mapping[str, str], tools: Iterable[SkillManifest]) -> list[str]:
@@ -79,7 +78,7 @@ def changes_since(pins: Mapping[str, str], tools: Iterable[SkillManifest]) -> li
     changes: dict[str, str] = {}
     there: set[str] = set()
     for tool in tools:
-        there.update(_names(tool))
+        there.update(names_of(tool))
         if (fault := fault_of(tool, pins)) is not None:
             changes[tool.name] = fault
     changes |= dict.fromkeys(pins.keys() - there, "gone since the tools were pinned")
@@ -88,7 +87,7 @@ def changes_since(pins: Mapping[str, str], tools: Iterable[SkillManifest]) -> li
 
 def write_pins(file: Path, tools: Iterable[SkillManifest]) -> None:
     """Approve these tools as they are, with their twins."""
-    pins = {name: digest_of(tool) for tool in tools for name in _names(tool)}
+    pins = {name: digest_of(tool) for tool in tools for name in names_of(tool)}
     file.write_text(json.dumps(pins, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
@@ -116,6 +115,15 @@ def digest_of(tool: SkillManifest) -> str:
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
-def _names(tool: SkillManifest) -> tuple[str, ...]:
+def names_of(tool: SkillManifest) -> tuple[str, ...]:
+    """The names under which a tool is offered: its own, and those of its twins at other servers."""
     twins = tool.payload.twins if isinstance(tool.payload, RemoteTool) else ()
     return (tool.name, *twins)
+
+
+def _with_approved_twins(tool: SkillManifest, pins: Mapping[str, str]) -> SkillManifest:
+    """An approved tool without those twins that nobody approved."""
+    if not isinstance(tool.payload, RemoteTool):
+        return tool
+    twins = tuple(twin for twin in tool.payload.twins if pins.get(twin) == pins[tool.name])
+    return replace(tool, payload=replace(tool.payload, twins=twins))

@@ -21,6 +21,7 @@ from router.retrieval.encoders import Encoder
 from router.router import SemanticRouter
 from router.service.gateway import ToolGateway
 from router.settings import Settings
+from router.tools.pins import Pinned, write_pins
 from router.tools.servers import McpServers
 
 SECONDS = 120.0
@@ -39,10 +40,13 @@ def gateways(servers: ToolFolders, tmp_path: Path, encoder: Encoder) -> Gateways
     """Connects to a gateway in this process, over the servers of the folders."""
 
     @asynccontextmanager
-    async def start(mode: str = "auto", **limits: Any) -> AsyncIterator[Client]:
+    async def start(
+        mode: str = "auto", pins: Path | None = None, **limits: Any
+    ) -> AsyncIterator[Client]:
         settings = Settings(state_dir=tmp_path / "state-here", llm={"enabled": False})
         with McpServers(servers.config(), timeout_seconds=SECONDS, first_pause=0.05) as source:
-            async with SemanticRouter(settings, sources=[source], encoder=encoder) as router:
+            offered = source if pins is None else Pinned(source, pins)
+            async with SemanticRouter(settings, sources=[offered], encoder=encoder) as router:
                 server = GatewayServer(ToolGateway(router, source, **limits))
                 async with Client(server.protocol, mode=mode) as client:
                     yield client
@@ -182,6 +186,23 @@ async def test_a_twin_is_named_and_called_where_it_was_asked_for(
         ]
         answer = await called(client, "b__refund", {})
     assert json.loads(text_of(answer))["server"] == "b"
+
+
+async def test_a_twin_that_nobody_approved_is_neither_named_nor_called(
+    servers: ToolFolders, gateways: Gateways, tmp_path: Path
+) -> None:
+    pins = tmp_path / "approved.json"
+    servers.put("a", REFUND)
+    with McpServers(servers.config(), timeout_seconds=SECONDS) as source:
+        write_pins(pins, source.read().skills)
+    servers.put("b", REFUND)
+    async with gateways(pins=pins) as client:
+        found = (await client.call_tool("search_tools", {"query": "refund"})).structured_content
+        assert found is not None
+        assert [(one["name"], one["also_at"]) for one in found["tools"]] == [("a__refund", [])]
+        refused = await called(client, "b__refund", {})
+        assert not (await called(client, "a__refund", {})).is_error
+    assert "there is no such tool" in text_of(refused)
 
 
 async def test_a_tool_that_changes_is_found_by_its_new_text_with_long_texts_cut(

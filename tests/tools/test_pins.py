@@ -13,7 +13,7 @@ from router import SemanticRouter
 from router.errors import ConfigurationError
 from router.events import Event, Reloaded
 from router.tools.pins import Pinned, changes_since, read_pins, write_pins
-from router.tools.servers import McpServers
+from router.tools.servers import McpServers, RemoteTool
 
 
 @pytest.fixture
@@ -65,6 +65,28 @@ def test_a_tool_is_approved_with_its_twins_and_pinned_with_all_that_it_says(
     with McpServers(servers.config(), timeout_seconds=WAIT_SECONDS) as source:
         assert changes_since(read_pins(pins), source.read().skills) == [
             "a__refund: changed since the tools were pinned"
+        ]
+
+
+def test_a_copy_at_a_server_where_nobody_approved_it_is_neither_offered_nor_a_twin(
+    servers: ToolFolders, tmp_path: Path
+) -> None:
+    """Another server could copy an approved tool, and so be sent what the user says to it."""
+    pins = tmp_path / "approved.json"
+    servers.put("b", REFUND)
+    with McpServers(servers.config(), timeout_seconds=WAIT_SECONDS) as source:
+        write_pins(pins, source.read().skills)
+    servers.put("c", REFUND)
+    with McpServers(servers.config(), timeout_seconds=WAIT_SECONDS) as source:
+        [mine] = Pinned(source, pins).read().skills
+        assert isinstance(mine.payload, RemoteTool)
+        assert (mine.name, mine.payload.twins) == ("b__refund", ())
+    servers.put("a", REFUND)  # before the approved one
+    with McpServers(servers.config(), timeout_seconds=WAIT_SECONDS) as source:
+        found = Pinned(source, pins).read()
+        assert found.skills == ()
+        assert [fault.message for fault in found.failures] == [
+            f"a__refund: new since the tools were pinned; see {pins}"
         ]
 
 
