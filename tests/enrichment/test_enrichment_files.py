@@ -45,6 +45,15 @@ def test_a_skill_without_a_folder_that_can_be_written_to_needs_a_named_file(
         file_for(skill(tmp_path / "git" / "SKILL.md"), named=None, roots=(tmp_path,))
 
 
+def test_nothing_is_written_through_a_link_that_leaves_the_folder_of_skills(tmp_path: Path) -> None:
+    """A cloned folder would choose which of the user's files is written to."""
+    root = tmp_path / "skills"
+    root.mkdir()
+    (root / "enrichment.jsonl").symlink_to(tmp_path / "profile")
+    with pytest.raises(ConfigurationError, match="enrichment.jsonl is a link out of it: name a"):
+        file_for(skill(root / "git" / "SKILL.md"), named=None, roots=(root,))
+
+
 def test_nothing_is_written_into_the_installed_package(tmp_path: Path) -> None:
     """The next installation would overwrite it, and until then examples that ship are lost."""
     shipped = Path(router.__file__).parent / "_shipped_skills"
