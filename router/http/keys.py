@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -21,6 +21,7 @@ from typing import Annotated, Final
 from filelock import FileLock
 from pydantic import BaseModel, Field, ValidationError
 
+from router.bounded_files import Unreadable, read_bounded
 from router.errors import ConfigurationError, InvalidRequest, SourceError
 from router.plain_json import first_fault
 from router.private_files import private_folder, replace_file
@@ -104,7 +105,8 @@ class KeyFile:
         """Make a key and give it, for the only time.
 
         Raises:
-            ConfigurationError: it could reach more than its scopes; or the file cannot be written.
+            ConfigurationError: it could reach more than its scopes, or there are too many keys; or
+                the file cannot be written.
             InvalidRequest: the name or a scope is no usable text, or no namespace can have a name.
         """
         given, bound = tuple(dict.fromkeys(rights)), tuple(dict.fromkeys(scopes))
@@ -167,10 +169,14 @@ class KeyFile:
         except OSError as error:  # FileLock's Timeout is one
             raise ConfigurationError(f"{self.path}: cannot be written: {error}") from error
 
-    def _write(self, keys: Iterable[Key]) -> None:
-        """Put a new file in the place of the old one, in one step."""
+    def _write(self, keys: Sequence[Key]) -> None:
+        """Put a new file in the place of the old one, in one step. One that could not be read again
+        would lock everybody out."""
         text = json.dumps({"keys": [asdict(key) for key in keys]}, indent=2, ensure_ascii=False)
-        replace_file(self.path, text.encode())
+        data = text.encode()
+        if len(keys) > MAX_KEYS or len(data) > MAX_FILE_BYTES:
+            raise ConfigurationError(f"{self.path}: there are too many keys: revoke some")
+        replace_file(self.path, data)
 
 
 def digest_of(secret: str) -> str:
@@ -184,14 +190,10 @@ class _File(BaseModel):
 
 def _read(path: Path) -> list[Key]:
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-        if len(data) > MAX_FILE_BYTES:
-            raise ValueError("too large")
-        return _File.model_validate_json(data).keys
+        return _File.model_validate_json(read_bounded(path, most=MAX_FILE_BYTES)).keys
     except ValidationError as error:
         raise ConfigurationError(
             f"{path} is not a file of API keys: {first_fault(error)}"
         ) from None
-    except (OSError, ValueError) as error:
+    except Unreadable as error:
         raise ConfigurationError(f"{path} is not a file of API keys: {error}") from error

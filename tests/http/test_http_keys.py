@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from starlette.datastructures import Headers
 
+import router.http.keys as keys_module
 from router.errors import ConfigurationError
 from router.http.caller import LOCAL, Callers
 from router.http.keys import KeyFile, Right
@@ -61,6 +62,17 @@ def test_a_key_with_scopes_cannot_reach_all_of_them(keys: KeyFile, right: Right)
     with pytest.raises(ConfigurationError, match=right.value):
         keys.make("agents", rights=[Right.ROUTE, right], scopes=["shop"])
     assert keys.all() == ()
+
+
+@pytest.mark.parametrize("bound", ["MAX_KEYS", "MAX_FILE_BYTES"])
+def test_no_key_is_made_that_would_lock_out_all_others(
+    keys: KeyFile, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    secret = keys.make("agents", rights=[Right.ROUTE])
+    monkeypatch.setattr(keys_module, bound, 1 if bound == "MAX_KEYS" else keys.path.stat().st_size)
+    with pytest.raises(ConfigurationError, match="too many keys: revoke some"):
+        keys.make("one more", rights=[Right.ROUTE])
+    assert KeyFile(keys.path).find(secret) is not None
 
 
 @pytest.mark.parametrize(
