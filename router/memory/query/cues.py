@@ -17,6 +17,7 @@ Words are whole words: "elastic" holds no "last", "causes" no "uses", "update" n
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -88,6 +89,11 @@ def cues(text: str) -> dict[str, str]:
     _add_pairs(found, ["^", *stemmed, "$"], ["", *words, ""], "+")
     _add_pairs(found, *_pattern(words, stemmed), " ")
     return found
+
+
+def classes_of(words: Iterable[str]) -> set[str]:
+    """The classes that some words are in, such as ``<owner>``."""
+    return {name for word in words for name in _CLASSES_OF.get(stem(word), ())}
 
 
 def second_question(text: str) -> str | None:

@@ -40,8 +40,9 @@ turns to further layers only while the answer is not good enough. Decisions:
   ``LISTED``; so does on "What did we use in March?" all that held then and has been replaced.
 * What the layer ``graph`` reached over relations from an item that bears on the query bears on it
   too: ``RELATION`` times as probably for each relation on the way. An entity that the query names
-  and that no item is about counts as one that bears on it with probability ``LISTED``. Only if the
-  query asks for relations, that is, where ``graph`` was among the first layers to be read.
+  and that no item is about counts as one that bears on it with probability ``LISTED``, for items
+  that state a relation such as the query asks for: "Who owns Redis?" is not answered by what uses
+  it. Only if the query asks for relations, that is, where ``graph`` weighs ``ASKS_FOR_RELATIONS``.
 * Copies of one content are one item, with the provenance of all; the copy from the heavier layer
   stays. Then 0.75 similarity + 0.05 recency of last use over 90 days + 0.2 usefulness orders them.
   (The usual 0.7 and 0.1 lost a point of recall on LoCoMo, where what matters is old.)
@@ -103,7 +104,7 @@ from router.memory.recall.updates import (
     held_then,
     updates_among,
 )
-from router.memory.stores.graph import relations_away
+from router.memory.stores.graph import relations_away, states_relation
 from router.memory.texts.questions import questions_of
 from router.memory.texts.words import words_of
 from router.numeric import logistic
@@ -473,12 +474,11 @@ class _Pool:
             for hops in [relations_away(one.item)]
             if hops is not None
         }
-        start = max(
-            (judged[content].relevance for content, n in away.items() if n == 0), default=LISTED
-        )
+        starts = [judged[content].relevance for content, hops in away.items() if not hops]
         for content, hops in away.items():
-            reached = start * RELATION**hops
-            if hops and reached > judged[content].relevance:
+            known = starts or states_relation(judged[content].item, self.query.text)
+            reached = max(starts, default=LISTED) * RELATION**hops
+            if hops and known and reached > judged[content].relevance:
                 judged[content] = replace(judged[content], relevance=reached)
 
     def ranked(self) -> list[_Judged]:

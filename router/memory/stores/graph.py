@@ -12,16 +12,26 @@ from typing import Final
 
 from router.errors import InvalidRequest
 from router.memory.model import AttributeValue, MemoryItem
+from router.memory.query.cues import classes_of
 from router.memory.stores.database import Connection, placeholders
 from router.memory.stores.lexical import index_terms
 from router.memory.stores.spaces import Space, ids_of
-from router.text import STOPWORDS, tokens
+from router.text import STOPWORDS, stems_of, tokens
 
 MAX_DEPTH: Final = 5
 """Relations that are followed at most."""
 MAX_NAME_WORDS: Final = 6
 MAX_NAME_CHARACTERS: Final = 400
 """Of an entity's name as it is compared; a longer one is cut, because indexes bound their keys."""
+_OWNER: Final = "<owner>"
+_RELATION: Final = "<relation>"
+_DEPENDING: Final = frozenset(
+    stems_of(
+        "use uses used using need needs require requires break breaks fail fails failed down "
+        "outage crash crashes stop stops remove removed removing without".split()
+    )
+)
+"""Words that ask for what depends on something, beside those of the class ``<relation>``."""
 MAX_QUERY_WORDS: Final = 200
 MAX_STEP: Final = 500
 """Edges followed from one step to the next; beyond them an entity is a hub that relates all."""
@@ -51,6 +61,27 @@ def relations_away(item: MemoryItem) -> int | None:
     if item.score is None or item.score < 1 / (2 + MAX_DEPTH):
         return None
     return round(1 / item.score - 1)
+
+
+def states_relation(item: MemoryItem, question: str) -> bool:
+    """Whether an item states a relation such as a question asks for: by the same word, or as one of
+    owning ("Who is responsible for Kafka?", "owns -> Kafka"); every other relation is one of
+    depending ("What breaks without Kafka?", "reads from -> Kafka")."""
+    asking = tokens(question)
+    asked = classes_of(asking)
+    relations = item.attributes.get("relations")
+    for relation in relations if isinstance(relations, tuple) else ():
+        verb = tokens(str(relation).rpartition("->")[0].rpartition("->")[2])
+        if not verb:  # a layer of anyone's may hold other texts
+            continue
+        if not {*stems_of(verb)}.isdisjoint(set(stems_of(asking)) - STOPWORDS):
+            return True
+        if _OWNER in classes_of(verb):
+            if _OWNER in asked:
+                return True
+        elif _RELATION in asked or not _DEPENDING.isdisjoint(stems_of(asking)):
+            return True
+    return False
 
 
 def edges_of(item: MemoryItem) -> Iterator[tuple[str, str | None]]:

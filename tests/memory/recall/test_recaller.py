@@ -316,15 +316,29 @@ async def test_the_graph_lists_nothing() -> None:
     assert contents(result) == ["0.01 a finished task"]
 
 
-async def test_what_the_graph_reached_from_an_entity_without_an_item_of_its_own_is_an_answer() -> (
-    None
-):
-    graph = LoopLayer("graph", "0.01 the cart", "0.011 the search")
-    cart, search = graph.items
-    graph.items = [replace(cart, score=1 / 2), replace(search, score=1 / 70)]
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("What breaks if Redis is down?", ["0.01 the cart"]),
+        ("Which services read from Redis?", ["0.01 the cart"]),
+        ("Who owns Redis?", ["0.01 the team"]),
+        ("Who is responsible for Redis?", ["0.01 the team"]),
+        ("Why is Redis so cheap?", []),
+    ],
+)
+async def test_what_the_graph_reached_from_an_entity_without_an_item_of_its_own_is_an_answer(
+    query: str, told: list[str]
+) -> None:
+    graph = LoopLayer("graph", "0.01 the cart", "0.01 the team", "0.011 the search")
+    cart, team, search = graph.items
+    graph.items = [
+        replace(cart, score=1 / 2, attributes={"relations": ("reads from -> Redis",)}),
+        replace(team, score=1 / 2, attributes={"relations": ("Ada -> maintains -> Redis", "odd")}),
+        replace(search, score=1 / 70, attributes={"relations": ("uses -> Redis",)}),
+    ]
     async with recalling(graph, LoopLayer("session")) as recall:
-        result = await recall.answer("What breaks if Redis is down?", layers=["graph"])
-    assert contents(result) == ["0.01 the cart"]
+        result = await recall.answer(query, layers=["graph"])
+    assert contents(result) == told
 
 
 async def test_no_more_than_k_items_are_given_and_the_confidence_is_of_those() -> None:
