@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from router.cluster.cluster import Cluster
     from router.components import Snapshot
     from router.decision import Decider
-    from router.enrichment.asking import EnrichmentReport, Price
+    from router.enrichment.asking import EnrichmentReport
     from router.learning.learner import AnsweredRequest, EvidenceCheck, Learner
-    from router.llm.protocol import ChatModel
+    from router.llm.protocol import ChatModel, Price
     from router.ranking import RankedSkills
     from router.retrieval.discover import Discovered
     from router.retrieval.encoders import Encoder

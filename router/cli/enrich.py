@@ -16,7 +16,8 @@ from router.cli.options import SkillFolders, read_catalog, read_settings
 from router.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from router.enrichment.asking import EnrichmentPlan, EnrichmentReport, Price
+    from router.enrichment.asking import EnrichmentPlan, EnrichmentReport
+    from router.llm.protocol import Price
     from router.settings import Settings
     from router.skills.catalog import Catalog
 
@@ -164,7 +165,7 @@ def _enrich(load: Callable[[], Catalog], settings: Settings, options: EnrichOpti
 
 
 def _price(text: str | None) -> Price | None:
-    from router.enrichment.asking import Price
+    from router.llm.protocol import Price
 
     if text is None:
         return None

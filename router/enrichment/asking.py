@@ -21,7 +21,7 @@ from router.enrichment import files
 from router.enrichment.question import Written, parse_written, question_of
 from router.enrichment.worth import Filter
 from router.errors import LLMAnswerError, LLMError, LLMUnavailable
-from router.llm.protocol import ChatModel, Prompt
+from router.llm.protocol import ChatModel, Completion, Price, Prompt
 from router.skills.catalog import Catalog
 from router.skills.changes import CatalogChange
 from router.skills.enrichment import Enrichment
@@ -42,18 +42,6 @@ be used."""
 FAILURES_IN_A_ROW: Final = 5
 LONGEST_WAIT_SECONDS: Final = 300.0
 """A provider that wants a longer pause ends the run; the next run goes on from there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """What a model costs, in dollars for a million tokens."""
-
-    input: float
-    output: float
-
-    def of(self, input_tokens: int, output_tokens: int) -> float:
-        """The price of these tokens, in dollars."""
-        return (input_tokens * self.input + output_tokens * self.output) / 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +152,12 @@ class _Account:
             return None
         self.reserved += needed
         return needed
+
+    def spend(self, prompt: Prompt, done: Completion | None) -> None:
+        """Note what a call took; estimated where nobody counted, as of an answer that was cut."""
+        read, written = (done.input_tokens, done.output_tokens) if done else (None, ANSWER_TOKENS)
+        self.input_tokens += read or _tokens(prompt)
+        self.output_tokens += written or len(done.text if done else "") // CHARACTERS_PER_TOKEN
 
 
 class RunRecord:
@@ -316,19 +310,11 @@ class Asker:
         record = run.record
         while run.waiting and not run.ended:
             skill = run.waiting.pop()
-            prompt = question_of(skill)
-            reserved = self._account.reserve(prompt)
-            if reserved is None:
-                run.unasked.append(skill.name)
-                run.ended = f"the budget of {self._account.max_cost:g} dollars is used up"
-                return
             try:
-                written = await self._ask(run, prompt)
+                written = await self._ask(run, question_of(skill))
             except LLMError as error:
                 self._failed(run, skill, error)
                 continue
-            finally:
-                self._account.reserved -= reserved
             if written is None:
                 run.unasked.append(skill.name)
                 continue
@@ -353,14 +339,16 @@ class Asker:
             await self._wait(run)
             if run.ended:
                 return None
+            account, done = self._account, None
+            reserved = account.reserve(prompt)
+            if reserved is None:
+                run.ended = f"the budget of {account.max_cost:g} dollars is used up"
+                return None
             try:
                 # Models bound their calls themselves; this one holds for those that do not.
                 async with asyncio.timeout(CALL_SECONDS):
                     done = await self._model.complete(prompt, timeout_seconds=CALL_SECONDS)
-                self._account.input_tokens += done.input_tokens or _tokens(prompt)
-                self._account.output_tokens += (
-                    done.output_tokens or len(done.text) // CHARACTERS_PER_TOKEN
-                )
+                account.spend(prompt, done)
                 return parse_written(done.text, provider=self._model.provider)
             except TimeoutError:
                 fault: LLMError = LLMUnavailable(
@@ -368,6 +356,10 @@ class Asker:
                 )
             except (LLMUnavailable, LLMAnswerError) as error:
                 fault = error
+                if done is None and isinstance(error, LLMAnswerError):
+                    account.spend(prompt, None)
+            finally:
+                account.reserved -= reserved
             if attempt == TRIES:
                 raise fault
             if not run.told:  # once: the faults of skills that fail for good are in the report

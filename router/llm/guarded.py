@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from router.breaker import GuardedCall
 from router.errors import LLMAnswerError, LLMError, LLMUnavailable
 from router.events import Events, LLMCalled
-from router.llm.protocol import ChatModel, Completion, Prompt
+from router.llm.protocol import ChatModel, Completion, Price, Prompt
 
 
 async def guarded_call(
@@ -20,7 +20,7 @@ async def guarded_call(
     seconds: float,
     purpose: str = "route",
     events: Events | None = None,
-    prices: Mapping[str, tuple[float, float]] | None = None,
+    prices: Mapping[str, Price] | None = None,
 ) -> Completion:
     """The model's answer.
 
@@ -31,7 +31,7 @@ async def guarded_call(
         seconds: how long it may take.
         purpose: what the answer is for; see ``LLMCalled``.
         events: get the call when it has ended; None: nothing is reported.
-        prices: by provider, US dollars for a million tokens of prompt and of answer.
+        prices: by provider, where they are known.
 
     Raises:
         LLMError: there is no answer; ``LLMUnavailable`` also when the time is over.
@@ -41,9 +41,12 @@ async def guarded_call(
     def tell(error: str | None, completion: Completion | None = None) -> None:
         if events is None or not events.listening:
             return
-        used: tuple[int | None, int | None] = (None, None)
+        read = written = cost = None
         if completion is not None:
-            used = completion.input_tokens, completion.output_tokens
+            read, written = completion.input_tokens, completion.output_tokens
+        price = (prices or {}).get(model.provider)
+        if price is not None and read is not None and written is not None:
+            cost = price.of(read, written)
         events.emit(
             LLMCalled(
                 provider=model.provider,
@@ -51,9 +54,9 @@ async def guarded_call(
                 purpose=purpose,
                 seconds=time.perf_counter() - began,
                 error=error,
-                input_tokens=used[0],
-                output_tokens=used[1],
-                cost_usd=_cost(used, (prices or {}).get(model.provider)),
+                input_tokens=read,
+                output_tokens=written,
+                cost_usd=cost,
             )
         )
 
@@ -78,11 +81,3 @@ async def guarded_call(
         call.succeeded()
         tell(None, completion)
         return completion
-
-
-def _cost(tokens: tuple[int | None, int | None], price: tuple[float, float] | None) -> float | None:
-    """US dollars; None where the tokens or the price are not known."""
-    read, written = tokens
-    if price is None or read is None or written is None:
-        return None
-    return (read * price[0] + written * price[1]) / 1e6

@@ -102,6 +102,18 @@ class Completion:
     output_tokens: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model costs, in US dollars for a million tokens of prompts and of answers."""
+
+    input: float
+    output: float
+
+    def of(self, input_tokens: int, output_tokens: int) -> float:
+        """The price of these tokens, in dollars."""
+        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+
+
 class ChatModel(Protocol):
     """One model of one provider. Instances are shared by concurrent requests on one event loop."""
 

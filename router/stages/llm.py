@@ -36,7 +36,7 @@ from router.llm.prompt import (
     parse_answer,
     selection_probability,
 )
-from router.llm.protocol import ChatModel, Completion, OfferedSkill, Prompt
+from router.llm.protocol import ChatModel, Completion, OfferedSkill, Price, Prompt
 from router.plugins import LLMS, load_plugin
 from router.request import Request
 from router.result import Candidate, EvidenceValue, Outcome, Stage, StageTrace
@@ -307,13 +307,13 @@ def _answer(
     )
 
 
-def prices_of(settings: LLMSettings) -> dict[str, tuple[float, float]]:
-    """By provider, US dollars for a million tokens of prompt and of answer, where both are set. A
-    model that runs on a machine of one's own costs nothing here."""
+def prices_of(settings: LLMSettings) -> dict[str, Price]:
+    """The prices by provider, where both are set. A model that runs on a machine of one's own costs
+    nothing here."""
     openai = settings.openai
-    found = {"ollama": (0.0, 0.0)}
+    found = {"ollama": Price(0.0, 0.0)}
     if openai.input_price is not None and openai.output_price is not None:
-        found["openai"] = (openai.input_price, openai.output_price)
+        found["openai"] = Price(openai.input_price, openai.output_price)
     return found
 
 

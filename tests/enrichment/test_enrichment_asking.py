@@ -15,10 +15,10 @@ from servers.ollama_server import OllamaServer, chat
 from servers.openai_server import OpenAIServer, completion, error
 
 from router import ConfigurationError, SemanticRouter
-from router.enrichment.asking import FAILURES_IN_A_ROW, Asker, Price, plan_of, to_ask
+from router.enrichment.asking import FAILURES_IN_A_ROW, Asker, plan_of, to_ask
 from router.llm.ollama import OllamaModel
 from router.llm.openai import OpenAIModel
-from router.llm.protocol import ChatModel
+from router.llm.protocol import ChatModel, Price
 from router.skills.catalog import Catalog, load_catalog
 from router.skills.enrichment import ENRICHMENT_FILE, Enrichment, read_enrichment
 
@@ -230,6 +230,24 @@ async def test_a_budget_is_never_overrun(skills: Path, writer: Writer) -> None:
     assert (report.written, report.left) == (("baking",), ("gardening", "knitting"))
     assert report.cost == pytest.approx(price.of(120, 40))
     assert "the budget of" in report.ended
+
+
+@pytest.mark.parametrize("cut", [False, True])
+async def test_a_question_that_is_asked_again_is_paid_from_the_same_budget(
+    skills: Path, openai_server: OpenAIServer, cut: bool
+) -> None:
+    """Only the first of the tries was held against the budget, and an answer that was cut off at
+    the limit of tokens was not counted at all."""
+    openai_server.always = completion("sorry", finish_reason="length" if cut else "stop")
+    catalog = load_catalog([skills])
+    price = Price(1.0, 10.0)
+    one = plan_of(catalog, ["baking"], price=price).cost
+    assert one is not None
+    asking = asker(model_of(openai_server), catalog, price=price, max_cost=1.05 * one)
+    report = await asking.run(to_ask(catalog, ["baking"]))
+    assert report.cost is not None and report.cost <= 1.05 * one
+    assert len(openai_server.requests) == 1
+    assert (report.left, "the budget of" in report.ended) == (("baking",), True)
 
 
 async def test_a_budget_that_is_no_number_allows_nothing(skills: Path, writer: Writer) -> None:
