@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cascade import SHIPPED
+
 from router.learning.evidence import EvidenceStore, Example, Source, evidence_file
+from router.skills.registry import SkillRegistry
 
 TEMPLATES = (
     "{} please",
@@ -49,5 +52,5 @@ def remember(state: Path, rows: list[tuple[str, tuple[str, ...]]]) -> None:
     """What a router with its state in this folder finds when it is opened."""
     store = EvidenceStore(evidence_file(state), clock=lambda: 0.0)
     examples = [Example(text, skills, True, Source.FEEDBACK) for text, skills in rows]
-    store.add_many(examples, catalog={})
+    store.add_many(examples, catalog=SkillRegistry([SHIPPED]).catalog.skills)
     store.close()

@@ -3,7 +3,9 @@
 A label says which skills are right for a request ("none" is a label too), or that one skill is
 wrong. It carries digests of what the skills said of themselves at that time, so that evidence about
 a skill that has changed since counts less, and evidence about one that is gone does not count until
-it is back. A person outranks a file, and a file an LLM.
+it is back. That no skill is right was said over the skills that there were: it is no correction
+where there is a new one, and no evidence at all over the skills of another project. A person
+outranks a file, and a file an LLM.
 
 One SQLite file, shared by the processes of a machine: examples, the answers that ``feedback`` may
 speak about, and the states of what is fitted on all this.
@@ -40,8 +42,13 @@ MAX_SKILLS: Final = 20
 MAX_MODELS: Final = 4
 """How many models are kept, each for another catalog. Each takes some megabytes."""
 
+MAX_OFFERS: Final = 50
+"""Sets of skills that labels which name none were given over; each takes 20 bytes a skill."""
+
 AGED_WEIGHT: Final = 0.5
 """The weight of an example that speaks of a skill which has changed since."""
+OTHERS: Final = 0.5
+"""Where more than this share of the skills is new, a label that names none is no evidence."""
 
 
 _SCHEMA: Final = Schema(
@@ -51,7 +58,8 @@ CREATE TABLE examples (
     key TEXT NOT NULL,              -- the normalised text
     wrong TEXT NOT NULL,            -- the skill that is wrong for it; '' where skills are right
     text TEXT NOT NULL,
-    digests TEXT NOT NULL,          -- of the skills that are right (or wrong), JSON
+    digests TEXT NOT NULL,          -- of the skills that are right (or wrong), JSON; of a label
+                                    -- that names none, that of the skills there were, under ''
     source TEXT NOT NULL,
     rank INTEGER NOT NULL,
     learnt REAL NOT NULL,
@@ -70,6 +78,13 @@ CREATE TABLE models (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     key TEXT NOT NULL UNIQUE,       -- the skills and the encoder that the model is of
     model BLOB NOT NULL
+);
+""",
+        """
+CREATE TABLE offers (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    key TEXT NOT NULL UNIQUE,       -- a digest of the prints
+    prints TEXT NOT NULL            -- of the skills that there were, JSON
 );
 """,
     )
@@ -176,6 +191,15 @@ def self_description(skill: SkillManifest) -> str:
     return hashlib.blake2b("\0".join(said).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
+def _prints_of(catalog: Mapping[str, SkillManifest]) -> list[str]:
+    """The beginning of each skill's digest, in order."""
+    return sorted(self_description(skill)[:16] for skill in catalog.values())
+
+
+def _key_of(prints: Sequence[str]) -> str:
+    return hashlib.blake2b("".join(prints).encode(), digest_size=16).hexdigest()
+
+
 def evidence_file(directory: Path) -> Path:
     """The file in a folder for what is learnt."""
     return directory / "evidence.sqlite3"
@@ -271,6 +295,7 @@ class EvidenceStore:
                 answers = source.execute("SELECT id, answer FROM answers ORDER BY number")
                 kept = answers.fetchall()
                 states = source.execute("SELECT * FROM states").fetchall()
+                offers = source.execute("SELECT key, prints FROM offers ORDER BY number").fetchall()
         except (StoreError, sqlite3.Error) as error:
             _log.error("evidence of an earlier version is not taken along: %s", error)
             return
@@ -278,6 +303,7 @@ class EvidenceStore:
             database.executemany(_MERGE, examples)
             database.executemany("INSERT OR IGNORE INTO answers (id, answer) VALUES (?, ?)", kept)
             database.executemany("INSERT OR IGNORE INTO states VALUES (?, ?)", states)
+            database.executemany("INSERT OR IGNORE INTO offers (key, prints) VALUES (?, ?)", offers)
         with suppress(OSError):  # another process has renamed it; taking over twice does no harm
             earlier.rename(f"{earlier}.moved")
 
@@ -309,7 +335,8 @@ class EvidenceStore:
         Returns:
             How many changed what was known.
         """
-        rows = [self._row(example, catalog) for example in examples]
+        prints = [] if all(example.skills for example in examples) else _prints_of(catalog)
+        rows = [self._row(example, catalog, _key_of(prints)) for example in examples]
         with self._file.transaction() as database:
             changed = sum(database.execute(_ADD, row).rowcount for row in rows)
             database.execute(
@@ -317,17 +344,20 @@ class EvidenceStore:
                 " ORDER BY rank DESC, learnt DESC, key, wrong LIMIT -1 OFFSET ?)",
                 (self._max_examples,),
             )
+            _keep_offer(database, rows, prints)
             self._note_feedback(rows)
         return changed
 
-    def _row(self, example: Example, catalog: Mapping[str, SkillManifest]) -> tuple[Any, ...]:
+    def _row(
+        self, example: Example, catalog: Mapping[str, SkillManifest], offer: str
+    ) -> tuple[Any, ...]:
         check_text("request", example.text, MAX_REQUEST_CHARACTERS)
         names = sorted(set(example.skills))
         if len(names) > MAX_SKILLS:
             raise InvalidRequest(f"skills: {len(names)}; at most {MAX_SKILLS}")
         if not example.right and len(names) != 1:
             raise InvalidRequest("skills: a label that says what is wrong names one skill")
-        digests = {name: _described(name, catalog) for name in names}
+        digests = {name: _described(name, catalog) for name in names} or {"": offer}
         return (
             normalise(example.text),
             "" if example.right else names[0],
@@ -339,19 +369,32 @@ class EvidenceStore:
         )
 
     def examples(self, catalog: Mapping[str, SkillManifest]) -> list[Example]:
-        """The labels that count over a catalog, oldest first: it holds all their skills.
+        """The labels that count over a catalog, oldest first: it holds all their skills, or, of a
+        label that names none, not mostly others than those it was given over.
 
         Raises:
             StoreError: the file cannot be read.
         """
         described = cache(lambda name: self_description(catalog[name]))
+        new = cache(lambda offer: self._new_since(offer, catalog))
         found = []
         for text, wrong, digests, source in self._rows():
-            if catalog.keys() >= digests.keys():
-                same = all(described(name) == digest for name, digest in digests.items())
-                weight = 1.0 if same else AGED_WEIGHT
-                found.append(Example(text, tuple(digests), not wrong, Source(source), weight))
+            names = _named(digests)
+            if catalog.keys() >= set(names) and (names or new(digests.get("")) <= OTHERS):
+                same = all(described(name) == digests[name] for name in names)
+                weight = 1.0 if same and (names or not new(digests.get(""))) else AGED_WEIGHT
+                found.append(Example(text, names, not wrong, Source(source), weight))
         return found
+
+    def _new_since(self, offer: str | None, catalog: Mapping[str, SkillManifest]) -> float:
+        """The share of the skills that were not there, or were others, when a label was given that
+        names none: 1 where it is not known which were there, and 0 where that was never noted."""
+        prints = _prints_of(catalog)
+        if offer in (None, _key_of(prints)):
+            return 0.0
+        for (then,) in self._read("SELECT prints FROM offers WHERE key = ?", offer):
+            return len(set(prints).difference(json.loads(then))) / max(len(prints), 1)
+        return 1.0
 
     def may_be_corrected(self, text: str) -> bool:
         """Whether ``correction`` has to be asked: False only where no person gave a label for this
@@ -365,7 +408,8 @@ class EvidenceStore:
 
     def correction(self, text: str, catalog: Mapping[str, SkillManifest]) -> tuple[str, ...] | None:
         """The skills that a person said are right for a request; None where nobody did, or called
-        one of them wrong since, or where one is gone or has changed.
+        one of them wrong since, or where one is gone or has changed, or, where none was right, a
+        skill is new.
 
         Raises:
             StoreError: the file cannot be read.
@@ -383,12 +427,14 @@ class EvidenceStore:
                 right = json.loads(digests)
             elif right is not None and wrong in right:
                 right = None
-        if right is None or any(
-            name not in catalog or self_description(catalog[name]) != digest
-            for name, digest in right.items()
+        if right is None:
+            return None
+        names = _named(right)
+        if any(
+            name not in catalog or self_description(catalog[name]) != right[name] for name in names
         ):
             return None
-        return tuple(right)
+        return None if not names and self._new_since(right.get(""), catalog) else names
 
     def _follow(self, database: sqlite3.Connection) -> None:
         """Take over which requests have labels of people, where another process has written."""
@@ -410,7 +456,7 @@ class EvidenceStore:
             StoreError: the file cannot be read.
         """
         return [
-            Example(text, tuple(digests), not wrong, Source(source))
+            Example(text, _named(digests), not wrong, Source(source))
             for text, wrong, digests, source in self._rows()
         ]
 
@@ -441,9 +487,12 @@ class EvidenceStore:
             for row in self._read(f"{rows} WHERE key = ? AND wrong = ?", *key)
         ]
 
-    def merge(self, labels: Iterable[Sequence[Any]]) -> int:
+    def merge(
+        self, labels: Iterable[Sequence[Any]], *, catalog: Mapping[str, SkillManifest]
+    ) -> int:
         """Take in labels of another file. Where both speak about a request, the stronger source
-        counts, and the later one among equals. What cannot be read is left out.
+        counts, and the later one among equals. What cannot be read is left out. A label that names
+        no skill counts where it was given over the skills of the catalog.
 
         Returns:
             How many changed what was known.
@@ -452,9 +501,12 @@ class EvidenceStore:
             StoreError: the file cannot be written.
         """
         rows = [row for label in labels if (row := _checked(label)) is not None]
+        prints = _prints_of(catalog)
         with self._file.transaction() as database:
             self._note_feedback(rows)
-            return sum(database.execute(_MERGE, row).rowcount for row in rows)
+            changed = sum(database.execute(_MERGE, row).rowcount for row in rows)
+            _keep_offer(database, rows, prints)
+        return changed
 
     def counts(self) -> dict[Source, int]:
         """How many labels each source gave."""
@@ -551,6 +603,7 @@ class EvidenceStore:
             number = database.execute("DELETE FROM examples").rowcount
             database.execute("DELETE FROM states")
             database.execute("DELETE FROM models")
+            database.execute("DELETE FROM offers")
             return number
 
     def _read(self, query: str, *values: object) -> list[tuple[Any, ...]]:
@@ -572,6 +625,27 @@ def _checked(label: Sequence[Any]) -> tuple[Any, ...] | None:
         return (normalise(text), wrong, text, json.dumps(named), said.value, said.rank, when)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def _named(digests: Mapping[str, str]) -> tuple[str, ...]:
+    """The skills that a label names."""
+    return tuple(name for name in digests if name)
+
+
+def _keep_offer(
+    database: sqlite3.Connection, rows: Iterable[tuple[Any, ...]], prints: Sequence[str]
+) -> None:
+    """Keep which skills there were, where one of the labels names none of them."""
+    key = _key_of(prints)
+    if all(row[3] != json.dumps({"": key}) for row in rows):
+        return
+    kept = "INSERT OR IGNORE INTO offers (key, prints) VALUES (?, ?)"
+    if database.execute(kept, (key, json.dumps(prints))).rowcount:
+        database.execute(
+            "DELETE FROM offers WHERE number NOT IN"
+            " (SELECT number FROM offers ORDER BY number DESC LIMIT ?)",
+            (MAX_OFFERS,),
+        )
 
 
 def _described(name: str, catalog: Mapping[str, SkillManifest]) -> str:

@@ -462,7 +462,8 @@ class Learner:
         Raises:
             StoreError: they cannot be kept.
         """
-        if changed := await in_thread(lambda: self._store.merge(labels)):
+        known = self._skills
+        if changed := await in_thread(lambda: self._store.merge(labels, catalog=known)):
             self.trainer.note(changed)
 
     async def labels(self) -> list[list[Any]]:

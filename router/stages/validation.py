@@ -9,6 +9,7 @@ another catalog is checked before it is given again:
 * What a person said holds while the chosen skills are what they were, and every named skill is
   still offered.
 * For what an LLM said, no skill that was added or changed since may rank above them, either.
+* That nothing fits, whoever said it, holds until a skill is added or changed.
 
 What the catalog was when the LLM was asked is known by the marks of its skills
 (``SkillManifest.mark``).
@@ -148,14 +149,14 @@ async def refusal(
     for name, digest in basis.digests:
         if offered[name].routing_digest != digest:
             return f"{name} has changed since"
-    if basis.decided_by is DecidedBy.PERSON or basis.catalog == index.catalog.version:
+    chosen = result.selected_skills
+    if basis.catalog == index.catalog.version or (chosen and basis.decided_by is DecidedBy.PERSON):
         return None
     if marks_then is None:
         return "it is not known which skills have changed since"
     rivals = [name for name in newer_skills(index.catalog, marks_then) if name in offered]
     if not rivals:
         return None
-    chosen = result.selected_skills
     if not chosen:
         return f"{rivals[0]} is newer than the answer that nothing fits"
     scores = (await index.scores([text], [*chosen, *rivals]))[0]

@@ -15,6 +15,7 @@ import pytest
 from router.errors import InvalidRequest, StoreError
 from router.learning.evidence import (
     AGED_WEIGHT,
+    MAX_OFFERS,
     EvidenceStore,
     Example,
     PastAnswer,
@@ -105,15 +106,67 @@ def test_what_a_person_takes_back_says_nothing_any_more_here_or_in_another_file(
 ) -> None:
     other = EvidenceStore(tmp_path / "other.sqlite3", clock=lambda: 0.0)
     store.add("do it", [], source=Source.FEEDBACK, catalog=BOTH)
-    other.merge(store.labels())
+    other.merge(store.labels(), catalog=BOTH)
     assert store.correction("Do it", BOTH) == other.correction("Do it", BOTH) == ()
     store.add_many([taken_back("do it")], catalog=BOTH)
-    other.merge(store.labels())
+    other.merge(store.labels(), catalog=BOTH)
     for each in (store, other):
         assert each.correction("do it", BOTH) is None
         assert each.examples(BOTH) == each.all() == []
         assert each.counts()[Source.FEEDBACK] == 0
     other.close()
+
+
+@pytest.mark.parametrize("source", [Source.FEEDBACK, Source.LLM])
+def test_that_no_skill_is_right_was_said_over_the_skills_there_were(
+    store: EvidenceStore, source: Source
+) -> None:
+    three = BOTH | catalog(skill("writer"))
+    store.add("sing a song", [], source=source, catalog=three)
+    corrected = () if source is Source.FEEDBACK else None
+    for skills, weight in (
+        (three, 1.0),
+        (BOTH, 1.0),  # one is gone
+        (BOTH | catalog(skill("writer", body="better steps")), 1.0),
+        (three | catalog(skill("music")), AGED_WEIGHT),
+        (BOTH | catalog(skill("writer", "sings songs")), AGED_WEIGHT),
+        (catalog(skill("music")), None),
+    ):
+        assert [one.weight for one in store.examples(skills)] == [weight] * (weight is not None)
+        assert store.correction("sing a song", skills) == (corrected if weight == 1.0 else None)
+
+
+def test_of_many_sets_of_skills_the_latest_are_remembered(store: EvidenceStore) -> None:
+    said_over = [BOTH | catalog(skill(f"skill-{number}")) for number in range(MAX_OFFERS + 1)]
+    for number, skills in enumerate(said_over):
+        store.add(f"request {number}", [], source=Source.FEEDBACK, catalog=skills)
+        store.add(f"also {number}", [], source=Source.FEEDBACK, catalog=skills)
+    assert store.correction("request 0", BOTH) is None
+    assert store.correction("request 0", said_over[0]) == ()
+    for number in (1, MAX_OFFERS):
+        assert store.correction(f"request {number}", BOTH) == ()
+
+
+def test_a_label_that_names_none_counts_in_another_file_over_the_same_skills(
+    store: EvidenceStore, tmp_path: Path
+) -> None:
+    store.add("sing a song", [], source=Source.FEEDBACK, catalog=BOTH)
+    same = EvidenceStore(tmp_path / "same.sqlite3", clock=Clock())
+    other = EvidenceStore(tmp_path / "other.sqlite3", clock=Clock())
+    same.merge(store.labels(), catalog=BOTH)
+    other.merge(store.labels(), catalog=catalog(skill("music")))
+    assert same.correction("sing a song", catalog(skill("git"))) == ()
+    assert other.correction("sing a song", catalog(skill("music"))) is None
+    same.close()
+    other.close()
+
+
+def test_a_label_of_an_earlier_version_that_names_none_counts_over_all_skills(
+    store: EvidenceStore,
+) -> None:
+    store.merge([["sing", "", "sing", "{}", "feedback", 2, 5.0]], catalog=BOTH)
+    assert store.correction("sing", catalog(skill("music"))) == ()
+    assert [one.weight for one in store.examples(BOTH)] == [1.0]
 
 
 def test_a_changed_description_ages_its_examples(store: EvidenceStore) -> None:
@@ -204,7 +257,7 @@ def test_a_label_of_another_file_that_cannot_be_read_is_left_out_alone(
     bad = sound.copy()
     for name, value in fault.items():
         bad[place[name]] = value
-    assert store.merge([bad, sound]) == 1
+    assert store.merge([bad, sound], catalog=BOTH) == 1
 
 
 def test_a_file_that_is_no_database_is_set_aside_and_named(
@@ -287,7 +340,7 @@ from pathlib import Path
 from router.learning.evidence import EvidenceStore, Source
 store = EvidenceStore(Path(sys.argv[1]), clock=time.time)
 for number in range(100_000):
-    store.add(f"request {number}", [], source=Source.LLM, catalog={})
+    store.add(f"request {number}", ["git"], source=Source.LLM, catalog={})
     print(number, flush=True)
 """
 

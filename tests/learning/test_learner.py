@@ -10,7 +10,7 @@ from typing import Any
 
 import openai  # noqa: F401 - on a busy machine its import takes longer than an LLM may
 import pytest
-from cascade import SHIPPED, SQUASH, answer, happened, router_over, write_skill
+from cascade import SHIPPED, SQUASH, answer, happened, router_over, settings_for, write_skill
 from labelled_topics import labelled, remember
 from servers.openai_server import HeldServer, OpenAIServer, completion
 
@@ -19,6 +19,7 @@ from router.learning.evidence import EvidenceStore, Example, Source
 from router.learning.learner import Learner
 from router.request import Request
 from router.result import Decision, Outcome, Stage
+from router.skills.registry import SkillRegistry
 
 NONSENSE = "qwzx vrrk plumf"
 
@@ -232,8 +233,29 @@ async def test_that_no_skill_fits_is_what_the_same_request_gets_from_then_on(
         rmtree(skills / "writer")
         await router.reload()
         later = await router.route(text)
+        write_skill(skills, "squash", "Squashes the last commits into one.")
+        await router.reload()
+        new = await router.route(text)
     assert first.decision is Decision.ROUTE
     assert [(r.decision, r.from_cache) for r in (again, later)] == [(Decision.ABSTAIN, True)] * 2
+    assert (new.decision, new.from_cache) == (Decision.ROUTE, False)
+
+
+def tool(name: str, description: str) -> dict[str, object]:
+    return {"name": name, "description": description, "input_schema": {"type": "object"}}
+
+
+async def test_that_no_skill_fits_is_said_of_the_skills_that_there_are(tmp_path: Path) -> None:
+    settings = settings_for(tmp_path)
+    text = "what will the weather be in Oslo tomorrow"
+    commits = tool("commit", "Commits changes to the Git repository.")
+    weather = tool("weather", "Gives the weather forecast of a city for tomorrow.")
+    async with SemanticRouter.from_tools([commits], settings) as router:
+        await router.feedback((await router.route(text)).id, [])
+        assert (await router.route(text)).selected_skills == ()
+    for tools in ([weather], [commits, weather]):
+        async with SemanticRouter.from_tools(tools, settings) as router:
+            assert (await router.route(text)).selected_skills == ("weather",)
 
 
 async def test_feedback_takes_a_list_of_names_not_one(tmp_path: Path) -> None:
@@ -343,7 +365,7 @@ async def test_with_enough_evidence_the_llm_is_not_asked(
     rows = labelled()
     store = EvidenceStore(tmp_path / "evidence.sqlite3", clock=lambda: 0.0)
     earlier = [Example(text, skills, True, Source.FILE) for text, skills in rows[:200]]
-    store.add_many(earlier, catalog={})
+    store.add_many(earlier, catalog=SkillRegistry([SHIPPED]).catalog.skills)
     store.close()
     bound = {"max_error": 0.05}
     async with router_over(SHIPPED, tmp_path, openai_server, learning=bound) as router:
