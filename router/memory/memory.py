@@ -311,7 +311,7 @@ class Memory(OpenedInBlock):
         usefulness: float = 0.5,
         provenance: Sequence[str] = (),
         attributes: Mapping[str, AttributeValue] | None = None,
-        supersede: Sequence[str] = (),
+        supersede: Sequence[str | MemoryItem] = (),
         questions: Sequence[str] = (),
     ) -> SaveReport:
         """Remember something, durably before this returns.
@@ -332,8 +332,8 @@ class Memory(OpenedInBlock):
             provenance: where it comes from.
             attributes: what the layer reads beside the text, such as ``status`` and ``due``. With
                 ``expires_at``, an ISO time, the item goes then.
-            supersede: ids of items of the same layer and scope that this one replaces. They are
-                kept as history.
+            supersede: items of the same layer and scope that this one replaces, or their ids. They
+                are kept as history.
             questions: up to five that the item answers, in other words than its own, so that it is
                 found by them too; they become its attribute ``questions``.
 

@@ -119,7 +119,7 @@ class Records:
         self._clock = clock
 
     def save(
-        self, item: MemoryItem, *, supersede: Sequence[str]
+        self, item: MemoryItem, *, supersede: Sequence[str | MemoryItem]
     ) -> tuple[MemoryItem, tuple[MemoryItem, ...]]:
         """Store an item, and mark what it replaces; the item, and what else it may replace. Unless
         it says when it expires, its layer's time to live does."""
@@ -128,7 +128,7 @@ class Records:
             expires = datetime.fromtimestamp(self._clock(), UTC) + timedelta(days=days)
             said = {**item.attributes, EXPIRES_AT: expires.isoformat()}
             item = replace(item, attributes=said)
-        item = self._replace(names_in("supersede", supersede), item)
+        item = self._replace(names_in("supersede", _ids(supersede)), item)
         if item.layer not in LASTING_LAYERS:
             return item, ()
         near = self._store.search(
@@ -247,6 +247,13 @@ class Records:
         counts = self._tracker.forget(owner)
         left, vectors = self._store.left_of(owner)
         return ForgetReport(removed, files, counts, left, vectors, waiting)
+
+
+def _ids(given: Any) -> Any:
+    """The ids of items; what is no item stays as it is, and so does what is no list."""
+    if not isinstance(given, list | tuple):
+        return given
+    return [one.id if isinstance(one, MemoryItem) else one for one in given]
 
 
 def check_stored(layer: str, part: str) -> None:

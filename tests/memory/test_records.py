@@ -68,7 +68,9 @@ async def test_saving_offers_what_it_may_replace_and_marks_it_when_told(memory: 
     text = "We moved from Postgres to MySQL 8"
     offered = await memory.save(text, layer="project", name="new", scope=ADA)
     assert [item.id for item in offered.supersedes] == ["old"]
-    done = await memory.save(text, layer="project", name="new", scope=ADA, supersede=["old"])
+    done = await memory.save(
+        text, layer="project", name="new", scope=ADA, supersede=offered.supersedes
+    )
     assert done.supersedes == ()
     answer = await memory.recall("Which database do we use?", ADA)
     assert [one.item.id for one in answer.items] == ["new"]

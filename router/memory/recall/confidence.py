@@ -27,6 +27,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from router.memory.model import MemoryItem
+from router.memory.recall.frames import contradict
 from router.plain_json import PlainJson
 from router.text import STOPWORDS, stem, tokens, word_set
 
@@ -144,6 +145,7 @@ def conflicts_among(items: Sequence[MemoryItem]) -> list[tuple[MemoryItem, Memor
 class _Statement:
     """What is compared of an item: its content words, its numbers, whether it denies."""
 
+    text: str
     words: frozenset[str]
     numbers: frozenset[str]
     denies: bool
@@ -153,6 +155,7 @@ class _Statement:
         text = content[:_COMPARED_CHARACTERS]
         words = tokens(text)
         return cls(
+            text,
             frozenset(
                 stem(word)
                 for word in words
@@ -164,13 +167,19 @@ class _Statement:
         )
 
     def shares_matter_with(self, other: _Statement) -> bool:
+        if contradict(self.text, other.text):
+            return True
         if min(len(self.words), len(other.words)) < _LEAST_WORDS:
             return False
         common = len(self.words & other.words)
         return common >= _SAME_MATTER * (len(self.words) + len(other.words) - common)
 
     def contradicts(self, other: _Statement) -> bool:
-        """Of one matter: one denies and the other asserts, or each has a number of its own."""
+        """Of one matter: each gives another value (``frames.py``), one denies and the other
+        asserts, or each has a number of its own."""
+        told = contradict(self.text, other.text)
+        if told is not None:
+            return told
         if self.denies != other.denies:
             return True
         return bool(self.numbers - other.numbers) and bool(other.numbers - self.numbers)

@@ -102,6 +102,7 @@ from router.memory.recall.updates import (
     Update,
     asks_for_history,
     held_then,
+    tells_change,
     updates_among,
 )
 from router.memory.stores.graph import relations_away, states_relation
@@ -491,9 +492,13 @@ class _Pool:
         return max((judged.relevance for judged in given), default=0.0)
 
     def conflicts(self, given: Sequence[_Judged]) -> tuple[tuple[str, str], ...]:
-        """The ids of given items that contradict each other, where neither has replaced the
-        other."""
-        decided = {frozenset((update.older.id, update.newer.id)) for update in self.updates}
+        """The ids of given items that contradict each other, where neither says that it has
+        replaced the other."""
+        decided = {
+            frozenset((update.older.id, update.newer.id))
+            for update in self.updates
+            if tells_change(update)
+        }
         lasting = [one.item for one in given if one.item.layer in LASTING_LAYERS]
         return tuple(
             (one.id, other.id)

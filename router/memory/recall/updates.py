@@ -5,9 +5,12 @@ and later "We moved to MySQL 8". A memory that says by an attribute what has rep
 (``superseded_by``) is believed. Otherwise a later statement is taken to replace an earlier one of
 the same layer and scope
 
-* if it speaks of a change ("now", "moved", "instead") and shares at least ``SHARED_BY_CHANGE`` of
-  the words of the shorter one, related words included; where the word of change is itself the
-  related one ("I moved to Hamburg" after "I live in Berlin"), so many of the earlier one; or
+* if both give one attribute of one subject, and each another value (``frames.py``); where two such
+  statements speak of two subjects, nothing is replaced;
+* if it speaks of a change ("now", "moved", "instead"), of the same person, and not of a plan, and
+  shares at least ``SHARED_BY_CHANGE`` of the words of the shorter one, related words included and
+  numbers not; where the word of change is itself the related one ("I moved to Hamburg" after "I
+  live in Berlin"), so many of the earlier one; or
 * if both begin with the same word and share at least ``SHARED_BY_FRAME`` of all their words, but
   each has something of its own, such as another number.
 
@@ -25,6 +28,7 @@ from typing import Final
 
 from router.memory.model import LayerQuery, MemoryItem, Scope, aware
 from router.memory.query.past import asks_for_past
+from router.memory.recall.frames import contradict, speaks_of
 from router.memory.texts.related_words import related_to
 from router.memory.texts.words import words_of
 from router.text import stem, word_set
@@ -54,6 +58,11 @@ _CHANGES: Final = frozenset(
         ),
     )
 )
+
+_PLANS: Final = frozenset(
+    map(stem, word_set("might could would want plan consider maybe perhaps hope wish if"))
+)
+"""What is only planned has replaced nothing yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,23 +102,42 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
         return True
     if newer.created <= older.created or older.layer not in LASTING_LAYERS:
         return False
+    told = contradict(newer.content, older.content)
+    if told is not None:
+        return told
     new, old = words_of(newer.content), words_of(older.content)
     if not new.terms or not old.terms or max(len(new.terms), len(old.terms)) > MAX_WORDS:
         return False
     tells_change = not _CHANGES.isdisjoint(new.bag)
+    if tells_change and (_is_of_another(newer, older) or not _PLANS.isdisjoint(new.bag)):
+        return False
     if not tells_change and new.terms[0] != old.terms[0]:
         return False  # so most pairs are told apart before their words are compared
     said, before = set(new.terms), set(old.terms)
     shared = said & before
     if tells_change:
         related = related_to(before).items()
-        alike = shared | {word for word, others in related if others & said - _CHANGES}
+        alike = {word for word in shared if not word.isdigit()}
+        alike |= {word for word, others in related if others & said - _CHANGES}
         if len(alike) >= SHARED_BY_CHANGE * min(len(said), len(before)):
             return True
+        if speaks_of(newer.content) != speaks_of(older.content):
+            return False
         moved = {word for word, others in related if others & said}
         return len(alike | moved) >= SHARED_BY_CHANGE * len(before)
     every = said | before
     return SHARED_BY_FRAME * len(every) <= len(shared) < min(len(said), len(before))
+
+
+def tells_change(update: Update) -> bool:
+    """Whether the newer one says itself that something has changed."""
+    return not _CHANGES.isdisjoint(words_of(update.newer.content).bag)
+
+
+def _is_of_another(one: MemoryItem, other: MemoryItem) -> bool:
+    """Whether two memories speak of two people, such as oneself and one's brother."""
+    ours, theirs = speaks_of(one.content), speaks_of(other.content)
+    return ours != theirs and ours is not None and theirs is not None
 
 
 def asks_for_history(query: LayerQuery) -> bool:

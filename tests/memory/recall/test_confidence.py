@@ -113,6 +113,13 @@ def test_two_items_that_name_different_numbers_of_one_matter_halve_each_other() 
     assert consistency(one, other) == 0.5
 
 
+def test_two_values_of_one_thing_halve_each_other() -> None:
+    assert consistency("The wifi password is hunter2", "The wifi password is swordfish") == 0.5
+    assert consistency("Mia likes tea", "Mia likes cake") == 1
+    ours, theirs = "The production server runs on port 80", "The staging server runs on port 90"
+    assert consistency(ours, theirs) == 1
+
+
 def test_the_majority_is_more_consistent_than_the_odd_one_out() -> None:
     usual = "The gateway request timeout is 30 seconds."
     same = "Gateway request timeout: 30 seconds"

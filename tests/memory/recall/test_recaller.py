@@ -57,6 +57,18 @@ class Stated:
         return [float(content.split()[0]) for content in contents]
 
 
+class Given:
+    """Knows the relevance of each item's content."""
+
+    def __init__(self, relevance: dict[str, float]) -> None:
+        self._relevance = relevance
+
+    def of(
+        self, query: str, contents: Sequence[str], questions: Sequence[Sequence[str]] = ()
+    ) -> list[float]:
+        return [self._relevance[content] for content in contents]
+
+
 @asynccontextmanager
 async def recalling(*layers: AnyLayer, **options: Any) -> AsyncIterator[Recaller]:
     read = classified("session", secondary=FURTHER)
@@ -245,6 +257,41 @@ async def test_what_holds_now_comes_before_what_it_has_replaced() -> None:
         then = await recall.answer("Which database two months ago?")
     assert contents(now)[0] == "0.2 moved from Postgres to MySQL"
     assert contents(then)[0] == "0.9 database is Postgres"
+
+
+async def test_of_two_that_contradict_each_other_the_later_comes_first_and_both_are_named() -> None:
+    old, new = "The wifi password is hunter2", "The wifi password is swordfish"
+    other = "The mailbox password is xyzzy"
+    project = LoopLayer("project")
+    project.items = [
+        remembered("project", old, days_old=90),
+        remembered("project", new, days_old=9),
+        remembered("project", other, days_old=9),
+    ]
+    given = Given({old: 0.9, new: 0.7, other: 0.6})
+    async with recalling(project, relevance=given) as recall:
+        result = await recall.answer("Which password?", layers=["project"])
+    assert [content for content in contents(result) if content != other] == [new, old]
+    consistency = {
+        one.item.content: one.confidence and one.confidence.consistency for one in result.items
+    }
+    assert consistency == {old: 0.5, new: 0.5, other: 1.0}
+    ids = {one.item.content: one.item.id for one in result.items}
+    assert result.conflicts == ((ids[new], ids[old]),)
+    assert "contradict each other" in result.reasoning[-1]
+
+
+async def test_what_says_that_something_has_changed_is_no_conflict() -> None:
+    old, new = "The wifi password is hunter2", "The wifi password is now swordfish"
+    project = LoopLayer("project")
+    project.items = [
+        remembered("project", old, days_old=90),
+        remembered("project", new, days_old=9),
+    ]
+    async with recalling(project, relevance=Given({old: 0.9, new: 0.7})) as recall:
+        result = await recall.answer("Which password?", layers=["project"])
+    assert contents(result) == [new, old]
+    assert result.conflicts == ()
 
 
 async def test_what_was_replaced_is_found_by_the_name_of_what_replaced_it() -> None:

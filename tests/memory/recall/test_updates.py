@@ -17,6 +17,11 @@ from router.memory.recall.updates import asks_for_history, held_then, replaces, 
         ("My favourite editor is Vim with the solarized theme.", "I switched to Emacs."),
         ("Redis timeout is 250 ms in production.", "Redis timeout is 500 ms in production."),
         ("The VPN gateway is vpn1.", "The VPN gateway is now vpn3; vpn1 has been switched off."),
+        ("The wifi password is hunter2", "The wifi password is swordfish"),
+        ("Alice owns checkout", "Bob owns checkout"),
+        ("Our main database is Postgres 14", "Our database is now MySQL 8"),
+        ("My sister Mia lives in Lyon", "Mia has moved to Ghent"),
+        ("I work at Siemens", "I changed jobs"),
     ],
 )
 def test_a_later_statement_of_one_matter_replaces_the_earlier(before: str, after: str) -> None:
@@ -34,6 +39,14 @@ def test_a_later_statement_of_one_matter_replaces_the_earlier(before: str, after
         ("My sister Mia lives in Porto.", "I moved to Hamburg."),
         ("Feature flags live in Unleash.", "We moved to PostgreSQL 17."),
         ("Redis timeout is 250 ms.", "Redis timeout is 250 ms."),
+        ("Our database is MySQL 8", "Shop opens at 8 now"),
+        ("We use 17 servers", "We moved to Postgres 17"),
+        ("My dog is called Rex", "My cat is now called Minka"),
+        ("My brother works at Siemens", "I changed jobs"),
+        ("I live in Lyon", "My sister moved to Ghent"),
+        ("I live in Lyon", "Mia moved to Ghent"),
+        ("Our database is Postgres 14", "We might move the database to MySQL next year"),
+        ("The production server runs on port 8080", "The staging server runs on port 9090"),
     ],
 )
 def test_other_matters_replace_nothing(before: str, after: str) -> None:

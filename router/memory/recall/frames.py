@@ -1,0 +1,241 @@
+"""What a short statement says of what: "The shop opens at 7" gives the shop's opening time as 7.
+
+Two statements contradict each other if they give one attribute of one subject two values. That is
+read from the first sentence, if it has one of a few English forms whose attribute has one value at
+a time: what something is called, where somebody lives, what a thing costs, whom it belongs to, and
+so on. Of what may have many values at once ("Mia likes tea", "The team uses Jira") nothing is read.
+
+"X is Y" has one value at a time if Y is
+
+* a number, a time or a date, of the same unit;
+* a place or a day behind "at", "in", "on", "under" or "behind", unless X is a person; or
+* a name, unless X is a person, or of those of whom one may have several, such as brothers; or
+* anything, where X itself says that it is a value: a password, an address, a favourite colour.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from router.text import STOPWORDS, stem, word_set
+
+_KEPT: Final = 4_096
+_LONGEST: Final = 200
+"""Characters of the longest sentence that is read."""
+_SUBJECT_WORDS: Final = 8
+
+_SENTENCE: Final = re.compile(r"(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\bSt)[.;!?](?=\s|$)|\n")
+_WORD: Final = re.compile(r"[^\s,()\"\u201c\u201d]+")
+_NUMBER: Final = re.compile(r"[#€$£~]?\d[\w.,:/+%€$£-]*")
+_DAYS: Final = word_set(
+    """
+    monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays
+    fridays saturdays sundays january february march april may june july august september october
+    november december today tomorrow noon midnight
+    """
+)
+_ARTICLES: Final = word_set("the a an our")
+_NOW: Final = word_set("now currently still already just only actually today's always usually")
+_PREPOSITIONS: Final = word_set(
+    "at in on under behind from for to with by during until till after before between if when since"
+)
+_PLACES: Final = word_set("at in on under behind")
+_ONESELF: Final = word_set("i we")
+_OTHERS: Final = word_set("he she they you it who")
+_SEVERAL: Final = word_set(
+    """
+    brother sister son daughter child kid friend colleague coworker cousin uncle aunt neighbour
+    neighbor grandson granddaughter nephew niece twin teammate
+    """
+)
+"""People of whom one may have several: a second name is another one."""
+_KIN: Final = _SEVERAL | word_set(
+    """
+    mother father mum mom mama dad papa parents wife husband partner girlfriend boyfriend
+    grandmother grandfather grandma grandpa boss flatmate roommate baby
+    """
+)
+_VALUES: Final = word_set(
+    """
+    password passphrase passcode code pin number name nickname username login address email url
+    colour color favourite favorite owner birthday timezone currency capital branch version port
+    """
+)
+"""Words of a subject that say that it is a value itself, of any kind."""
+
+_BE: Final = frozenset({"is", "are", "was", "were", "am", "="})
+_PARTICIPLES: Final = {
+    "called": "name",
+    "named": "name",
+    "owned": "owner",
+    **{
+        word: word
+        for word in """
+        located based hosted parked kept stored due scheduled set written born led run managed
+        maintained limited
+        """.split()
+    },
+}
+"""What follows "is" and says which attribute."""
+_VERBS: Final = {
+    f"{verb}{ending} {preposition}": f"{verb} {preposition}"
+    for verb, prepositions in {
+        "live": "in at",
+        "reside": "in at",
+        "work": "at for as",
+        "open": "at",
+        "close": "at",
+        "start": "at on",
+        "begin": "at on",
+        "end": "at on",
+        "leave": "at on from",
+        "arrive": "at on",
+        "come": "from",
+        "run": "on",
+        "listen": "on",
+        "study": "at",
+        "expire": "on in after",
+    }.items()
+    for preposition in prepositions.split()
+    for ending in ("", "s")
+} | {"works for": "work at", "work for": "work at", "studies at": "study at"}
+_MEASURES: Final = {
+    **dict.fromkeys(("cost", "costs"), "cost"),
+    **dict.fromkeys(("weigh", "weighs"), "weigh"),
+    **dict.fromkeys(("earn", "earns"), "earn"),
+    **dict.fromkeys(("has", "have"), "have"),
+}
+"""Verbs whose object is one value if it is a number."""
+_OWNERS: Final = {
+    "owns": "owner by",
+    "leads": "led by",
+    "manages": "managed by",
+    "maintains": "maintained by",
+}
+"""Verbs whose subject is the value, and whose object is what has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What a statement says of what. The attribute holds the unit too, and on which days."""
+
+    subject: frozenset[str]
+    attribute: tuple[str, ...]
+    value: frozenset[str]
+
+
+def contradict(one: str, other: str) -> bool | None:
+    """Whether two statements give one attribute of one subject two values; False also where they
+    clearly speak of two subjects. None if that cannot be told."""
+    ours, theirs = frame_of(one), frame_of(other)
+    if ours is None or theirs is None:
+        return None
+    if ours.subject != theirs.subject:
+        return None if ours.subject <= theirs.subject or theirs.subject <= ours.subject else False
+    if ours.attribute != theirs.attribute:
+        return None
+    return bool(ours.value - theirs.value and theirs.value - ours.value)
+
+
+def frame_of(text: str) -> Frame | None:
+    """What the first sentence of a text says, if it has one of the known forms."""
+    return _frame_of(text[: _LONGEST + 1])
+
+
+@lru_cache(_KEPT)
+def _frame_of(text: str) -> Frame | None:
+    end = _SENTENCE.search(text)
+    sentence = text if end is None else text[: end.start()]
+    return _read(sentence) if len(sentence) <= _LONGEST else None
+
+
+@lru_cache(_KEPT)
+def speaks_of(text: str) -> str | None:
+    """The person whom a text is about by its first words: "I" for whoever says "I" or "we", or the
+    relative ("sister") of whom it says "my" or "our"."""
+    first = [word.lower() for word in _WORD.findall(text[:_LONGEST].replace("\u2019", "'"))[:3]]
+    if first and first[0].partition("'")[0] in _ONESELF:
+        return "I"
+    is_theirs = bool(first) and first[0] in ("my", "our")
+    return next((word for word in first[1:] if is_theirs and word in _KIN), None)
+
+
+def _read(sentence: str) -> Frame | None:
+    label, colon, rest_of_it = sentence.partition(": ")
+    if colon and (
+        _is_number(rest_of_it.split(" ")[0].lower()) or word_set(label.lower()) & _VALUES
+    ):
+        sentence = f"{label} is {rest_of_it}"  # "Wifi password: hunter2"
+    said = [word.rstrip(".:!?") for word in _WORD.findall(sentence.replace("\u2019", "'"))]
+    words = [word.lower() for word in said]
+    for place, word in enumerate(words[1 : _SUBJECT_WORDS + 1], 1):
+        rest = place + 1
+        while rest < len(words) and words[rest] in _NOW:
+            rest += 1
+        following = words[rest] if rest < len(words) else ""
+        subject, value = said[:place], said[rest:]
+        if word in _BE and following in _PARTICIPLES:
+            return _frame(subject, _PARTICIPLES[following], value[1:])
+        if word in _BE:
+            return _what_is(subject, value, several=word in ("are", "were"))
+        if f"{word} {following}" in _VERBS:
+            return _frame(subject, _VERBS[f"{word} {following}"], value[1:])
+        if word in _MEASURES:
+            return _frame(subject, _MEASURES[word], value) if _is_number(following) else None
+        if word in _OWNERS:
+            return Frame(_terms(value), (_OWNERS[word],), _terms(subject))
+    return None
+
+
+def _what_is(subject: list[str], value: list[str], *, several: bool) -> Frame | None:
+    whose = {word.lower() for word in subject}
+    is_person = _is_person(subject)
+    place = value[0].lower() if value and value[0].lower() in _PLACES else ""
+    value = [word for word in value[bool(place) :] if word.lower() not in _ARTICLES | _NOW]
+    if not value or value[0].lower() in STOPWORDS:
+        return None
+    if _is_number(value[0].lower()):
+        return _frame(subject, "is", value)
+    is_name = value[0][0].isupper() or any(map(str.isdigit, value[0]))
+    one_at_a_time = (
+        not is_person
+        if place
+        else not _VALUES.isdisjoint(whose)
+        or (is_name and not (is_person or several or whose & _SEVERAL))
+    )
+    return _frame(subject, f"is {place}", value) if one_at_a_time else None
+
+
+def _frame(subject: list[str], attribute: str, value: list[str]) -> Frame | None:
+    if attribute == "name" and {word.lower() for word in subject} & _SEVERAL:
+        return None
+    words = [word.lower() for word in value if word.lower() not in _ARTICLES | _NOW]
+    if words and words[0] in _PREPOSITIONS and attribute in _PARTICIPLES.values():
+        attribute, words = f"{attribute} {words[0]}", words[1:]
+    parts = [attribute]
+    if words and _is_number(words[0]):
+        end = next((n for n, word in enumerate(words) if not _is_number(word)), len(words))
+        parts += ["number" if _DAYS.isdisjoint(words[:end]) else "day", *words[end:]]
+        words = words[:end]
+    terms = _terms(words)
+    return Frame(_terms(subject), tuple(parts), terms) if terms and _terms(subject) else None
+
+
+def _is_number(word: str) -> bool:
+    return word in _DAYS or _NUMBER.fullmatch(word) is not None
+
+
+def _is_person(subject: list[str]) -> bool:
+    """Whether it is oneself, a relative, or a bare name."""
+    words = [word.lower() for word in subject]
+    is_bare_name = len(words) == 1 and subject[0][0].isupper()
+    return words[0] in _ONESELF | _OTHERS or words[-1] in _KIN or is_bare_name
+
+
+def _terms(words: list[str]) -> frozenset[str]:
+    bare = (word.lower().removesuffix("'s").removesuffix(":00").strip("'€$£") for word in words)
+    left_out = _ARTICLES | _NOW | {"of", "for", "in", "on", "at"}
+    return frozenset(stem(word) for word in bare if word and word not in left_out)
