@@ -1,4 +1,5 @@
-"""Reading files that may be a stranger's: at most so many bytes, and never waiting for a pipe."""
+"""Reading files that may be a stranger's: at most so many bytes, and never waiting for a pipe that
+the user has not named."""
 
 from __future__ import annotations
 
@@ -7,23 +8,25 @@ import stat
 from pathlib import Path
 from typing import Final
 
-_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_FLAGS: Final = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+_NO_WAITING: Final = getattr(os, "O_NONBLOCK", 0)
 
 
 class Unreadable(Exception):
     """A file's content cannot be taken; the message says why, without the path."""
 
 
-def read_bounded(path: Path, *, most: int) -> bytes:
-    """The bytes of a regular file.
+def read_bounded(path: Path, *, most: int, pipes: bool = False) -> bytes:
+    """The bytes of a regular file or, with ``pipes``, of whatever can be read to an end, such as
+    ``/dev/stdin``.
 
     Raises:
         Unreadable: it is none, holds more than ``most`` bytes, or cannot be read.
     """
     try:
-        handle = os.open(path, _FLAGS)  # which would wait for the other end of a pipe
+        handle = os.open(path, _FLAGS if pipes else _FLAGS | _NO_WAITING)
         try:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
+            if not pipes and not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise Unreadable("not a regular file")
             with os.fdopen(handle, "rb", closefd=False) as file:
                 data = file.read(most + 1)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,18 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, kind: str) -
         path.symlink_to("pipe")
     with pytest.raises(Unreadable, match=r"^not a regular file$"):
         read_bounded(path, most=10)
+
+
+def test_a_pipe_that_the_user_names_is_read_to_its_end_and_up_to_the_bound(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    for most in (5, 4):
+        threading.Thread(target=path.write_bytes, args=(b"12345",)).start()
+        if most == 5:
+            assert read_bounded(path, most=most, pipes=True) == b"12345"
+        else:
+            with pytest.raises(Unreadable, match=r"^larger than 4 bytes$"):
+                read_bounded(path, most=most, pipes=True)
 
 
 def test_what_cannot_be_opened_is_refused_with_the_reason(tmp_path: Path) -> None:

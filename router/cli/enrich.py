@@ -157,7 +157,8 @@ def _enrich(load: Callable[[], Catalog], settings: Settings, options: EnrichOpti
         return plan_of(catalog, options.names, price=price)
     if options.export is not None:
         lines = list(questions(catalog, options.names))
-        options.export.write_text("".join(lines), encoding="utf-8")
+        with output.writing("--export", options.export):
+            options.export.write_text("".join(lines), encoding="utf-8")
         return {"questions": len(lines), "file": options.export}
     if options.answers is not None:
         return _import(catalog, options.answers, settings)
@@ -214,15 +215,13 @@ async def _ask(
 
 
 def _import(catalog: Catalog, file: Path, settings: Settings) -> EnrichmentReport:
+    from router.bounded_files import Unreadable, read_bounded
     from router.enrichment.exchange import take_answers
     from router.enrichment.files import one_writer
 
     try:
-        with file.open("rb") as source:
-            data = source.read(MAX_ANSWERS_BYTES + 1)
-    except OSError as error:
-        raise ConfigurationError(f"{file}: {error.strerror or error}") from None
-    if len(data) > MAX_ANSWERS_BYTES:
-        raise ConfigurationError(f"{file}: larger than {MAX_ANSWERS_BYTES:,} bytes")
+        data = read_bounded(file, most=MAX_ANSWERS_BYTES, pipes=True)
+    except Unreadable as error:
+        raise ConfigurationError(f"--import {file}: {error}") from error
     with one_writer(settings.state_dir):
         return take_answers(catalog, data.split(b"\n"), source=file, file=settings.enrichment)

@@ -75,12 +75,8 @@ def _open_rows_file(path: Path | None, labels: Path) -> AbstractContextManager[T
         return nullcontext()
     if path.exists() and path.samefile(labels):
         raise ConfigurationError(f"--rows {path}: that is the file of labels; name another one")
-    try:
+    with output.writing("--rows", path):
         return path.open("w", encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise ConfigurationError(
-            f"--rows {path}: {error.strerror}; name a writable file"
-        ) from error
 
 
 async def _judge(

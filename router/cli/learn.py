@@ -147,7 +147,7 @@ def import_evidence(
     """Take in labelled requests, all or none. They count once their skills are installed."""
     from router.learning.examples import read_triggers
 
-    examples = _read_examples(file) if skill is None else read_triggers(file, skill)
+    examples = _read_examples(file) if skill is None else read_triggers(file, skill, pipes=True)
     if not examples:
         raise InvalidRequest(f"{file}: no examples; see router learn import --help")
     catalog = read_catalog(folders, read_settings())

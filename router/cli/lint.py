@@ -11,7 +11,6 @@ import typer
 from router.cli import output
 from router.cli.commands import prints
 from router.cli.options import left_out_in_words, read_catalog, read_settings
-from router.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,7 +99,5 @@ def _write_sarif(file: Path, findings: Sequence[Diagnostic]) -> None:
     from router.version import package_version
 
     log = to_sarif(findings, root=Path.cwd(), version=package_version() or "0")
-    try:
+    with output.writing("--sarif", file):
         file.write_bytes(json.dumps(log, indent=2).encode())
-    except OSError as error:
-        raise ConfigurationError(f"--sarif: cannot write {file}: {error.strerror}") from error

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
-from router.cli.options import AllowedHosts, NoLLM, SkillFolders, read_secret, read_settings
+from router.cli.options import (
+    AllowedHosts,
+    NoLLM,
+    SkillFolders,
+    check_folders,
+    read_secret,
+    read_settings,
+)
 from router.cli.process import ready_to_serve
 from router.errors import ConfigurationError, RouterError
 from router.mcp.hello import Greeting, greet, standard_input
@@ -79,6 +86,7 @@ def mcp(
     if gateway is None:
         if pin is not None:
             raise ConfigurationError("--pin goes with --gateway")
+        check_folders(folders, settings)
         opening: Opening = partial(_skills, folders, settings)
     elif folders:
         raise ConfigurationError("--gateway serves tools of other servers, and no folder of skills")

@@ -76,6 +76,15 @@ def read_settings(*, no_llm: bool = False, **values: Any) -> Settings:
     return Settings(**values)
 
 
+def check_folders(folders: Sequence[Path] | None, settings: Settings) -> None:
+    """Raises ConfigurationError when a folder of skills that was named is none: a server says so
+    before it says that it serves."""
+    from router.skills.discovery import existing_root
+
+    for folder in folders or settings.skills or ():
+        existing_root(folder)
+
+
 def left_out_in_words(catalog: Catalog) -> str:
     """One sentence: how many skills are missing from a catalog, and the first reason."""
     first = catalog.left_out[0]

@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from router.errors import InvalidRequest
+from router.errors import ConfigurationError, InvalidRequest
 from router.plain_json import plain_json
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
     from rich.table import Table
 
@@ -137,6 +139,19 @@ def print_ready_json(text: str) -> None:
     """A text that is JSON already, on standard output, at once."""
     # Bytes, because JSON is UTF-8 in every locale; a lone surrogate (in a path) stays readable.
     typer.echo(text.encode("utf-8", "backslashreplace"))
+
+
+@contextmanager
+def writing(option: str, file: Path) -> Iterator[None]:
+    """While the block runs, it writes the file that an option names.
+
+    Raises:
+        ConfigurationError: the file cannot be written.
+    """
+    try:
+        yield
+    except OSError as fault:
+        raise ConfigurationError(f"{option}: cannot write {file}: {fault.strerror}") from fault
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:

@@ -120,7 +120,8 @@ def check_tools(
         if pin.exists():
             changes = changes_since(read_pins(pin), catalog.skills.values())
         else:
-            write_pins(pin, catalog.skills.values())
+            with output.writing("--pin", pin):
+                write_pins(pin, catalog.skills.values())
             output.warn(f"{pin} was not there: it was written, and approves the tools as they are")
     faults = [str(fault) for fault in catalog.left_out]
     return {"tools": len(catalog.skills), "faults": faults, "changes": changes}

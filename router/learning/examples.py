@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from router.bounded_files import Unreadable, read_bounded
 from router.errors import InvalidRequest
 from router.learning.evidence import Example, Source
 from router.request import MAX_REQUEST_CHARACTERS, check_text
@@ -60,7 +61,7 @@ def _of(skill: SkillManifest) -> Iterator[Example]:
     for path in trigger_files(skill.path.parent) if skill.has_file else ():
         try:
             yield from read_triggers(path, skill.name)
-        except (OSError, InvalidRequest) as error:
+        except InvalidRequest as error:
             _log.warning("left out: %s", error)
 
 
@@ -75,14 +76,14 @@ def trigger_files(folder: Path) -> list[Path]:
     return sorted(found)[:MAX_TRIGGER_FILES]
 
 
-def read_triggers(path: Path, skill: str) -> list[Example]:
-    """The examples of one trigger file; a JSON file of another form gives none.
+def read_triggers(path: Path, skill: str, *, pipes: bool = False) -> list[Example]:
+    """The examples of one trigger file; a JSON file of another form gives none. With ``pipes`` it
+    may be standard input.
 
     Raises:
-        InvalidRequest: the file is too large, or one of its rows cannot be used; it names both.
-        OSError: the file cannot be read.
+        InvalidRequest: the file cannot be read, or one of its rows cannot be used; it names both.
     """
-    rows = _json(path)
+    rows = _json(path, pipes=pipes)
     if not isinstance(rows, list) or not all(_is_trigger(row) for row in rows):
         return []
     if len(rows) > MAX_TRIGGERS:
@@ -103,13 +104,11 @@ def _is_trigger(row: object) -> bool:
     )
 
 
-def _json(path: Path) -> Any:
-    with path.open("rb") as file:
-        data = file.read(MAX_TRIGGER_BYTES + 1)
-    if len(data) > MAX_TRIGGER_BYTES:
-        raise InvalidRequest(f"{path}: over {MAX_TRIGGER_BYTES:,} bytes")
+def _json(path: Path, *, pipes: bool) -> Any:
     try:
-        return json.loads(data)
+        return json.loads(read_bounded(path, most=MAX_TRIGGER_BYTES, pipes=pipes))
+    except Unreadable as error:
+        raise InvalidRequest(f"{path}: {error}") from None
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(f"{path}: not JSON: {error}") from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import threading
@@ -93,13 +94,15 @@ def test_ctrl_c_keeps_what_was_written(
 
 
 def test_questions_go_out_and_answers_come_in(run: Run, own: Path, tmp_path: Path) -> None:
-    out, back = tmp_path / "questions.jsonl", tmp_path / "answers.jsonl"
+    out = tmp_path / "questions.jsonl"
     done = run("skills", "enrich", "--skills", own, "--export", out)
     assert (done.exit_code, done.stderr) == (0, f"2 questions in {out}\n")
     first, _ = map(json.loads, out.read_text().splitlines())
     answer = {"skill": first["skill"], "digest": first["digest"], "requests": ["ice it"]}
-    back.write_text(json.dumps(answer) + "\n")
-    done = run("skills", "enrich", "--skills", own, "--import", back, "--json")
+    pipe = tmp_path / "pipe"  # as /dev/stdin may be one
+    os.mkfifo(pipe)
+    threading.Thread(target=pipe.write_text, args=(json.dumps(answer) + "\n",)).start()
+    done = run("skills", "enrich", "--skills", own, "--import", pipe, "--json")
     assert done.exit_code == 1  # one is left
     report = json.loads(done.stdout)
     assert (report["written"], report["left"]) == (["baking"], ["gardening"])
@@ -117,7 +120,8 @@ def test_questions_go_out_and_answers_come_in(run: Run, own: Path, tmp_path: Pat
         (["--price", "cheap"], "--price 'cheap': give two prices"),
         (["--price", "-1/2"], "--price '-1/2': give two prices"),
         (["nothing"], "no skill named 'nothing'"),
-        (["--import", "nothing.jsonl"], "nothing.jsonl: No such file or directory"),
+        (["--import", "nothing.jsonl"], "--import nothing.jsonl: cannot be read: No such file"),
+        (["--export", "no/a"], "--export: cannot write no/a: No such file or directory"),
         (["--dry-run", "--export", "a"], "give one of --dry-run, --export and --import"),
         (["--export", "-"], "--export -: name a file"),
         (["--export", "a", "--import", "b"], "give one of --dry-run, --export and --import"),

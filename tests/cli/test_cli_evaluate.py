@@ -144,4 +144,4 @@ def test_a_rows_file_that_cannot_be_written_is_refused_first(
 ) -> None:
     result = run("eval", labelled(ROWS), "--skills", skills, "--rows", tmp_path / "no" / "rows")
     assert result.exit_code == 2
-    assert "name a writable file" in result.stderr
+    assert "--rows: cannot write" in result.stderr

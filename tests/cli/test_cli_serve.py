@@ -118,6 +118,16 @@ def test_slow_and_broken_clients_cost_nothing(
         connection.close()
 
 
+@pytest.mark.parametrize("command", ["serve --port 0", "mcp --http --port 0", "mcp"])
+def test_a_folder_that_is_not_there_is_told_before_anything_is_served(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    done = CliRunner().invoke(app, [*command.split(), "--skills", str(tmp_path / "gone")])
+    assert (done.exit_code, "serving" in done.stderr) == (2, False)
+    assert done.stderr.startswith(f"error: the skills folder {tmp_path / 'gone'} does not exist")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

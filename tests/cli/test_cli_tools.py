@@ -56,6 +56,8 @@ def test_check_fails_for_tools_that_are_not_what_was_pinned(run: Run, file: Path
     assert (first.exit_code, second.exit_code) == (0, 0)
     assert f"{pin} was not there" in first.stderr
     assert "was not there" not in second.stderr
+    nowhere = run("tools", "check", "--from", file, "--pin", "no/a")
+    assert (nowhere.exit_code, "--pin: cannot write no/a" in nowhere.stderr) == (2, True)
     file.write_text(
         json.dumps(
             [
