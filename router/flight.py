@@ -7,6 +7,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Hashable
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final, Generic, TypeVar
@@ -183,7 +184,9 @@ async def in_thread(work: Callable[[], T], *, executor: Executor | None = None) 
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        await asyncio.wait([task])
+        while not task.done():
+            with suppress(asyncio.CancelledError):  # who closes cancels again and again
+                await asyncio.wait([task])
         raise
 
 

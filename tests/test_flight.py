@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
+from cascade import WAIT_SECONDS
 
 import router.flight
-from router.flight import TURNS_OF_A_ROUTE, Admission, SingleFlight, give_way
+from router.flight import TURNS_OF_A_ROUTE, Admission, SingleFlight, give_way, in_thread
 
 
 class Work:
@@ -232,3 +234,22 @@ async def test_a_quiet_loop_makes_nobody_wait() -> None:
             admission.turn().send(None)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
+
+
+async def test_work_in_a_thread_is_waited_for_however_often_it_is_cancelled() -> None:
+    may_end, has_ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        may_end.wait(WAIT_SECONDS)
+        has_ended.set()
+
+    waiting = asyncio.create_task(in_thread(work))
+    for _ in range(3):
+        await give_way()
+        waiting.cancel()
+    await give_way()
+    assert not waiting.done()
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert has_ended.is_set()
