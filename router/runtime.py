@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -180,24 +181,28 @@ class Runtime:
             return
         async with self._turn:
             await after()
-            if self._cluster is not None:  # it gives the manager and the learner what others have
-                await self._cluster.stop_taking()
-            if self._manager is not None:
-                await self._manager.aclose()
-            await self.background.aclose()
-            last = self.snapshot or self._first
-            self._first = self.snapshot = self._manager = None
-            if last is not None:
-                parts = last.parts
-                if parts.learner is not None:
-                    await parts.learner.aclose()
-                await in_thread(parts.store.close)
-                await parts.listings.aclose()
-                await parts.llm.aclose()
-            self._builder.shutdown()
-            await self._cache.aclose()
-            if self._cluster is not None:
-                await self._cluster.aclose()
+            # From the last to the first: each is closed also where another one cannot be.
+            async with AsyncExitStack() as closing:
+                if self._cluster is not None:
+                    closing.push_async_callback(self._cluster.aclose)
+                closing.push_async_callback(self._cache.aclose)
+                closing.callback(self._builder.shutdown)
+                if (last := self.snapshot or self._first) is not None:
+                    parts = last.parts
+                    closing.push_async_callback(parts.llm.aclose)
+                    closing.push_async_callback(parts.listings.aclose)
+                    closing.push_async_callback(in_thread, parts.store.close)
+                    if parts.learner is not None:
+                        closing.push_async_callback(parts.learner.aclose)
+                closing.callback(self._forget)
+                closing.push_async_callback(self.background.aclose)
+                if self._manager is not None:
+                    closing.push_async_callback(self._manager.aclose)
+                if self._cluster is not None:  # it gives manager and learner what others have
+                    closing.push_async_callback(self._cluster.stop_taking)
+
+    def _forget(self) -> None:
+        self._first = self.snapshot = self._manager = None
 
 
 def _opened(part: T | None) -> T:

@@ -41,6 +41,7 @@ from router import (
     SemanticRouter,
     Stage,
 )
+from router.stages.answers import LocalAnswers
 
 EMAIL = "write an email to my boss"
 VAGUE = "improve the page"
@@ -286,6 +287,8 @@ async def test_a_bad_one_among_many_is_named_and_nothing_is_routed(tmp_path: Pat
             await router.route_many([SQUASH, " ", EMAIL])
         with pytest.raises(InvalidRequest, match="available skills: expected a list"):
             await router.route_many([SQUASH], available_skills="git")
+        with pytest.raises(InvalidRequest, match="available skills: expected a list, not int"):
+            await router.route_many([SQUASH], available_skills=5)  # type: ignore[arg-type]
         assert encoder.batches == []
         assert (await router.route(SQUASH)).from_cache is False
 
@@ -318,6 +321,28 @@ async def test_a_closed_router_refuses_and_can_be_closed_again(tmp_path: Path) -
     for use in (router.route(SQUASH), router.route_many([SQUASH]), router.reload(), router.open()):
         with pytest.raises(RuntimeError, match="this router is closed"):
             await use
+
+
+async def test_what_cannot_be_closed_leaves_nothing_else_open(tmp_path: Path) -> None:
+    closed: list[str] = []
+
+    class Stuck(HeldModel):
+        async def aclose(self) -> None:
+            closed.append("model")
+            raise ConnectionError("it cannot be closed")
+
+    class Answers(LocalAnswers):
+        async def aclose(self) -> None:
+            await super().aclose()
+            closed.append("answers")
+
+    models = [Stuck(answer("git")), Stuck(answer("git"))]
+    settings = settings_for(tmp_path)
+    router = SemanticRouter(settings, roots=[SHIPPED], models=models, cache=Answers())
+    await router.open()
+    with pytest.raises(ConnectionError, match="it cannot be closed"):
+        await router.aclose()
+    assert closed == ["model", "model", "answers"]
 
 
 async def test_closing_answers_what_is_under_way_and_refuses_what_comes_later(

@@ -18,6 +18,7 @@ import os
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -187,8 +188,9 @@ class LLMStage:
 
     async def aclose(self) -> None:
         """Close the models' connections."""
-        for model, _ in self._guarded:
-            await model.aclose()
+        async with AsyncExitStack() as closing:
+            for model in self.models:
+                closing.push_async_callback(model.aclose)
 
     async def _ask(
         self,
