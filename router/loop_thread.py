@@ -37,8 +37,11 @@ class LoopThread:
 
         Raises:
             ForkedProcess: the thread runs in the process that this one was forked from.
-            RuntimeError: the thread is closed.
+            RuntimeError: the thread is closed, or is the caller's own.
         """
+        if threading.current_thread() is self._thread:  # it would wait for itself, for ever
+            work.close()
+            raise RuntimeError(f"this {self._name} cannot be waited for in its own thread")
         try:
             return self.submit(work).result()
         except BaseException:

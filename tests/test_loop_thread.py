@@ -120,6 +120,21 @@ def test_no_thread_is_left_of_a_closed_router(tmp_path: Path) -> None:
     assert set(threading.enumerate()) == threads
 
 
+def test_a_sink_that_would_wait_for_its_own_thread_is_told(tmp_path: Path) -> None:
+    told: list[RuntimeError] = []
+
+    with SyncSemanticRouter(settings_for(tmp_path), roots=[SHIPPED]) as router:
+
+        def ask_again(_: object) -> None:
+            with pytest.raises(RuntimeError, match="in its own thread") as error:
+                router.route(SQUASH)
+            told.append(error.value)
+
+        router.events.subscribe(ask_again)
+        router.route(SQUASH)
+    assert told
+
+
 def test_a_failure_at_the_end_is_raised_and_the_thread_ends_all_the_same() -> None:
     thread = LoopThread("thing")
 
