@@ -446,8 +446,8 @@ class SemanticRouter(OpenedInBlock):
             raise InvalidRequest("requests: expected a list of requests, not one string")
         texts = list(requests)
         available = available_skills
-        if available is not None and not isinstance(available, str):
-            available = list(available)  # it is read once for each request
+        if available is not None:
+            available = names_in("available skills", available)  # read once for each request
         for number, text in enumerate(texts, start=1):
             try:
                 Request.parse(text, available=available, scope=scope)
@@ -562,7 +562,7 @@ class SemanticRouter(OpenedInBlock):
         snapshot = self._runtime.ready or await self.open()
         asked = Request.parse(query, available=available, history=history, scope=scope)
         text = read(asked).text
-        included = always_include if isinstance(always_include, str) else tuple(always_include)
+        included = tuple(names_in("always_include", always_include))
         version = snapshot.catalog.version
         return await self._searches.do(
             (text, asked.available, included, limit, installed_only, version),
@@ -651,20 +651,25 @@ class SemanticRouter(OpenedInBlock):
             RuntimeError: the router is closed, or learning is switched off.
         """
         await self.open()
-        named = None if skills is None else names_in("feedback: skills", skills)
+        named = None if skills is None else [*dict.fromkeys(names_in("feedback: skills", skills))]
         past = await self.learner.feedback(
             result_id, named, right=right, scope=scope, recent=self._answered
         )
         if right is False or (named is not None and set(named) != set(past.skills)):
             await self._drop(past.text, past.context)
-        if named is None:
+        snapshot = self._runtime.current
+        if named is None or not all(map(snapshot.catalog.offers, named)):  # one is gone by now
             return
         from router.decision import Decider
 
-        snapshot = self._runtime.current
         result = Decider(snapshot, self.settings).corrected(past.text, named)
-        basis = Basis.of(DecidedBy.PERSON, named, snapshot.catalog)
-        await self._caches.keep(past.text, past.context, result, basis, snapshot.catalog)
+        basis, similar = (
+            Basis.of(DecidedBy.PERSON, named, snapshot.catalog),
+            self._use_semantic_cache,
+        )
+        await self._caches.keep(
+            past.text, past.context, result, basis, snapshot.catalog, similar=similar
+        )
 
     async def learned(self) -> None:
         """Wait until the local model is of all the evidence there is. Routing needs no such wait:

@@ -183,7 +183,7 @@ class Calibration:
 
     def adopt(self, calibrator: Calibrator) -> None:
         """Use what ``fitting`` gave, unless everything was dropped meanwhile."""
-        if self._seen:
+        if self._fitted_at:
             self._calibrator = calibrator
 
     def to_dict(self) -> dict[str, Any]:

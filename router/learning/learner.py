@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
@@ -20,7 +20,7 @@ from router.errors import InvalidRequest, StoreError
 from router.events import Events, Learned
 from router.flight import BackgroundTasks, in_thread
 from router.learning.account import AccountPlace, forget_places
-from router.learning.bound import BoundDecision, ErrorBound
+from router.learning.bound import BoundDecision, ErrorBound, FittedRisk
 from router.learning.calibration import Calibration
 from router.learning.catalogs import (
     CATALOGS,
@@ -222,7 +222,7 @@ class Learner:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             _log.warning("beginning anew, with all examples: the state is not readable: %s", error)
             self.bound = ErrorBound(self._settings.max_error, seed=self._settings.seed)
-            self._calibrations = {}
+            self._calibrations, self._calibrated_rows = {}, {}
         self._changed(known.skills, self._described, {*known.skills, *self._described})
         await self.trainer.begin()
 
@@ -268,6 +268,7 @@ class Learner:
         if len(changed) > MANY_CHANGED * max(len(before), 1):
             for calibration in self._calibrations.values():
                 calibration.drop()
+            self._calibrated_rows.clear()
         return True
 
     def teaches(self, asked: Request) -> bool:
@@ -300,7 +301,7 @@ class Learner:
         local = model.answer(asked.text, await index.vector(asked.text))
         decision = self.bound.decide(local.signals.vector(), answer=local.answer)
         if self.bound.due:
-            self._background.run(self._refit())
+            self._background.run(self._refit(self.bound.fitting()))
         if decision.risk is None:
             return EvidenceCheck(decision, None)
         answer = ExampleAnswer(
@@ -592,19 +593,20 @@ class Learner:
 
     async def aclose(self) -> None:
         """Stop training, keep the account, and close the evidence."""
-        await self.trainer.aclose()
-        await self._background.aclose()
         try:
+            await self.trainer.aclose()
+            await self._background.aclose()
             await self._save()
             await in_thread(self._drop_old_catalogs)
         except StoreError as error:
             _log.error("what was learnt last is not kept: %s", error)
-        await in_thread(self._store.close)
-        if self._place is not None:
-            self._place.release()
+        finally:
+            await in_thread(self._store.close)
+            if self._place is not None:
+                self._place.release()
 
-    async def _refit(self) -> None:
-        self.bound.adopt(await in_thread(self.bound.fitting()))
+    async def _refit(self, fitting: Callable[[], FittedRisk]) -> None:
+        self.bound.adopt(await in_thread(fitting))
 
     async def _save(self) -> None:
         known, place = self._known, self._place

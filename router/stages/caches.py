@@ -93,7 +93,7 @@ class CacheStages:
         basis: Basis,
         catalog: Catalog,
         *,
-        similar: bool = True,
+        similar: bool,
     ) -> None:
         """Keep an answer, with what it rests on and what must be known later of the catalog that it
         was decided over; unless ``similar`` allows it, for identical requests only."""

@@ -104,6 +104,9 @@ def test_dropping_forgets_everything() -> None:
     calibration.adopt(late())
     assert calibration.calibrator is None
     assert calibration.outcomes == 0
+    calibration.observe(0.8, right=True)  # what is known anew makes no earlier fit right
+    calibration.adopt(late())
+    assert calibration.calibrator is None
 
 
 def test_memory_is_bounded() -> None:

@@ -10,7 +10,16 @@ from typing import Any
 
 import openai  # noqa: F401 - on a busy machine its import takes longer than an LLM may
 import pytest
-from cascade import SHIPPED, SQUASH, answer, happened, router_over, settings_for, write_skill
+from cascade import (
+    SHIPPED,
+    SQUASH,
+    answer,
+    happened,
+    router_over,
+    settings_for,
+    some_skills,
+    write_skill,
+)
 from labelled_topics import labelled, remember
 from servers.openai_server import HeldServer, OpenAIServer, completion
 
@@ -20,6 +29,7 @@ from router.learning.learner import Learner
 from router.request import Request
 from router.result import Decision, Outcome, Stage
 from router.skills.registry import SkillRegistry
+from router.stages.answers import LocalAnswers
 
 NONSENSE = "qwzx vrrk plumf"
 
@@ -263,6 +273,39 @@ async def test_feedback_takes_a_list_of_names_not_one(tmp_path: Path) -> None:
         first = await router.route(NONSENSE)
         with pytest.raises(InvalidRequest, match="expected a list of names"):
             await router.feedback(first.id, "git")
+
+
+async def test_a_skill_that_is_named_twice_is_loaded_once(tmp_path: Path) -> None:
+    async with router_over(SHIPPED, tmp_path) as router:
+        first = await router.route(NONSENSE)
+        await router.feedback(first.id, ["terminal", "git", "terminal"])
+        again = await router.route(NONSENSE)
+    assert (again.from_cache, again.selected_skills) == (True, ("terminal", "git"))
+
+
+async def test_feedback_teaches_no_fuzzy_cache_that_is_left_out(tmp_path: Path) -> None:
+    router = SemanticRouter(settings_for(tmp_path), roots=[SHIPPED], use_semantic_cache=False)
+    async with router:
+        first = await router.route(NONSENSE)
+        await router.feedback(first.id, ["git"])
+        assert (await router.route(NONSENSE)).from_cache
+        assert router.fuzzy.latest(1) == []
+
+
+async def test_a_skill_may_go_while_feedback_on_it_is_kept(tmp_path: Path) -> None:
+    skills = some_skills(tmp_path / "skills", "git", "terminal")
+
+    class Slow(LocalAnswers):
+        async def forget(self, text: str, context: str) -> None:
+            rmtree(skills / "git")
+            await router.reload()
+            await super().forget(text, context)
+
+    router = SemanticRouter(settings_for(tmp_path), roots=[skills], cache=Slow())
+    async with router:
+        first = await router.route(NONSENSE)
+        await router.feedback(first.id, ["git"])
+        assert (await router.route(NONSENSE)).selected_skills == ()
 
 
 async def test_an_answer_that_was_wrong_is_not_given_again(tmp_path: Path) -> None:

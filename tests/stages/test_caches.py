@@ -40,7 +40,7 @@ async def test_what_was_kept_is_given_again_with_a_trace_and_an_id_of_its_own(
     caches = CacheStages(LocalAnswers(), events, repeat("new"))
     result = kept_answer("git").result
     basis = Basis.of(DecidedBy.ROUTER, ["git"], index.catalog)
-    await caches.keep(ASKED.text, "c", result, basis, index.catalog)
+    await caches.keep(ASKED.text, "c", result, basis, index.catalog, similar=True)
     for asked, stage in ((ASKED, Stage.EXACT), (OTHER_WORDS, Stage.FUZZY)):
         again, trace = await caches.answer(Question(asked, "c", index, "", True))
         assert again is not None
@@ -61,7 +61,8 @@ async def test_an_answer_of_other_evidence_is_refused_and_the_trace_says_why(
     events.subscribe(told.append)
     caches = CacheStages(LocalAnswers(), events, repeat("new"))
     basis = Basis.of(DecidedBy.ROUTER, ["git"], index.catalog, "evidence")
-    await caches.keep(ASKED.text, "c", kept_answer("git").result, basis, index.catalog)
+    result = kept_answer("git").result
+    await caches.keep(ASKED.text, "c", result, basis, index.catalog, similar=True)
     again, (_, exact) = await caches.answer(Question(ASKED, "c", index, "more", True))
     assert again is None
     assert exact.outcome is Outcome.DECLINED
