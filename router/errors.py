@@ -25,7 +25,12 @@ cascade goes on.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Final, Self
+
+_MAX_NAME: Final = 200
+"""So much of a name is shown that somebody asked for."""
 
 
 class RouterError(Exception):
@@ -97,6 +102,15 @@ class UnknownSkill(_Unknown):
     """A skill was asked for by a name that the catalog does not hold."""
 
     _kind = "skill"
+
+    @classmethod
+    def among(cls, name: str, names: Iterable[str]) -> Self:
+        """The error with up to three of these names that are like the one asked for."""
+        from rapidfuzz import fuzz, process
+
+        name = str(name)[:_MAX_NAME]
+        close = process.extract(name, list(names), scorer=fuzz.ratio, limit=3, score_cutoff=60)
+        return cls(name, tuple(found for found, _, _ in close))
 
 
 class StoreError(RouterError):

@@ -8,7 +8,6 @@ as a ``RouterError``.
 from __future__ import annotations
 
 import asyncio
-import difflib
 import hashlib
 import json
 from collections.abc import Collection
@@ -52,7 +51,6 @@ from router.service.shapes import (
 )
 from router.skills.discovery import SKILL_FILE
 from router.skills.files import NotServed, list_files, uri_of
-from router.skills.manifest import MAX_KEPT_NAME
 from router.skills.registry import SkillRegistry
 from router.stages.answers import LocalAnswers
 from router.tools.source import ToolSource
@@ -171,8 +169,7 @@ class Service:
         skill = catalog.skills.get(asked.name)
         names = offered_names(catalog) if available is None else available
         if skill is None or skill.disable_model_invocation or asked.name not in names:
-            close = difflib.get_close_matches(asked.name[:MAX_KEPT_NAME], names)
-            raise UnknownSkill(asked.name[:MAX_KEPT_NAME], tuple(close))
+            raise UnknownSkill.among(asked.name, names)
         folder, note = skill.path.parent, None
         try:
             if not skill.has_file:

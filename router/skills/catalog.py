@@ -16,7 +16,6 @@ a cluster have: last, where there is none for the skill as it is now.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import os
 import time
@@ -34,7 +33,7 @@ from router.skills.difference import differing
 from router.skills.discovery import MAX_SKILLS
 from router.skills.enrichment import Enrichment, EnrichmentFile, read_enrichment
 from router.skills.folders import FolderSource
-from router.skills.manifest import MAX_KEPT_NAME, SkillManifest
+from router.skills.manifest import SkillManifest
 from router.skills.sources import SkillSource, SourceSnapshot
 
 NEW_PER_SKILL: Final = 64
@@ -112,8 +111,7 @@ class Catalog:
         try:
             return self.skills[name]
         except KeyError:
-            close = difflib.get_close_matches(name[:MAX_KEPT_NAME], self.skills)
-            raise UnknownSkill(name, tuple(close)) from None
+            raise UnknownSkill.among(name, self.skills) from None
 
     def offers(self, name: str) -> bool:
         """Whether there is a skill of that name that may be offered for routing."""

@@ -10,13 +10,12 @@ A call changes everything it was given, or nothing when one of it cannot be used
 
 from __future__ import annotations
 
-import difflib
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from router.errors import SourceError, UnknownSkill
-from router.skills.manifest import MAX_KEPT_NAME, SkillManifest
+from router.skills.manifest import SkillManifest
 from router.skills.sources import SourceSnapshot, Subscribers
 
 
@@ -117,5 +116,4 @@ class MemorySource:
 
     def _find(self, name: str) -> None:
         if name not in self._skills:
-            close = difflib.get_close_matches(str(name)[:MAX_KEPT_NAME], self._skills)
-            raise UnknownSkill(name, tuple(close))
+            raise UnknownSkill.among(name, self._skills)

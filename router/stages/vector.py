@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from router.errors import UnknownSkill
 from router.result import (
     Decision,
     Evidence,
@@ -43,6 +44,8 @@ NAMED: Final = 0.98
 """The confidence in a skill that the request names outright."""
 
 MAX_SHOWN_TERMS: Final = 8
+MAX_UNKNOWN: Final = 3
+"""Names that are not installed and are shown where nothing else may be chosen."""
 
 _SPEAKS_TO_THE_ROUTER: Final = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,20}"
@@ -135,9 +138,20 @@ async def decide(
     ranking = await index.rank(request, among=among, limit=MAX_CANDIDATES)
     decided = judge(request, ranking, caution=caution)
     evidence = decided.evidence
+    reason = decided.reason
     if among is not None:
         evidence = {**evidence, "left_out": index.catalog.count_without(among)}
-    return replace(decided, evidence=evidence, microseconds=(clock() - began) * 1e6)
+        if not ranking.matches:
+            reason += _unknown(among, [skill.name for skill in index.catalog.routable])
+    return replace(decided, reason=reason, evidence=evidence, microseconds=(clock() - began) * 1e6)
+
+
+def _unknown(among: Sequence[str], offered: Sequence[str]) -> str:
+    """Which of the names nobody offers, and what may have been meant by them."""
+    unknown = sorted(set(among).difference(offered))
+    named = "; ".join(str(UnknownSkill.among(name, offered)) for name in unknown[:MAX_UNKNOWN])
+    more = len(unknown) - MAX_UNKNOWN
+    return f"{': ' if named else ''}{named}{f'; and {more} more' if more > 0 else ''}"
 
 
 def judge(request: str, ranking: Ranking, *, caution: float = BALANCED) -> RetrievalDecision:

@@ -217,7 +217,18 @@ async def test_only_allowed_skills_are_chosen(shipped: SkillIndex) -> None:
     assert set(local.ranked) == {"web-research", "filesystem"}
     assert local.decision is Decision.ABSTAIN
     nobody = await decide(request, shipped, among=["unknown"])
-    assert nobody.reason == "there is no skill to choose from"
+    assert nobody.reason == "there is no skill to choose from: no skill named 'unknown'"
+
+
+async def test_names_that_may_be_chosen_and_are_not_installed_are_named(
+    shipped: SkillIndex,
+) -> None:
+    local = await decide("commit my changes", shipped, among=["docs", "gti", "tests", "x" * 9_999])
+    assert local.reason.startswith("there is no skill to choose from: no skill named 'docs'")
+    assert "no skill named 'gti'; did you mean git?" in local.reason
+    assert local.reason.endswith("; and 1 more")
+    some = await decide("commit my changes", shipped, among=["git", "gti"])
+    assert "gti" not in some.reason
 
 
 async def test_two_skills_that_are_the_same_are_offered_and_not_guessed(
