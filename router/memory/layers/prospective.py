@@ -17,10 +17,14 @@ from router.text import stem
 _BEGINNING: Final = datetime(1, 1, 2, tzinfo=UTC)
 _DONE: Final = re.compile(
     r"(?<!\bbe )(?<!\bget )(?<!\bnot )(?<!n't )(?<!\bnot been )(?<!n't been )"
-    r"\b(?:done|completed|finished|closed|resolved)\b",
+    r"\b(?:done|completed|finished|closed|resolved)\b"
+    r"|\bdid (?!.*\bnot\b).*\b(?:finish|complete|close|resolve)\b",
     re.IGNORECASE,
 )
-_CANCELLED: Final = re.compile(r"\b(?:cancell?ed|dropped|abandoned)\b", re.IGNORECASE)
+_CANCELLED: Final = re.compile(
+    r"\b(?:cancell?ed|dropped|abandoned)\b|\bdid (?!.*\bnot\b).*\b(?:cancel|drop|abandon)\b",
+    re.IGNORECASE,
+)
 _OVERDUE: Final = re.compile(r"\b(?:overdue|past due|late|missed)\b", re.IGNORECASE)
 URGENCY: Final = 0.2
 """How much more a task counts that is due now than one that is due in a year."""

@@ -6,6 +6,7 @@ share a word with the query, so its relevance cannot be judged from words.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from router.memory.model import LayerQuery
@@ -27,11 +28,13 @@ TASK_STEMS: Final = _stems(
     """
     task tasks todo todos list pending open due overdue late missed reminder remind deadline
     next action item upcoming outstanding left remaining still need needs anything something
-    done completed finished closed resolved cancelled canceled dropped abandoned past show get
-    work plate agenda today yet
+    done completed finished closed resolved cancel cancelled canceled dropped abandoned past show
+    get work plate agenda today yet
     """
 )
 """Words that ask for tasks of a kind."""
+COMING_UP: Final = re.compile(r"\b(?:coming|comes?) up\b", re.IGNORECASE)
+"""Asks for what is to come, and says nothing of what it is."""
 META_STEMS: Final = _stems(
     """
     know known knowledge remember remembered memory memories store stored hold held cover
@@ -45,6 +48,13 @@ _TALK_STEMS: Final = _stems("just stop stopped chat conversation session so far 
 _ASKING: Final = EVENT_STEMS | TASK_STEMS | META_STEMS | _TALK_STEMS
 _USE_STEMS: Final = _stems("use used run ran have had rely relied depend depended")
 """Words that ask for what was in use."""
+_OF_TASKS: Final = _stems(
+    """
+    task todo due overdue pending reminder deadline upcoming outstanding completed finished closed
+    resolved cancel cancelled canceled dropped abandoned
+    """
+)
+"""Words that ask for tasks and for nothing else."""
 MAX_KEYWORDS: Final = 5
 
 
@@ -63,6 +73,12 @@ def asks_what_was_in_use(query: LayerQuery) -> bool:
     asked = {stem(term) for term in query.terms}
     is_over = query.period is not None and query.period.end <= query.now
     return is_over and not asked.isdisjoint(_USE_STEMS) and asked <= _USE_STEMS | _ASKING
+
+
+def asks_for_tasks(query: LayerQuery) -> bool:
+    """Whether a query asks for tasks, whichever they are: "What is coming up in December?"."""
+    is_of_tasks = any(stem(term) in _OF_TASKS for term in query.terms)
+    return names_no_subject(query) and (is_of_tasks or COMING_UP.search(query.text) is not None)
 
 
 def names_no_subject(query: LayerQuery) -> bool:

@@ -105,6 +105,18 @@ _MONTHS: Final = (
 _WEEKDAYS: Final = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 _SEASONS: Final = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 """Their first months, in the northern hemisphere."""
+_FEASTS: Final = {
+    "christmas": (12, 25),
+    "christmas day": (12, 25),
+    "christmas eve": (12, 24),
+    "new year": (1, 1),
+    "new year's day": (1, 1),
+    "new year's eve": (12, 31),
+    "halloween": (10, 31),
+}
+"""Those that every year has on the same day."""
+_ENDS: Final = {"week": 2, "month": 10, "quarter": 31, "year": 31}
+"""Days that are the end of a longer time."""
 _NUMBERS: Final = {
     word: number
     for number, word in enumerate(
@@ -121,7 +133,8 @@ _INSTANT: Final = timedelta(seconds=1)
 """A period that lasts until now includes what is remembered at this very moment."""
 
 _AHEAD: Final = re.compile(
-    r"\b(?:will|due|upcoming|remind|deadlines?|scheduled?|going to|planned|coming)\b",
+    r"\b(?:will|due|upcoming|remind|deadlines?|scheduled?|going to|planned|coming|comes up|"
+    r"do (?:I|we|you|they) (?:still )?(?:have|need) to)\b",
     re.IGNORECASE,
 )
 _DID: Final = re.compile(r"\b(?:was|were|did|had)(?:n't)?\b(?!.*\bto\b)", re.IGNORECASE | re.DOTALL)
@@ -238,6 +251,17 @@ def _iso_day(match: re.Match[str], asked: _Asked) -> Period:
     return _days(asked.today.replace(year=year, month=month, day=day), 1)
 
 
+def _feast(match: re.Match[str], asked: _Asked) -> Period:
+    month, day = _FEASTS[" ".join(match["feast"].casefold().replace("\u2019", "'").split())]
+    return _days(_dated(match, asked, month, day), 1)
+
+
+def _end_of(match: re.Match[str], asked: _Asked) -> Period:
+    """The last days of a week, month, quarter or year."""
+    end = _calendar_unit(match, asked).end
+    return Period(end - timedelta(days=_ENDS[match["unit"].casefold()]), end)
+
+
 def _month(match: re.Match[str], asked: _Asked) -> Period:
     return _months(_dated(match, asked, _month_number(match["month"])), 1)
 
@@ -294,7 +318,7 @@ def _weekday(match: re.Match[str], asked: _Asked) -> Period:
 
 
 def _calendar_unit(match: re.Match[str], asked: _Asked) -> Period:
-    shift = {"this": 0, "next": 1, "coming": 1}.get(match["which"].casefold(), -1)
+    shift = {"the": 0, "this": 0, "next": 1, "coming": 1}.get(match["which"].casefold(), -1)
     today = asked.today
     monday = today - timedelta(days=today.weekday())
     unit = match["unit"].casefold()
@@ -357,6 +381,11 @@ def _just_now(_: re.Match[str], asked: _Asked) -> Period:
 
 _HALVES: Final = r"first\s+half|second\s+half|last\s+half|beginning|start|middle|end"
 _QUARTERS: Final = rf"Q(?P<quarter>[1-4])(?:[\s/]+{_YEAR})?"
+_FEAST: Final = (
+    r"(?P<feast>christmas(?:\s+(?:day|eve))?|new\s+year(?:['\u2019]s\s+(?:day|eve))?|halloween)"
+    rf"(?:,?\s+{_YEAR})?(?=\s*(?:[^\w\s]|$|and\b|to\b|until\b|this\b|last\b))"
+)
+"""Not in "before the Christmas party"."""
 _DATES: Final = (
     _Form(rf"(?P<half>{_HALVES})\s+of\s+(?P<month>{_MONTH})\.?(?:,?\s+{_YEAR})?", _part_of_month),
     _Form(_QUARTERS, _quarter),
@@ -373,6 +402,7 @@ _DATES: Final = (
     _Form(rf"(?P<named>yesterday|tomorrow)(?:\s+(?P<part>{_PART}))?", _named_day),
     _Form(r"(?:earlier\s+)?(?P<named>today)", _named_day),
     _Form(r"(?P<named>this)\s+(?P<part>morning|afternoon|evening)", _named_day),
+    _Form(r"end\s+of\s+(?P<which>the|this|next|last)\s+(?P<unit>week|month|quarter|year)", _end_of),
     _Form(r"last\s+night|tonight", _night),
     _Form(r"day\s+(?:(?P<back>before\s+yesterday)|after\s+tomorrow)", _day_but_one),
     _Form(
@@ -391,6 +421,7 @@ _DATES: Final = (
 _BARE: Final = (
     _Form(rf"(?P<month>{'|'.join(_MONTHS)})", _month),
     _Form(_YEAR, _year_alone),
+    _Form(_FEAST, _feast),
 )
 """Dates only beside a preposition: otherwise a person's name, a verb, a number."""
 
@@ -504,7 +535,10 @@ _RELATIONS: Final = tuple(
         ),
         _Form(rf"(?:ever\s+)?since\s+(?:the\s+)?(?P<point>{_ANY_DATE})", _since),
         _Form(rf"after\s+(?P<point>{_ANY_DATE})", _after),
-        _Form(rf"(?:(?<!day )(?P<before>before)|until|till|by)\s+(?P<point>{_ANY_DATE})", _until),
+        _Form(
+            rf"(?:(?<!day )(?P<before>before)|until|till|by)\s+(?:the\s+)?(?P<point>{_ANY_DATE})",
+            _until,
+        ),
     )
 )
 _SINGLES: Final = (
@@ -530,6 +564,7 @@ _SINGLES: Final = (
                 rf"(?:in|during|over)\s+(?:the\s+)?(?P<season>{'|'.join(_SEASONS)})",
                 _season_alone,
             ),
+            _Form(rf"(?:at|on|over)\s+{_FEAST}", _feast),
             _Form(r"recently|lately|(?:the\s+)?other\s+day", _lately),
             _Form(r"just\s+now|a\s+moment\s+ago", _just_now),
         )

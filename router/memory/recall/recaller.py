@@ -19,7 +19,9 @@ turns to further layers only while the answer is not good enough. Decisions:
 * A query that names no subject ("Which tasks are overdue?") asks for whatever its layers list, and
   no word of it need be in an answer. What a primary layer lists for it is taken to bear on it with
   probability ``LISTED`` times the layer's weight, if its words do not make it more. The layer
-  ``graph`` lists nothing: what it gives for no entity is only what is nearest.
+  ``graph`` lists nothing: what it gives for no entity is only what is nearest. For a query that
+  asks for tasks ("What have I finished?") only theirs lists of the built-in layers, whatever its
+  weight and its turn.
 * The classifier orders the layers and never vetoes: whoever calls recall wants memory read. Where
   it would read nothing, and for bare keywords, all layers but ``meta`` are read at once.
 * The layer is evidence too. What its weight is short of 1, times ``LAYER_WEIGHT``, is taken off the
@@ -70,7 +72,11 @@ from router.errors import InvalidRequest
 from router.flight import in_thread
 from router.memory.copies import without_copies
 from router.memory.model import LayerQuery, LayerReport, MemoryItem, Scope, ScoreKind
-from router.memory.query.listing import asks_what_was_in_use, names_no_subject
+from router.memory.query.listing import (
+    asks_for_tasks,
+    asks_what_was_in_use,
+    names_no_subject,
+)
 from router.memory.query.past import followed_by
 from router.memory.query.rewrite import rewrite
 from router.memory.recall.answers import (
@@ -106,9 +112,11 @@ from router.memory.recall.updates import (
     updates_among,
 )
 from router.memory.stores.graph import relations_away, states_relation
+from router.memory.stores.rows import TASKS
 from router.memory.texts.questions import questions_of
 from router.memory.texts.words import words_of
 from router.numeric import logistic
+from router.result import MEMORY_LAYERS
 from router.text import tokens, word_set
 
 _log = logging.getLogger(__name__)
@@ -245,6 +253,8 @@ class Recaller:
             turn = LAYERS_A_TURN if len(path) + 1 < max_cascade_depth else len(left)
             names, left = tuple(left[:turn]), left[turn:]
             more = await self._router.route(query, scope=scope, k=candidates, layers=names, now=now)
+            if asks_for_tasks(pool.query):
+                pool.take_listed(more.results)
             await self._judge(pool, more.results)
             path.append(CascadeStep(len(path) + 1, names, before, pool.confidence(k)))
         ranked = pool.ranked()
@@ -381,12 +391,16 @@ class _Pool:
         self.items = list(without_copies([*self.items, *new]).values())
 
     def take_listed(self, reports: Sequence[LayerReport]) -> None:
-        """Note what the first layers list for a query that names no subject."""
-        if not self.names_subject:
-            for report in reports:
+        """Note what layers list for a query that names no subject."""
+        if self.names_subject:
+            return
+        for_tasks = asks_for_tasks(self.query)
+        mute = {*MEMORY_LAYERS} - {TASKS} if for_tasks else {GRAPH_LAYER}
+        for report in reports:
+            if report.layer not in mute:
+                weight = 1.0 if for_tasks else report.weight
                 for item in report.items:
-                    if report.layer != GRAPH_LAYER:
-                        self._listed.setdefault(item.content, LISTED * report.weight)
+                    self._listed.setdefault(item.content, LISTED * weight)
 
     def unjudged(self) -> list[MemoryItem]:
         return [item for item in self.items if item.content not in self._relevance]

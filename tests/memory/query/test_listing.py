@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from memory.remembered import ask
+from memory.remembered import NOW, ask
 
-from router.memory.query.listing import asks_what_was_in_use, is_keyword, names_no_subject
+from router.memory.query.listing import (
+    asks_for_tasks,
+    asks_what_was_in_use,
+    is_keyword,
+    names_no_subject,
+)
+from router.memory.query.rewrite import rewrite
 
 
 @pytest.mark.parametrize("text", ["redis timeout", "ERR_4711", "port 5433", "Mittens", "Zürich"])
@@ -30,3 +36,19 @@ def test_a_query_for_whatever_was_in_use_then_is_known() -> None:
     assert not asks_what_was_in_use(ask("Which database did we use in January?"))
     assert not asks_what_was_in_use(ask("What do we use?"))
     assert not asks_what_was_in_use(ask("What did we do in January?"))
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("What have I finished?", True),
+        ("What is coming up in December?", True),
+        ("What comes up?", True),
+        ("What have I done?", False),
+        ("What is coming up in the logs?", False),
+        ("Where do I come from?", False),
+        ("Have I finished the report?", False),
+    ],
+)
+def test_a_query_for_tasks_of_any_kind_is_known(text: str, asks: bool) -> None:
+    assert asks_for_tasks(rewrite(text, now=NOW)) is asks

@@ -350,16 +350,29 @@ async def test_items_nearly_as_relevant_as_the_best_one_follow_it() -> None:
 
 
 async def test_nothing_follows_what_was_listed() -> None:
-    layers = (LoopLayer("session", "0.01 a finished task"), LoopLayer("graph", "0.1 of no kind"))
+    layers = (
+        LoopLayer("prospective", "0.01 a finished task"),
+        LoopLayer("graph", "0.1 of no kind"),
+    )
     async with recalling(*layers) as recall:
         result = await recall.answer(DONE, confidence_threshold=1)
     assert contents(result) == ["0.01 a finished task"]
 
 
 async def test_the_graph_lists_nothing() -> None:
-    layers = (LoopLayer("graph", "0.1 a service"), LoopLayer("session", "0.01 a finished task"))
+    layers = (LoopLayer("graph", "0.1 a service"), LoopLayer("session", "0.01 a talk"))
     async with recalling(*layers) as recall:
-        result = await recall.answer(DONE, layers=["graph", "session"])
+        result = await recall.answer("What did we talk about?", layers=["graph", "session"])
+    assert contents(result) == ["0.01 a talk"]
+
+
+async def test_who_asks_for_tasks_is_told_tasks_and_no_events() -> None:
+    talk, task = (
+        LoopLayer("session", "0.1 a talk"),
+        LoopLayer("prospective", "0.01 a finished task"),
+    )
+    async with recalling(talk, task) as recall:
+        result = await recall.answer("What did I finish?")
     assert contents(result) == ["0.01 a finished task"]
 
 
