@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         RouterError,
         SourceError,
         StoreError,
+        UnknownAnswer,
         UnknownMemory,
         UnknownSkill,
     )
@@ -103,6 +104,7 @@ __all__ = [
     "Tool",
     "ToolSource",
     "Turn",
+    "UnknownAnswer",
     "UnknownMemory",
     "UnknownSkill",
     "get_skill_manifest",
@@ -123,7 +125,8 @@ def __getattr__(name: str) -> "Any":
 _NAMES: "Final" = {
     "errors": "ConfigurationError EncoderError ForkedProcess InvalidRequest LLMAnswerError "
     "LLMError LLMRejected LLMUnavailable LayerError ManifestError MemoryServiceError Overloaded "
-    "ReadOnlyMemory RouterError SourceError StoreError UnknownMemory UnknownSkill",
+    "ReadOnlyMemory RouterError SourceError StoreError UnknownAnswer UnknownMemory "
+    "UnknownSkill",
     "memory.memory": "Memory",
     "memory.model": "MemoryItem Scope",
     "memory.sync_memory": "SyncMemory",

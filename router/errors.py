@@ -3,6 +3,7 @@
     RouterError
     ├── ConfigurationError      a setting is unknown, malformed or contradicts another
     ├── InvalidRequest          a request (or its history, scope, skills) cannot be routed
+    │   └── UnknownAnswer       feedback was given on an answer that is not remembered
     ├── ManifestError           a SKILL.md cannot be loaded: path, line, reason
     ├── SourceError             a skill or tool that a program gives cannot be used
     ├── UnknownSkill            a skill was asked for that the catalog does not hold
@@ -43,6 +44,10 @@ class ConfigurationError(RouterError):
 
 class InvalidRequest(RouterError, ValueError):
     """A request, its history, its scope or its list of skills cannot be routed."""
+
+
+class UnknownAnswer(InvalidRequest):
+    """Feedback was given on an answer that is not remembered, or is of another scope."""
 
 
 class ManifestError(RouterError):

@@ -645,8 +645,9 @@ class SemanticRouter(OpenedInBlock):
                 selected skill counts as wrong, and nothing is known about others.
 
         Raises:
-            InvalidRequest: the answer is unknown, a skill is not installed, or not exactly one of
-                ``skills`` and ``right`` is given.
+            UnknownAnswer: it is not remembered, or is of another scope.
+            InvalidRequest: a skill is not installed, or not exactly one of ``skills`` and
+                ``right`` is given.
             StoreError: the evidence cannot be written.
             RuntimeError: the router is closed, or learning is switched off.
         """

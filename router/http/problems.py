@@ -15,6 +15,7 @@ from router.errors import (
     ReadOnlyMemory,
     RouterError,
     SourceError,
+    UnknownAnswer,
     UnknownMemory,
     UnknownSkill,
 )
@@ -77,6 +78,7 @@ def faults_of(error: ValidationError) -> list[Fault]:
 
 _KNOWN: Final = (
     (Overloaded, 503, "too many requests are under way"),
+    (UnknownAnswer, 404, "there is no such decision"),
     (UnknownSkill, 404, "there is no such skill"),
     (UnknownMemory, 404, "there is no such memory"),
     (ReadOnlyMemory, 409, "this memory may not be written"),

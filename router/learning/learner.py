@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 import numpy as np
 
-from router.errors import InvalidRequest, StoreError
+from router.errors import InvalidRequest, StoreError, UnknownAnswer
 from router.events import Events, Learned
 from router.flight import BackgroundTasks, in_thread
 from router.learning.account import AccountPlace, forget_places
@@ -412,8 +412,9 @@ class Learner:
         """A person said what an earlier answer should have been; the answer that it was.
 
         Raises:
-            InvalidRequest: the answer is unknown or of another scope, a skill is not installed, or
-                not exactly one of ``skills`` and ``right`` is given.
+            UnknownAnswer: it is not remembered, or is of another scope.
+            InvalidRequest: a skill is not installed, or not exactly one of ``skills`` and
+                ``right`` is given.
             StoreError: the label cannot be kept.
         """
         if not isinstance(answer_id, str):
@@ -483,7 +484,7 @@ class Learner:
             found = await in_thread(lambda: self._store.answer(answer_id))
         if found is None or found.scope != scope:  # one message, which tells nothing of others
             of = "" if scope is None else f" in the scope {scope!r}"
-            raise InvalidRequest(f"feedback: no answer {answer_id!r} is remembered{of}")
+            raise UnknownAnswer(f"feedback: no answer {answer_id!r} is remembered{of}")
         return found
 
     def record_of(self, result: RoutingResult, asked: Request, context: str) -> AnsweredRequest:

@@ -72,7 +72,7 @@ async def test_what_one_tenant_asks_no_other_sees(
     assert (await shop.get(decision)).status_code == 200
     assert (await bank.get(decision)).status_code == 404
     correction = {"skills": ["testing"]}
-    assert (await bank.post(f"{decision}/feedback", json=correction)).status_code == 422
+    assert (await bank.post(f"{decision}/feedback", json=correction)).status_code == 404
     widened = await bank.post(f"{decision}/feedback", json={**correction, "scope": "shop"})
     assert widened.status_code == 403
     assert (await shop.post(f"{decision}/feedback", json=correction)).status_code == 200

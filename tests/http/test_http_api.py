@@ -161,7 +161,7 @@ async def test_messages_of_a_chat_api_are_a_history(api: Api, connect: Connect) 
         ("GET", "/v1/skills/nothing", {}, 404, None),
         ("GET", "/v1/skills/nothing", {"headers": {"If-None-Match": "*"}}, 404, None),
         ("GET", "/v1/decisions/nothing", {}, 404, None),
-        ("POST", "/v1/decisions/nothing/feedback", {"json": {"right": True}}, 422, None),
+        ("POST", "/v1/decisions/nothing/feedback", {"json": {"right": True}}, 404, None),
         ("POST", "/v1/decisions/a/feedback", {"json": {"right": True, "id": "b"}}, 400, None),
         ("GET", "/v1/route", {}, 405, None),
         ("GET", "/nothing", {}, 404, None),

@@ -23,7 +23,13 @@ from cascade import (
 from labelled_topics import labelled, remember
 from servers.openai_server import HeldServer, OpenAIServer, completion
 
-from router import ConfigurationError, InvalidRequest, SemanticRouter, StoreError
+from router import (
+    ConfigurationError,
+    InvalidRequest,
+    SemanticRouter,
+    StoreError,
+    UnknownAnswer,
+)
 from router.learning.evidence import EvidenceStore, Example, Source
 from router.learning.learner import Learner
 from router.request import Request
@@ -340,14 +346,14 @@ async def test_feedback_is_valid_in_the_scope_of_its_answer_only(tmp_path: Path)
         theirs = await router.route(SQUASH, scope="tenant-a")
         own = await router.route(SQUASH)
         for result, scope in ((theirs, None), (theirs, "tenant-b"), (own, "tenant-a")):
-            with pytest.raises(InvalidRequest, match=r"no answer .* is remembered"):
+            with pytest.raises(UnknownAnswer, match=r"no answer .* is remembered"):
                 await router.feedback(result.id, ["testing"], scope=scope)
         await router.feedback(theirs.id, ["testing"], scope="tenant-a")
         assert (await router.route(SQUASH, scope="tenant-a")).selected_skills == ("testing",)
         assert (await router.route(SQUASH)).selected_skills == ("git",)
         kept = await router.route("write an email to my boss", scope="tenant-a")
     async with router_over(SHIPPED, tmp_path) as later:
-        with pytest.raises(InvalidRequest, match=r"no answer .* is remembered"):
+        with pytest.raises(UnknownAnswer, match=r"no answer .* is remembered"):
             await later.feedback(kept.id, right=True)
         await later.feedback(kept.id, right=True, scope="tenant-a")
 
