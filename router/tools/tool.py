@@ -90,6 +90,9 @@ def read_tool(given: object, *, source: str, position: int) -> Tool:
         tool.name, tool.description, tool.input_schema, tool.title, tuple(tool.keywords), payload
     )
     _check(checked, source, place)
+    # An answer that brings the definition back must be able to hold it.
+    if isinstance(given, Mapping) and (fault := _fault_of(given, text_keys=False)):
+        raise SourceError(source, tool.name, f"the definition {fault}")
     return checked
 
 
@@ -193,14 +196,15 @@ def _check(tool: Tool, source: str, place: str) -> None:
         raise SourceError(source, name, f"the schema of its arguments {fault}")
 
 
-def _fault_of(schema: object) -> str:
-    """What keeps a schema from being written out as JSON; empty when nothing does."""
+def _fault_of(schema: object, *, text_keys: bool = True) -> str:
+    """What keeps a schema from being written out as JSON; empty when nothing does. ``text_keys``
+    says whether each key must be a text."""
     left = MAX_SCHEMA_NODES
     waiting = [(schema, 0)]
     while waiting:
         value, depth = waiting.pop()
         if isinstance(value, Mapping):
-            if not all(isinstance(key, str) for key in value):
+            if text_keys and not all(isinstance(key, str) for key in value):
                 return "has a key that is no text"
             inner: Iterable[object] = value.values()
         elif isinstance(value, list | tuple):

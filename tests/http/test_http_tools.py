@@ -65,6 +65,22 @@ async def test_a_tool_that_cannot_be_used_is_named(api: Api, connect: Connect) -
         assert answer.json()["title"] == "a tool cannot be used"
 
 
+async def test_a_definition_that_no_answer_could_hold_is_refused(
+    api: Api, connect: Connect
+) -> None:
+    """It was taken, and each ranking with it in it ended as an internal error."""
+    client = connect(api)
+    deep: Any = {}
+    for _ in range(240):
+        deep = [deep]
+    put = await client.put("/v1/catalogs/shop/tools/loan", json={**LOAN, "examples": deep})
+    ranked = await client.post("/v1/rank", json={**ASKED, "tools": [{**LOAN, "x": deep}]})
+    for answer in (put, ranked):
+        assert (answer.status_code, answer.json()["title"]) == (422, "a tool cannot be used")
+        assert "'loan': the definition is nested more than 200 deep" in answer.json()["detail"]
+    assert (await client.post("/v1/rank", json=ASKED)).status_code == 200
+
+
 async def test_a_key_sees_its_namespaces_and_nothing_else(
     guarded: Api, connect: Connect, keys: KeyFile, router: SemanticRouter
 ) -> None:
