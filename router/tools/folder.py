@@ -178,21 +178,17 @@ class ToolFolder:
 
     def _files(self) -> list[Path]:
         try:
-            folders = sorted(path for path in self._folder.iterdir() if path.is_dir())
-            return [
-                file
-                for folder in folders[:MAX_NAMESPACES]
-                for file in sorted(folder.glob("*.json"))
-            ][:MAX_TOOLS]
+            folders = (sorted(folder.glob("*.json")) for folder in sorted(self._folder.iterdir()))
+            used = [files for files in folders if files]  # one whose tools were dropped stays
+            return [file for files in used[:MAX_NAMESPACES] for file in files][:MAX_TOOLS]
         except OSError:  # not made yet, or gone
             return []
 
     def _check_room(self, namespace: str) -> None:
-        if len(self._files()) >= MAX_TOOLS:
+        files = self._files()
+        if len(files) >= MAX_TOOLS:
             raise SourceError(self.name, namespace, f"there are {MAX_TOOLS:,} tools already")
-        namespaces = (
-            {path.name for path in self._folder.iterdir()} if self._folder.is_dir() else set()
-        )
+        namespaces = {file.parent.name for file in files}
         if namespace not in namespaces and len(namespaces) >= MAX_NAMESPACES:
             raise SourceError(self.name, namespace, f"there are {MAX_NAMESPACES} namespaces")
 

@@ -77,6 +77,19 @@ def test_the_number_of_tools_is_bounded(tmp_path: Path, monkeypatch: pytest.Monk
         source.put("shop", "order", tool("order"))
 
 
+def test_a_namespace_whose_tools_were_dropped_makes_room_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_module, "MAX_NAMESPACES", 1)
+    source = ToolFolder(tmp_path)
+    source.put("bank", "loan", tool("loan"))
+    with pytest.raises(SourceError, match="1 namespaces"):
+        source.put("shop", "refund", tool("refund"))
+    source.delete("bank", "loan")
+    source.put("shop", "refund", tool("refund"))
+    assert [skill.name for skill in source.read().skills] == ["shop__refund"]
+
+
 def test_a_file_that_is_no_tool_is_a_failure_of_its_own(tmp_path: Path) -> None:
     source = ToolFolder(tmp_path)
     source.put("shop", "refund", tool("refund"))
