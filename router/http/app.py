@@ -209,7 +209,7 @@ async def _told_by_another(
     if _is_from_sibling(api, request):
         raise Refused(404, "there is no such decision", "this worker does not know it")
     rest = {name: given[name] for name in given if name not in endpoint.in_path} or None
-    told = await api.siblings.ask(request.method, request.url.path, request.headers, rest)
+    told = await api.siblings.ask(request.method, request.scope["path"], request.headers, rest)
     return None if told is None else Response(told.body, told.status, media_type=told.media_type)
 
 

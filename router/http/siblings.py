@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 import httpx
 
@@ -68,13 +69,15 @@ class Siblings:
     async def ask(
         self, method: str, path: str, headers: Headers, given: Mapping[str, Any] | None
     ) -> Answered | None:
-        """The answer of the worker that knows what a path is about; None when none does."""
+        """The answer of the worker that knows what a path is about; None when none does.
+
+        The path is a client's, with its escapes taken out."""
         passed = {name: headers[name] for name in _PASSED_ON if name in headers}
         for place in self._others():
             async with self._client(place) as client:
                 with suppress(httpx.HTTPError):
                     answer = await client.request(
-                        method, path, json=given, headers={**passed, HEADER: self.secret}
+                        method, quote(path), json=given, headers={**passed, HEADER: self.secret}
                     )
                     if answer.status_code != 404:
                         kind = answer.headers.get("content-type", "application/json")

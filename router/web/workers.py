@@ -73,6 +73,8 @@ async def run_workers(
             env=dict(environment),
             start_new_session=True,  # Ctrl-C is for this process, which tells them
         )
+        if stopping.is_set():  # meanwhile, and it was not there to be told
+            running[worker].terminate()
         return running[worker]
 
     async def keep(worker: int, process: asyncio.subprocess.Process) -> None:

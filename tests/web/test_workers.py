@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
+import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,9 @@ import httpx
 import pytest
 from cascade import SQUASH
 from served import environment_of, started
+
+import router.web.workers as workers_module
+from router.web.workers import run_workers
 
 
 @pytest.fixture
@@ -41,7 +47,8 @@ def test_workers_answer_as_one_server(tmp_path: Path, environment: dict[str, str
             assert (page.status_code, SQUASH in page.text) == (200, True)
             said = {"data": {"said": "right"}, "headers": {"Origin": url}}
             assert ask("POST", f"/decisions/{one}/feedback", **said).status_code == 200
-        assert ask("GET", "/v1/decisions/nothing").status_code == 404
+        for unknown in ("nothing", "%01", "a%3Fb"):  # it is asked for at the other worker
+            assert ask("GET", f"/v1/decisions/{unknown}").status_code == 404
         metrics = ask("GET", "/metrics").text
         counted = re.findall(r"^router_requests_total\{.*\} (\S+)$", metrics, re.MULTILINE)
         assert sum(map(float, counted)) == len(ids)
@@ -72,3 +79,38 @@ def test_a_worker_that_dies_is_started_again(tmp_path: Path, environment: dict[s
         while len(now := children.read_text().split()) < 2 or first in now:
             httpx.get(f"{url}/healthz", timeout=60)
         assert second in now
+
+
+async def test_a_worker_that_is_being_started_when_the_server_stops_is_stopped_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was not among those that were told, and the server waited for it without end."""
+    processes: list[asyncio.subprocess.Process] = []
+    start = asyncio.create_subprocess_exec
+
+    async def told_to_stop_meanwhile(*command: str, **more: Any) -> asyncio.subprocess.Process:
+        processes.append(await start(*command, **more))
+        if len(processes) == 2:
+            signal.raise_signal(signal.SIGTERM)
+            for _ in range(50):  # until the server has told all that it knows of
+                await asyncio.sleep(0)
+        return processes[-1]
+
+    def command(_worker: int) -> list[str]:
+        said = "import time; time.sleep(60)" if processes else "raise SystemExit(3)"
+        return [sys.executable, "-c", said]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", told_to_stop_meanwhile)
+    monkeypatch.setattr(workers_module, "FIRST_PAUSE", 0.0)
+    with socket.socket() as listening:
+        async with asyncio.timeout(30):
+            await run_workers(
+                command,
+                1,
+                listening=listening,
+                environment=os.environ,
+                drain_seconds=1,
+                started=lambda: None,
+                died=lambda _process: None,
+            )
+    assert [process.returncode for process in processes] == [3, -signal.SIGTERM]

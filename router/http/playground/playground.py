@@ -121,7 +121,7 @@ class _Pages:
             given = await read_form(request)
         decision = request.path_params.get("id")
         if siblings is not None and decision is not None and decision not in self._api.decisions:
-            told = await siblings.ask(request.method, request.url.path, request.headers, given)
+            told = await siblings.ask(request.method, request.scope["path"], request.headers, given)
             if told is not None:
                 return Response(told.body, told.status, _HEADERS, told.media_type)
         visit = Visit(self._api, self._journal, caller, {**given, **request.path_params})
