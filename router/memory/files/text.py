@@ -85,8 +85,9 @@ def with_tags(content: str, tags: tuple[str, ...]) -> str:
 
 
 def write_whole(path: Path, allowed: Sequence[Path], text: str) -> None:
-    """Write a file whole or not at all, whatever happens meanwhile. Links are followed first:
-    raises InvalidRequest if one leads out of the allowed folders, and OSError."""
+    """Write a file whole or not at all, whatever happens meanwhile; the permissions of one that is
+    there stay. Links are followed first: raises InvalidRequest if one leads out of the allowed
+    folders, and OSError."""
     _check_inside(path.parent, allowed)
     path.parent.mkdir(parents=True, exist_ok=True)
     _check_inside(path.parent, allowed)  # it may have been made meanwhile, as a link
@@ -94,6 +95,8 @@ def write_whole(path: Path, allowed: Sequence[Path], text: str) -> None:
     temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
         with temporary.open("x", encoding="utf-8", newline="") as file:
+            with suppress(FileNotFoundError):
+                temporary.chmod(path.stat().st_mode & 0o777)
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -1,14 +1,16 @@
 """The vectors of texts, so that none is encoded twice in a while.
 
 An encoder may fail on one text, such as one that is too long for its model, and then gives nothing
-for those beside it either. A batch that it fails on is halved until that text is found.
+for those beside it either. A batch that it fails on is halved until that text is found, unless that
+takes long: an encoder that hangs would be waited for several times.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from cachetools import LRUCache
@@ -24,6 +26,8 @@ _log: Final = logging.getLogger(__name__)
 
 PROBE: Final = "memory"
 """A text that every encoder takes. One that fails on it is down."""
+PATIENCE_SECONDS: Final = 20.0
+"""How long a text that the encoder fails on is looked for; what hangs takes longer to fail."""
 MAX_TEXTS: Final = 4_096
 """Vectors that are kept: 1 KB each with the bundled encoder, and their texts, which are queries
 and texts of one chunk."""
@@ -38,10 +42,13 @@ class TextVectors:
             model takes the name of the encoder's.
     """
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(
+        self, encoder: Encoder, *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self._encoder = encoder
         self.encoder = encoder.identity
         self.width = 0
+        self._monotonic = monotonic
         self._kept: LRUCache[str, NDArray[np.float32]] = LRUCache(MAX_TEXTS)
         self._lock = threading.Lock()
 
@@ -70,18 +77,23 @@ class TextVectors:
             self.keep((text, known[text]) for text in new)
         return np.stack([known[text] for text in texts])
 
-    def made(self, texts: Sequence[str]) -> list[NDArray[np.float32] | None]:
+    def made(
+        self, texts: Sequence[str], until: float | None = None
+    ) -> list[NDArray[np.float32] | None]:
         """Vectors that the encoder makes now; None for a text that it fails on by itself. Raises
-        EncoderError if it fails on any text."""
+        EncoderError if it fails on any text, or still fails ``until`` then."""
+        until = self._monotonic() + PATIENCE_SECONDS if until is None else until
         try:
             rows = self._encoded(texts)
         except EncoderError as error:
+            if self._monotonic() > until:
+                raise
             self._encoded([PROBE])
             if len(texts) == 1:
                 _log.warning("a text is found by its words only: %s", error)
                 return [None]
             half = len(texts) // 2
-            return [*self.made(texts[:half]), *self.made(texts[half:])]
+            return [*self.made(texts[:half], until), *self.made(texts[half:], until)]
         return [*rows]
 
     def keep(self, vectors: Iterable[tuple[str, NDArray[np.float32]]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -158,6 +159,14 @@ def test_a_saved_memory_is_a_plain_file_where_serena_looks(
 def test_a_global_memory_is_saved_in_the_global_folder(files: FileStore, tmp_path: Path) -> None:
     files.save("global/editor", "Vim.")
     assert (tmp_path / "home/memories/global/editor.md").read_text(encoding="utf-8") == "Vim."
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_a_file_that_is_saved_again_keeps_its_permissions(files: FileStore, put: Put) -> None:
+    path = put("style.md", "Tabs.")
+    path.chmod(0o600)
+    files.save("style", "Spaces.")
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("Spaces.", 0o600)
 
 
 def test_tags_are_the_last_line_and_no_header(files: FileStore, tmp_path: Path) -> None:

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
+from clock import Clock
 from memory.remembered import item
 from numpy.typing import NDArray
 
+from router.errors import EncoderError
 from router.memory.model import Scope
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.texts.text_vectors import TextVectors
@@ -58,3 +61,18 @@ def test_the_vector_of_a_long_text_is_not_kept_because_its_parts_are_judged(
     (found,) = store.search("semantic", "which timeout?", scope=Scope(), k=5)
     assert found.content not in store.text_vectors
     store.close()
+
+
+def test_an_encoder_that_hangs_is_waited_for_once() -> None:
+    clock = Clock()
+
+    class Hanging(Counting):
+        def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            self.asked += texts
+            clock.now += 30
+            raise EncoderError("timed out")
+
+    encoder = Hanging()
+    with pytest.raises(EncoderError, match="timed out"):
+        TextVectors(encoder, monotonic=clock).of(["one", "two"])
+    assert encoder.asked == ["one", "two"]
