@@ -26,6 +26,7 @@ _KEPT: Final = 4_096
 _LONGEST: Final = 200
 """Characters of the longest sentence that is read."""
 _SUBJECT_WORDS: Final = 8
+_LABELLED_WORDS: Final = 2
 
 _SENTENCE: Final = re.compile(r"(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\bSt)[.;!?](?=\s|$)|\n")
 _WORD: Final = re.compile(r"[^\s,()\"\u201c\u201d]+")
@@ -44,14 +45,18 @@ _PREPOSITIONS: Final = word_set(
 )
 _PLACES: Final = word_set("at in on under behind")
 _ONESELF: Final = word_set("i we")
-_OTHERS: Final = word_set("he she they you it who")
+_POINTING: Final = word_set(
+    "he she they you it who this that these those there here today tomorrow yesterday"
+)
+"""What may be another one, or another day, each time that it is said."""
 _SEVERAL: Final = word_set(
     """
     brother sister son daughter child kid friend colleague coworker cousin uncle aunt neighbour
-    neighbor grandson granddaughter nephew niece twin teammate
+    neighbor grandson granddaughter nephew niece twin teammate bus train tram ferry stack
     """
 )
-"""People of whom one may have several: a second name is another one."""
+"""Of whom, and of what, there may be several: a second name or departure is another one."""
+_SEVERAL_VALUES: Final = frozenset({"name", "leave at", "arrive at"})
 _KIN: Final = _SEVERAL | word_set(
     """
     mother father mum mom mama dad papa parents wife husband partner girlfriend boyfriend
@@ -66,7 +71,8 @@ _VALUES: Final = word_set(
 )
 """Words of a subject that say that it is a value itself, of any kind."""
 
-_BE: Final = frozenset({"is", "are", "was", "were", "am", "="})
+_BE: Final = frozenset({"is", "are", "="})
+"""And "am" behind "I". What was says nothing of what is."""
 _PARTICIPLES: Final = {
     "called": "name",
     "named": "name",
@@ -164,11 +170,10 @@ def speaks_of(text: str) -> str | None:
 
 
 def _read(sentence: str) -> Frame | None:
-    label, colon, rest_of_it = sentence.partition(": ")
-    if colon and (
-        _is_number(rest_of_it.split(" ")[0].lower()) or word_set(label.lower()) & _VALUES
-    ):
-        sentence = f"{label} is {rest_of_it}"  # "Wifi password: hunter2"
+    label, colon, named = sentence.partition(": ")
+    is_given = any(map(str.isdigit, named)) and len(named.split()) <= _LABELLED_WORDS
+    if colon and (is_given or word_set(label.lower()) & _VALUES):  # "Wifi password: hunter2"
+        sentence = f"{label} is {named}"
     said = [word.rstrip(".:!?") for word in _WORD.findall(sentence.replace("\u2019", "'"))]
     words = [word.lower() for word in said]
     for place, word in enumerate(words[1 : _SUBJECT_WORDS + 1], 1):
@@ -177,10 +182,11 @@ def _read(sentence: str) -> Frame | None:
             rest += 1
         following = words[rest] if rest < len(words) else ""
         subject, value = said[:place], said[rest:]
-        if word in _BE and following in _PARTICIPLES:
+        is_said = word in _BE or (word == "am" and words[0] == "i")
+        if following in _PARTICIPLES and (is_said or following == "born"):
             return _frame(subject, _PARTICIPLES[following], value[1:])
-        if word in _BE:
-            return _what_is(subject, value, several=word in ("are", "were"))
+        if is_said:
+            return _what_is(subject, value, several=word == "are")
         if f"{word} {following}" in _VERBS:
             return _frame(subject, _VERBS[f"{word} {following}"], value[1:])
         if word in _MEASURES:
@@ -206,11 +212,13 @@ def _what_is(subject: list[str], value: list[str], *, several: bool) -> Frame | 
         else not _VALUES.isdisjoint(whose)
         or (is_name and not (is_person or several or whose & _SEVERAL))
     )
-    return _frame(subject, f"is {place}", value) if one_at_a_time else None
+    attribute = f"is {place}{' name' * (is_name and bool(place))}"
+    return _frame(subject, attribute, value) if one_at_a_time else None
 
 
 def _frame(subject: list[str], attribute: str, value: list[str]) -> Frame | None:
-    if attribute == "name" and {word.lower() for word in subject} & _SEVERAL:
+    whose = {word.lower() for word in subject}
+    if whose & _POINTING or (attribute in _SEVERAL_VALUES and whose & _SEVERAL):
         return None
     words = [word.lower() for word in value if word.lower() not in _ARTICLES | _NOW]
     if words and words[0] in _PREPOSITIONS and attribute in _PARTICIPLES.values():
@@ -232,7 +240,7 @@ def _is_person(subject: list[str]) -> bool:
     """Whether it is oneself, a relative, or a bare name."""
     words = [word.lower() for word in subject]
     is_bare_name = len(words) == 1 and subject[0][0].isupper()
-    return words[0] in _ONESELF | _OTHERS or words[-1] in _KIN or is_bare_name
+    return words[0] in _ONESELF or words[-1] in _KIN or is_bare_name
 
 
 def _terms(words: list[str]) -> frozenset[str]:

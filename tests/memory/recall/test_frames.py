@@ -56,6 +56,10 @@ Grandma's address is Elm Street 9 | Grandma's address is Oak Lane 22
 Wifi password: hunter2 | Wifi password: swordfish
 Timeout: 30 s | Timeout: 60 s
 Alice owns checkout | Checkout is owned by Bob
+Deploy target: eu-west-1 | Deploy target: eu-central-1
+The NAS password is pear12 | The password for the NAS is apple99
+My bank is ING | My bank is N26
+The config file is at /etc/app.conf | The config file is at /opt/app/app.conf
 My landlord is Mr. Keller. He lives upstairs. | My landlord is Mrs. Brandt. She has a dog.
 """
 BOTH_HOLD = """
@@ -113,6 +117,15 @@ The shop opens at 7 | The shop opens at 7:00
 The meeting is at 10 | The meeting is on Monday
 My brother is called Tom | My brother is called Ben
 Note: Ana called | Note: Ben called
+The rent is 960 euros | The rent was 900 euros
+Ich war am Montag in Ulm | Ich war am Dienstag in Bonn
+It is 8 euros | It is 9 euros
+Today the canteen closes at 2 | Today the canteen closes at 3
+The bus leaves at 7:10 | The bus leaves at 8:10
+The project is in Go | The project is in trouble
+The meeting with Bosch is on Monday | The meeting with Airbus is on Tuesday
+The house has 4 rooms | The house has 2 floors
+The parser is written in Rust | The parser is written by Olga
 Tom is 41 years old | Tom is 180 cm tall
 The shop opens at 7 | The shop opens at 9 on Sundays
 I live in Berlin | I live in Berlin Mitte
