@@ -27,6 +27,7 @@ from router.memory.model import MemoryItem, Scope
 from router.memory.recall.updates import replaces
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.rows import REQUIRED_SCOPE
+from router.memory.texts.contents import readable
 from router.plain_json import first_fault
 from router.request import Turn, check_text
 
@@ -184,6 +185,7 @@ def _checked(row: object, turns: dict[int, Turn], scope: Scope, source: str) -> 
     except ValidationError as error:
         raise ValueError(first_fault(error)) from None
     content, quote, layer, turn = said.content, said.quote, said.layer, turns.get(said.turn)
+    check_text("content", content, MAX_ITEM_CHARACTERS)  # control characters cannot be stored
     if layer not in LAYERS:
         raise ValueError(f"no layer {layer!r:.40}: {content}")
     needed = REQUIRED_SCOPE.get(layer)
@@ -203,7 +205,7 @@ def _checked(row: object, turns: dict[int, Turn], scope: Scope, source: str) -> 
         layer,
         owner.get(layer, Scope(scope.user, scope.project)),
         content,
-        evidence=(quote,),
+        evidence=(readable(quote),),
         reason="It was said in the conversation.",
         source=f"conversation:{source} turn {said.turn}",
         type="task" if layer == "prospective" else "note",

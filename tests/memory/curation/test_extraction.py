@@ -111,6 +111,16 @@ async def test_extraction_is_off_without_a_model(memory: Memory) -> None:
         await memory.extract(TALK, scope=ADA)
 
 
+async def test_control_characters_of_a_model_cost_its_memory_and_no_other(
+    asking: Memory, model: Scripted
+) -> None:
+    bell = (1, "I am allergic to peanuts", "user", "Allergic to\x07 peanuts.")
+    model.answers = [memories(PEANUTS, bell)]
+    found = await asking.extract(TALK, scope=ADA)
+    assert [one.content for one in found.proposals] == ["The user is allergic to peanuts."]
+    assert "control character" in found.refused[0]
+
+
 async def test_what_was_found_is_kept_when_a_later_answer_cannot_be_used(
     asking: Memory, model: Scripted
 ) -> None:
