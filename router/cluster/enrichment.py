@@ -104,7 +104,7 @@ class SharedEnrichment:
             and skill.enrichment != self._of_others.get(skill.digest)
             and skill.enrichment != self._put.get(skill.digest)
         }
-        lines = [(digest, enrichment.to_line()) for digest, enrichment in news.items()]
+        lines = [(digest, one.to_line().encode("utf-8", "replace")) for digest, one in news.items()]
         lines = [item for item in lines if len(item[1]) <= MAX_BYTES]
         for start in range(0, len(lines), BATCH):
             batch = lines[start : start + BATCH]
@@ -113,7 +113,7 @@ class SharedEnrichment:
                 scripts.PUT_ENRICHMENTS,
                 (self._keys.enrichments, *keys),
                 *(STREAM_RECORDS, KEPT_SECONDS * 1000),
-                *(text for item in batch for text in item),
+                *(part for item in batch for part in item),
             )
             self._put.update((digest, news[digest]) for digest, _ in batch)
 

@@ -11,6 +11,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.subscriptions import (
@@ -79,22 +80,20 @@ class SharedBus:
         from redis.exceptions import RedisError
 
         while True:
-            channel = self._redis.pubsub()
             try:
-                await channel.subscribe(self._channel)
-                while True:
-                    message: Any = await channel.get_message(timeout=BLOCK_SECONDS)
-                    if message is None:
-                        continue
-                    if message["type"] == "subscribe":
-                        self.listening.set()
-                    elif (event := self._event(message["data"])) is not None:
-                        await self._local.publish(event)
-            except (RedisError, OSError, TimeoutError) as error:
+                async with aclosing(self._redis.pubsub()) as channel:
+                    await channel.subscribe(self._channel)
+                    while True:
+                        message: Any = await channel.get_message(timeout=BLOCK_SECONDS)
+                        if message is None:
+                            continue
+                        if message["type"] == "subscribe":
+                            self.listening.set()
+                        elif (event := self._event(message["data"])) is not None:
+                            await self._local.publish(event)
+            except (RedisError, OSError, TimeoutError) as error:  # of the closing, too
                 _log.debug("notices of others are not heard: %s", error)
                 await asyncio.sleep(RETRY_SECONDS)
-            finally:
-                await channel.aclose()  # type: ignore[no-untyped-call]
 
     def _event(self, data: object) -> ServerEvent | None:
         """A notice of another process; None for one's own and for what cannot be read."""

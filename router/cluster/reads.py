@@ -64,6 +64,8 @@ class Reads:
                 found = await self._link.run(lambda redis: redis.mget(names))  # noqa: B023 - awaited
             except NoRedis as fault:
                 found = [fault] * len(names)
+            except Exception as fault:  # noqa: BLE001 - those who wait would wait for ever
+                found = [NoRedis(f"a fault in the reading: {fault}")] * len(names)
             finally:
                 for future, value in zip(
                     futures, found or [NoRedis("closed")] * len(names), strict=True

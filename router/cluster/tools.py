@@ -97,7 +97,8 @@ class ToolSharing:
     # From here to the others
 
     def _share(self, source: str, name: str, definition: object) -> None:
-        text = "" if definition is None else json.dumps(definition)
+        # As its size was measured: escapes would make some texts twice as long.
+        text = "" if definition is None else json.dumps(definition, ensure_ascii=False)
         self._delivery.put_now([json.dumps([source, name, text])])
 
     async def _send(self, letters: Sequence[str]) -> None:

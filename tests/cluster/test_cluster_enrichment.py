@@ -63,6 +63,23 @@ async def test_an_enrichment_serves_processes_that_have_none_of_their_own(
     assert not (skills_folder(edited) / ENRICHMENT_FILE).exists()
 
 
+async def test_an_enrichment_that_others_would_refuse_as_too_large_is_not_sent(
+    redis_server: RedisServer, settings_of: SettingsOf, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its characters were counted, and others count its bytes."""
+    settings = enriched(settings_of(redis_server.url))
+    digest = digest_of(settings, "debugging")
+    large = tuple(f"{number}{'返' * 1_000}" for number in range(30))
+    with (skills_folder(settings) / ENRICHMENT_FILE).open("a", encoding="utf-8") as file:
+        file.write(Enrichment(skill="debugging", requests=large, digest=digest).to_line())
+    async with (
+        few_skills_router(settings_of(redis_server.url)) as other,
+        few_skills_router(settings),
+    ):
+        await until(lambda: requests_of(other) == (ODD,))
+    assert "refused" not in caplog.text
+
+
 async def test_what_cannot_be_used_is_refused_and_named(
     redis_server: RedisServer, settings_of: SettingsOf, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -98,6 +98,19 @@ async def test_a_shared_source_is_the_same_in_every_process(
             await until(lambda: offers(third, "refund", REFUND))
 
 
+async def test_a_tool_in_any_script_may_be_as_large_as_one_in_ascii(
+    redis_server: RedisServer, settings_of: SettingsOf
+) -> None:
+    """It was sent with escapes, and was then larger than the others read."""
+    tools, large = ToolSource(shared=True), {**REFUND, "description": "返金" * 30_000}
+    async with (
+        few_skills_router(settings_of(redis_server.url), ToolSource(shared=True)) as other,
+        few_skills_router(settings_of(redis_server.url), tools),
+    ):
+        tools.add(large)
+        await until(lambda: offers(other, "refund", large))
+
+
 async def test_what_is_changed_while_the_server_is_away_arrives_later(
     redis_server: RedisServer, settings_of: SettingsOf
 ) -> None:
