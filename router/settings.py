@@ -252,6 +252,8 @@ class MemorySettings(_Section):
     """... nor what all of them have not."""
     cache_ttl_seconds: Annotated[float, Trust.ANYONE] = Field(300.0, gt=0)
     """How long an answer of the layers may be given again while nothing is written."""
+    mcp_tools: Annotated[bool, Trust.ANYONE] = True
+    """Whether the MCP server has the tools of memory. Without them models read less than half."""
     service: MemoryServiceSettings = MemoryServiceSettings()
 
 

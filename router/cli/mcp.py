@@ -103,7 +103,11 @@ def mcp(
         )
     elif (host, port, token_env, allow_host) == (None, None, None, None):
         # A gateway's servers take longer to start than the SDK takes to be imported.
-        greeting = Greeting(standard_input(), b"", None) if gateway else greet(memory=True)
+        greeting = (
+            Greeting(standard_input(), b"", None)
+            if gateway
+            else greet(memory=settings.memory.mcp_tools)
+        )
         served = _serve_stdio(greeting, opening)
     else:
         raise ConfigurationError("--host, --port, --token-env and --allow-host go with --http")
@@ -162,7 +166,8 @@ async def serving(
     router = SemanticRouter(settings, sources=[roots, *more])
     # The memory is not entered, because that would open it before anybody asks for it.
     async with aclosing(Memory(settings)) as memory, aclosing(router), _bus(router) as bus:
-        server = SkillServer(router, memory=memory, bus=bus)
+        shown = memory if settings.memory.mcp_tools else None
+        server = SkillServer(router, memory=shown, bus=bus)
         done = asyncio.Event()
         async with _beside(_open_and_watch(router, server, done)):
             yield Served(router, memory, server)

@@ -19,6 +19,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from router.errors import RouterError
+from router.result import RoutingResult
 from router.service.schemas import adapter_of, as_told, input_schema, output_schema, shapes_of
 from router.service.shapes import Arguments
 
@@ -56,7 +57,7 @@ class Tool:
             title=self.title,
             description=self.description,
             input_schema=schema,
-            output_schema=None if answer is types.CallToolResult else output_schema(answer),
+            output_schema=None if answer is types.CallToolResult else _output_schema(answer),
             annotations=types.ToolAnnotations(
                 read_only_hint=self.read_only,
                 destructive_hint=not self.read_only,
@@ -76,6 +77,18 @@ class Tool:
         return types.CallToolResult(
             content=[types.TextContent(text=text)], structured_content=structured
         )
+
+
+def _output_schema(answer: Any) -> dict[str, Any]:
+    """The schema of an answer, as short as it can be: some clients show it to the model with every
+    request. What the trace of an answer is made of would take half of it, and is for programs,
+    which find it in the API's description."""
+    schema = output_schema(answer)
+    if answer is not RoutingResult:
+        return schema
+    trace = {"type": "array", "items": {"type": "object"}, "description": "Where asked for."}
+    kept = {name: schema["$defs"][name] for name in ("Decision", "LayerChoice", "Stage")}
+    return {**schema, "$defs": kept, "properties": {**schema["properties"], "trace": trace}}
 
 
 class ToolSet:

@@ -109,6 +109,19 @@ async def test_a_server_without_a_memory_offers_none_of_them(opened: SemanticRou
             await client.call_tool("recall", {"query": "x"})
 
 
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_setting_leaves_the_tools_of_memory_out(
+    start_stdio: Connect, skills: Path, tmp_path: Path, mode: str
+) -> None:
+    own = tmp_path / ".config" / "cascade-router" / "router.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text("[memory]\nmcp_tools = false\n")
+    async with start_stdio("-m", "router", "mcp", "--skills", str(skills), mode=mode) as client:
+        assert "recall" not in (client.instructions or "")
+        tools = {tool.name for tool in (await client.list_tools()).tools}
+        assert tools & TOOLS == set() < tools
+
+
 async def test_what_is_saved_is_recalled(client: Peer) -> None:
     saved = await call(
         client,

@@ -57,6 +57,16 @@ async def test_route_gives_the_trace_to_those_who_ask_for_it(shared: Any) -> Non
     assert len(RoutingResult.from_dict(answer.structured_content).trace) == 4
 
 
+async def test_the_schema_of_an_answer_says_nothing_of_what_a_trace_is_made_of(shared: Any) -> None:
+    async with Client(shared.url) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    schema = tools["route"].output_schema or {}
+    said = json.dumps(schema)
+    assert "StageTrace" not in schema["$defs"]
+    assert len(said) < 3_500
+    assert all(f"#/$defs/{name}" in said for name in schema["$defs"])
+
+
 async def test_route_chooses_among_the_available_skills(shared: Any) -> None:
     answer = await call(
         shared.url, "route", request="commit and push my branch", available_skills=["testing"]
