@@ -337,16 +337,7 @@ class EvidenceStore:
         """
         prints = [] if all(example.skills for example in examples) else _prints_of(catalog)
         rows = [self._row(example, catalog, _key_of(prints)) for example in examples]
-        with self._file.transaction() as database:
-            changed = sum(database.execute(_ADD, row).rowcount for row in rows)
-            database.execute(
-                "DELETE FROM examples WHERE (key, wrong) IN (SELECT key, wrong FROM examples"
-                " ORDER BY rank DESC, learnt DESC, key, wrong LIMIT -1 OFFSET ?)",
-                (self._max_examples,),
-            )
-            _keep_offer(database, rows, prints)
-            self._note_feedback(rows)
-        return changed
+        return self._put(_ADD, rows, prints)
 
     def _row(
         self, example: Example, catalog: Mapping[str, SkillManifest], offer: str
@@ -501,11 +492,20 @@ class EvidenceStore:
             StoreError: the file cannot be written.
         """
         rows = [row for label in labels if (row := _checked(label)) is not None]
-        prints = _prints_of(catalog)
+        return self._put(_MERGE, rows, _prints_of(catalog))
+
+    def _put(self, statement: str, rows: Sequence[tuple[Any, ...]], prints: Sequence[str]) -> int:
+        """Write labels, all or none; how many changed what was known. Where there are too many, the
+        oldest of the weakest source go."""
         with self._file.transaction() as database:
-            self._note_feedback(rows)
-            changed = sum(database.execute(_MERGE, row).rowcount for row in rows)
+            changed = sum(database.execute(statement, row).rowcount for row in rows)
+            database.execute(
+                "DELETE FROM examples WHERE (key, wrong) IN (SELECT key, wrong FROM examples"
+                " ORDER BY rank DESC, learnt DESC, key, wrong LIMIT -1 OFFSET ?)",
+                (self._max_examples,),
+            )
             _keep_offer(database, rows, prints)
+            self._note_feedback(rows)
         return changed
 
     def counts(self) -> dict[Source, int]:

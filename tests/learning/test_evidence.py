@@ -193,7 +193,11 @@ def test_beyond_the_bound_the_oldest_of_the_weakest_voice_goes(tmp_path: Path) -
     store.add("second", ["git"], source=Source.LLM, catalog=BOTH)
     store.add("third", ["git"], source=Source.LLM, catalog=BOTH)
     assert [text for text, _, _ in known(store)] == ["first", "third"]
+    other = EvidenceStore(tmp_path / "other.sqlite3", clock=Clock(), max_examples=1)
+    other.merge(store.labels(), catalog=BOTH)
+    assert [text for text, _, _ in known(other)] == ["first"]
     store.close()
+    other.close()
 
 
 def test_many_are_remembered_all_or_none(store: EvidenceStore) -> None:
