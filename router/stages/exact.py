@@ -1,7 +1,8 @@
 """The exact cache: the answer to a request that was asked before, in a few dictionary look-ups.
 
 The key is the normalised text and the context, a digest that the router makes of everything else
-that changes the answer (catalog, available skills, history, scope, settings).
+that changes the answer (available skills, history, scope, settings) but the catalog: whether an
+answer still holds over today's skills is seen when it is read (``validation``).
 
 ``get`` is the hottest path of the router, so two things keep it near the cost of a dictionary:
 

@@ -141,7 +141,7 @@ class FuzzyCache:
         self.diagnostics: list[str] = []
         """What went wrong with the file, in sentences."""
         self._store = Store(path, self.diagnostics)
-        self._marks: dict[str, bytes] = {}  # of catalogs, where there is no file
+        self._marks: dict[str, bytes] = {}  # of catalogs that this process has kept answers of
         self._opened = False
         self._synced_at = 0.0
 
@@ -254,6 +254,7 @@ class FuzzyCache:
             self._open()  # first, because it reads what is in the file
             self._entries.clear()
             self._index = Index()
+            self._marks.clear()
             return self._store.clear()
 
     def close(self) -> None:
@@ -361,7 +362,7 @@ class FuzzyCache:
             old = self._entries.get((text, context))
             if old is not None and old.row in (None, row_id):
                 continue
-            # Each start would take a time far in the future for its own, and keep the entry.
+            # A time far in the future would count as now at each start: the entry would never go.
             if not -CLOCK_ERROR_SECONDS <= now - learned < self._ttl_seconds:
                 self._expirations += 1
                 self._store.note_removal(row_id)

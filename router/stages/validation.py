@@ -143,7 +143,7 @@ async def refusal(
         for skill in index.catalog.routable
         if allowed is None or skill.name in allowed
     }
-    for name in (*result.selected_skills, *result.suggested_skills):
+    for name in (*result.selected_skills, *result.suggested_skills, *dict(basis.digests)):
         if name not in offered:
             return f"{name} is not installed"
     for name, digest in basis.digests:

@@ -78,3 +78,12 @@ async def test_a_look_that_answers_nobody_is_not_told_of(index: SkillIndex) -> N
     caches = CacheStages(LocalAnswers(), events, repeat("new"))
     again, _ = await caches.answer(Question(ASKED, "c", index, "", True), tell=False)
     assert (again, told) == (None, [])
+
+
+async def test_an_answer_that_rests_on_an_unknown_skill_is_refused(index: SkillIndex) -> None:
+    caches = CacheStages(LocalAnswers(), Events(), repeat("new"))
+    basis = Basis(DecidedBy.PERSON, "another catalog", digests=(("gone", "digest"),))
+    result = kept_answer("git").result
+    await caches.keep(ASKED.text, "c", result, basis, index.catalog, similar=True)
+    again, (_, exact) = await caches.answer(Question(ASKED, "c", index, "", True))
+    assert (again, exact.reason) == (None, "not given again: gone is not installed")

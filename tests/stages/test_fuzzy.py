@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from cached import answer
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from router.stages.exact import CacheStats
 from router.stages.fuzzy import FuzzyCache
+from router.stages.validation import Basis, DecidedBy
 from router.text import normalise
 
 
@@ -207,3 +209,14 @@ def test_the_cache_behaves_like_a_plain_list_across_restarts(
             model = [entry for entry in model if clock.now < entry[1]]
         assert len(cache) == len(model)
     cache.close()
+
+
+async def test_marks_are_written_again_when_the_cache_was_cleared(tmp_path: Path) -> None:
+    cache = FuzzyCache(path=tmp_path / "fuzzy.sqlite3")
+    basis = Basis(DecidedBy.LLM, "v1")
+    for _ in range(2):
+        cache.clear()
+        await cache.learn("Fix the bug", answer("debugging"), basis=basis)
+        cache.keep_marks("v1", b"12345678")
+    cache.close()
+    assert FuzzyCache(path=tmp_path / "fuzzy.sqlite3").marks_of("v1") == b"12345678"
