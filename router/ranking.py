@@ -20,8 +20,6 @@ from router.stages.followup import read
 from router.stages.further import MAX_CANDIDATES
 from router.stages.vector import BALANCED, judge
 
-MAX_SHOWN_TERMS = 5
-
 
 @dataclass(frozen=True, slots=True)
 class RankedSkill:
@@ -134,11 +132,10 @@ async def rank(
 
 def ranked(match: Match, manifest: SkillManifest) -> RankedSkill:
     """One match, with the skill that it stands for."""
-    shown = ", ".join(match.terms[:MAX_SHOWN_TERMS]) or "meaning alone"
     return RankedSkill(
         match.name,
         match.score,
-        f"matches on {shown}",
+        f"matches on {match.shown()}",
         manifest.description,
         manifest.payload,
         match,

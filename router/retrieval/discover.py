@@ -28,8 +28,6 @@ from router.skills.diagnostics import Diagnostic
 from router.skills.listings import SkillListing, read_listing
 from router.skills.manifest import SkillManifest
 
-MAX_SHOWN_TERMS: Final = 5
-
 _log: Final = logging.getLogger(__name__)
 
 
@@ -218,7 +216,6 @@ def _found(
     url: str | None = None,
     shadows: tuple[Path, ...] = (),
 ) -> Discovered:
-    shown = ", ".join(match.terms[:MAX_SHOWN_TERMS]) or "meaning alone"
     return Discovered(
         name=match.name,
         description=manifest.description,
@@ -227,7 +224,7 @@ def _found(
         url=url,
         shadows=shadows,
         match=match,
-        reason=f"matches on {shown}",
+        reason=f"matches on {match.shown()}",
     )
 
 

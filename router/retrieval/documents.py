@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, Self, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 import Stemmer
@@ -124,11 +124,6 @@ class Edit:
     added: Sequence[SkillDocument]
     removed: Sequence[SkillDocument] = ()
     more: bool = False
-
-    @classmethod
-    def of_all(cls, documents: Sequence[SkillDocument]) -> Self:
-        """The step from an index of nothing."""
-        return cls(np.full(len(documents), -1, dtype=np.intp), documents)
 
     @property
     def places(self) -> NDArray[np.intp]:

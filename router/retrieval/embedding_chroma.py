@@ -49,21 +49,18 @@ class ChromaCache:
         place: Path | str,
         *,
         clock: Callable[[], int] = today,
-        max_vectors: int = MAX_VECTORS,
     ) -> None:
         """A cache that is not open yet.
 
         Args:
             place: a folder, or the address of a server, such as ``http://127.0.0.1:8000``.
             clock: days since the epoch.
-            max_vectors: of one encoder.
 
         Raises:
             ConfigurationError: the address is not one.
         """
         self._place = place
         self._clock = clock
-        self._max_vectors = max_vectors
         self._turn = threading.Lock()
         self._client: Client | None = None
         self._lock: FileLock | None = None
@@ -75,11 +72,6 @@ class ChromaCache:
     def name(self) -> str:
         """The folder, or the address."""
         return str(self._place)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether Chroma is imported and connected already."""
-        return self._client is not None
 
     def get(self, encoder: str, keys: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """See ``EmbeddingCache``.
@@ -131,7 +123,7 @@ class ChromaCache:
         """Delete what nobody has used for long, and what is too much."""
         long_ago: dict[str, Any] = {"used": {"$lt": day - UNUSED_DAYS}}
         collection.delete(where=long_ago)
-        too_many = collection.count() - self._max_vectors
+        too_many = collection.count() - MAX_VECTORS
         if too_many > 0:
             rows = collection.get(include=["metadatas"])
             used = [int((row or {}).get("used", 0)) for row in rows["metadatas"] or []]  # type: ignore[arg-type]

@@ -51,6 +51,7 @@ from router.skills.manifest import SkillManifest
 from router.spare_memory import give_back
 from router.text import content_words, stem, stems_of, tokens
 
+SHOWN_TERMS: Final = 5
 REMEMBERED_VECTORS: Final = 1_024
 MAX_CLAUSES: Final = 12
 """Clauses of one request that are ranked by themselves; hardly any has more."""
@@ -88,6 +89,10 @@ class Match(NamedTuple):
     examples: float
     has_examples: bool
     terms: tuple[str, ...]
+
+    def shown(self, most: int = SHOWN_TERMS) -> str:
+        """What it rests on, for a person."""
+        return ", ".join(self.terms[:most]) or "meaning alone"
 
 
 class Compared(NamedTuple):

@@ -212,15 +212,15 @@ def _fastembed_knows(model: str) -> bool:
 def _downloaded(model: str) -> OnnxEncoder:
     """A model of the hub: from its cache on this machine, and else from the hub itself."""
     try:
-        tokenizer, weights = _files(model, cached=True) or _files(model, cached=False) or ("", "")
+        files = _files(model, cached=True) or _files(model, cached=False)
     except Exception as error:
         # The hub's client lets through what the HTTP library of its version raises.
         raise EncoderError(f"onnx: cannot download {model!r}: {error}") from error
-    if not weights:
+    if files is None:
         raise EncoderError(
             f"onnx: {model!r} lacks {TOKENIZER_FILE}, or any of {', '.join(MODEL_FILES)}"
         )
-    return OnnxEncoder(Path(tokenizer), Path(weights))
+    return OnnxEncoder(*map(Path, files))
 
 
 def _files(model: str, *, cached: bool) -> tuple[str, str] | None:

@@ -108,7 +108,7 @@ class VectorStore:
             missing = [key for key in places if key not in found]
             for start in range(0, len(missing), ENCODING_BATCH):
                 batch = missing[start : start + ENCODING_BATCH]
-                rows = self._encoded(encode([places[key] for key in batch]), len(batch))
+                rows = checked(encode([places[key] for key in batch]), len(batch), self.identity)
                 new = dict(zip(batch, rows, strict=True))
                 self._keep(new, self.identity)
                 self._has_new = True
@@ -118,7 +118,8 @@ class VectorStore:
             if len({len(vector) for vector in found.values()}) > 1:
                 # Another model has taken the name of the one that made what was kept.
                 missing = list(dict.fromkeys(keys))
-                rows = self._encoded(encode([keys.index(key) for key in missing]), len(missing))
+                rows = encode([keys.index(key) for key in missing])
+                rows = checked(rows, len(missing), self.identity)
                 found = dict(zip(missing, rows, strict=True))
                 self._keep(found, self.identity)
         return unit(np.stack([found[key] for key in keys])), len(missing)
@@ -143,7 +144,7 @@ class VectorStore:
         with self._turn:
             kept = self._found(name, [key]).get(key)
             if kept is None or len(kept) % count:
-                kept = self._encoded(encode(), count).reshape(-1)
+                kept = checked(encode(), count, self.identity).reshape(-1)
                 self._keep({key: kept}, name)
         return unit(kept.reshape(count, -1))
 
@@ -226,9 +227,6 @@ class VectorStore:
         except StoreError as error:
             _log.warning("encoding again: %s", error)
             return {}
-
-    def _encoded(self, rows: NDArray[np.float32], wanted: int) -> NDArray[np.float32]:
-        return checked(rows, wanted, self.identity)
 
     def _keep(self, vectors: dict[str, NDArray[np.float32]], name: str) -> None:
         try:

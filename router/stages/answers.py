@@ -21,7 +21,6 @@ from router.settings import ExactSettings, FuzzySettings, Settings
 from router.stages.exact import ExactCache
 from router.stages.fuzzy import FuzzyCache, FuzzyMatch
 from router.stages.validation import KeptAnswer
-from router.text import normalise
 
 _EXACT: Final = ExactSettings()
 _FUZZY: Final = FuzzySettings()
@@ -206,8 +205,8 @@ class LocalAnswers:
         asyncio.get_running_loop().run_in_executor(None, self.fuzzy.flush)
 
     async def forget(self, text: str, context: str) -> None:
-        self.exact.discard(normalise(text), context)
-        self.fuzzy.discard(normalise(text), context)
+        self.exact.discard(text, context)
+        self.fuzzy.discard(text, context)
         await in_thread(self.fuzzy.flush)
 
     async def keep_marks(self, catalog_version: str, marks: bytes) -> None:

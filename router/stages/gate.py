@@ -47,7 +47,7 @@ from router.stages.wording import (
     without_courtesies,
     without_fillers,
 )
-from router.text import STOPWORDS, is_english, memoised, normalise, stems_of
+from router.text import STOPWORDS, is_english, memoised, stems_of
 
 MAX_TYPOS: Final = 2
 """Typos forgiven between two requests, one in a word."""
@@ -164,13 +164,8 @@ def signature_of(text: str) -> Signature:
 _STRANDED: Final = frozenset(("", " for", " with", " of", " to", " at", " about"))
 
 
-def compare(first: str, second: str) -> GateVerdict:
-    """Whether the answer to one request may serve the other; symmetric and reflexive."""
-    return judge(signature_of(normalise(first)), signature_of(normalise(second)))
-
-
 def judge(first: Signature, second: Signature) -> GateVerdict:
-    """``compare`` on ready signatures."""
+    """Whether the answer to one request may serve the other; symmetric and reflexive."""
     if first.asks != second.asks:
         moods = ("a question", "a statement")
         return GateVerdict(Difference.QUESTION, *(moods if first.asks else reversed(moods)))

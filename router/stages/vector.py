@@ -2,8 +2,8 @@
 
 A skill that the request names outright is loaded. Otherwise the best match is loaded when it is
 likely enough that something fits and that it is right (``router/stages/likelihood.py``); how likely
-that must be is the setting ``vector.caution``. No signal guarantees a
-lowest likelihood, so any request can be refused.
+that must be is the setting ``vector.caution``. No single signal is enough for that, so any request
+can be refused.
 A request of several clauses may need several skills (``router/stages/further.py``). Where the
 clauses want different things the whole may be like no skill; then it is enough that one clause
 alone would be routed.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -118,7 +118,6 @@ async def decide(
     *,
     among: Sequence[str] | None = None,
     caution: float = BALANCED,
-    clock: Callable[[], float] = time.perf_counter,
 ) -> RetrievalDecision:
     """Rank the skills for a request and decide what to do about the best ones.
 
@@ -129,12 +128,11 @@ async def decide(
         caution: least probability, in [0, 1], that a loaded skill is right. That something fits
             must be likely as well: a quarter of the way from there to certainty, or half of the
             way where the encoder has no background.
-        clock: seconds, for the time spent.
 
     Raises:
         EncoderError: the request cannot be encoded.
     """
-    began = clock()
+    began = time.perf_counter()
     ranking = await index.rank(request, among=among, limit=MAX_CANDIDATES)
     decided = judge(request, ranking, caution=caution)
     evidence = decided.evidence
@@ -143,7 +141,8 @@ async def decide(
         evidence = {**evidence, "left_out": index.catalog.count_without(among)}
         if not ranking.matches:
             reason += _unknown(among, [skill.name for skill in index.catalog.routable])
-    return replace(decided, reason=reason, evidence=evidence, microseconds=(clock() - began) * 1e6)
+    spent = (time.perf_counter() - began) * 1e6
+    return replace(decided, reason=reason, evidence=evidence, microseconds=spent)
 
 
 def _unknown(among: Sequence[str], offered: Sequence[str]) -> str:
@@ -181,7 +180,7 @@ def _of_best(ranking: Ranking, caution: float) -> RetrievalDecision:
     likelihood = Likelihood.of(ranking)
     fits, right = likelihood.fits, likelihood.right
     evidence: Evidence = {"fits": fits, "right": right, **likelihood.signals}
-    shown = ", ".join(best.terms[:MAX_SHOWN_TERMS]) or "meaning alone"
+    shown = best.shown(MAX_SHOWN_TERMS)
     if fits < CLARIFY * _least_fit(caution):
         only = "only " if best.terms else ""  # "meaning alone" says it already
         reason = f"no skill fits; the nearest, {best.name}, matches {only}on {shown}"

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cascade import SHIPPED, settings_for, some_skills
+from index_edits import edit_between
 
 from router import SemanticRouter
 from router.retrieval.copies import Copies, root_numbers
@@ -33,7 +34,7 @@ def roots(tmp_path: Path) -> list[Path]:
 
 
 def copies_of(catalog: Catalog) -> Copies:
-    edit = Edit.of_all([SkillDocument.of(skill) for skill in catalog.routable])
+    edit = edit_between([], [SkillDocument.of(skill) for skill in catalog.routable])
     return Copies().edited(edit, list(catalog.skills), root_numbers(catalog))
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from router.retrieval import examples as module
 from router.retrieval.contrast import Contrast
-from router.retrieval.documents import Edit, SkillDocument
+from router.retrieval.documents import SkillDocument
 from router.retrieval.examples import FAIR, FEW_PAIRS, WORDING, ExampleIndex
 from router.retrieval.phrases import PhraseIndex, profile_of
 from router.text import tokens
@@ -73,7 +73,7 @@ def test_nearness_is_that_of_the_formula(
     monkeypatch: pytest.MonkeyPatch, quantised_from: int
 ) -> None:
     monkeypatch.setattr(module, "QUANTISED_FROM", quantised_from)
-    index = ExampleIndex().edited(Edit.of_all(DOCUMENTS), vectors)
+    index = ExampleIndex().edited(edit_between([], DOCUMENTS), vectors)
     phrases = PhraseIndex([document.phrases for document in DOCUMENTS])
     wording = phrases.near([tokens(REQUEST)], EVERYTHING)[0]
     known = [
@@ -89,7 +89,7 @@ def test_nearness_is_that_of_the_formula(
 
 
 def test_what_was_there_before_is_not_encoded_again() -> None:
-    index = ExampleIndex().edited(Edit.of_all(DOCUMENTS), vectors)
+    index = ExampleIndex().edited(edit_between([], DOCUMENTS), vectors)
     asked: list[str] = []
 
     def watched(texts: Sequence[str]) -> NDArray[np.float32]:
@@ -99,7 +99,7 @@ def test_what_was_there_before_is_not_encoded_again() -> None:
     later = [DOCUMENTS[1], document("new", 2), DOCUMENTS[4]]
     updated = index.edited(edit_between(DOCUMENTS, later), watched)
     assert asked == ["new 0", "new 1"]
-    anew = ExampleIndex().edited(Edit.of_all(later), vectors)
+    anew = ExampleIndex().edited(edit_between([], later), vectors)
     for single in (False, True):
         found = [
             near(one, REQUEST, 0.0, np.arange(len(later)), single=single).tolist()
@@ -109,7 +109,7 @@ def test_what_was_there_before_is_not_encoded_again() -> None:
 
 
 def test_for_a_request_of_one_clause_skills_are_told_apart() -> None:
-    index = ExampleIndex().edited(Edit.of_all(DOCUMENTS), vectors)
+    index = ExampleIndex().edited(edit_between([], DOCUMENTS), vectors)
     without, found = near(index, REQUEST, 0.1), near(index, REQUEST, 0.1, single=True)
     holders = DOCUMENTS[1:]
     rows = vectors([text for each in holders for text in each.examples])
@@ -122,7 +122,7 @@ def test_for_a_request_of_one_clause_skills_are_told_apart() -> None:
 
 
 def test_several_texts_are_compared_as_each_alone_is() -> None:
-    index = ExampleIndex().edited(Edit.of_all(DOCUMENTS), vectors)
+    index = ExampleIndex().edited(edit_between([], DOCUMENTS), vectors)
     texts = [REQUEST, "number", "s1 0"]
     backgrounds = np.array([0.1, 0.2, 0.3])
     together = index.near(
@@ -133,12 +133,12 @@ def test_several_texts_are_compared_as_each_alone_is() -> None:
 
 
 def test_without_any_examples_nothing_is_near() -> None:
-    index = ExampleIndex().edited(Edit.of_all([document("a", 0)]), vectors)
+    index = ExampleIndex().edited(edit_between([], [document("a", 0)]), vectors)
     assert near(index, REQUEST, 0.3, np.arange(1)).tolist() == [0.0]
 
 
 @pytest.mark.parametrize("request_text", ["s4 4", "nothing of all that"])
 def test_a_skill_without_examples_has_the_benefit_of_the_doubt(request_text: str) -> None:
-    index = ExampleIndex().edited(Edit.of_all(DOCUMENTS), vectors)
+    index = ExampleIndex().edited(edit_between([], DOCUMENTS), vectors)
     found = near(index, request_text, 0.1)
     assert found[0] == pytest.approx(min(found[1:].max(), FAIR))

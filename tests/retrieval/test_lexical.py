@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from index_edits import edit_between
 
-from router.retrieval.documents import FIELDS, Edit, SkillDocument
+from router.retrieval.documents import FIELDS, SkillDocument
 from router.retrieval.lexical import (
     FIELD_B,
     FIELD_WEIGHT,
@@ -37,7 +37,7 @@ def index_of(corpus: list[Bags]) -> LexicalIndex:
         SkillDocument(str(number), bags, frozenset(), (), b"", "", "", "")
         for number, bags in enumerate(corpus)
     ]
-    return LexicalIndex().edited(Edit.of_all(documents))
+    return LexicalIndex().edited(edit_between([], documents))
 
 
 def bm25f(corpus: list[Bags], query: list[str], document: int) -> float:
@@ -155,7 +155,7 @@ def test_an_index_that_follows_others_is_the_one_made_from_nothing(
         before = after
         if more:  # nobody looks into it
             continue
-        anew = LexicalIndex().edited(Edit.of_all(after))
+        anew = LexicalIndex().edited(edit_between([], after))
         for term in TERMS:
             mine, expected = numbers(index, [term]), numbers(anew, [term])
             assert index.idf[mine].tolist() == anew.idf[expected].tolist()

@@ -9,15 +9,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from index_edits import edit_between
 
-from router.retrieval.documents import Edit, SkillDocument
+from router.retrieval.documents import SkillDocument
 from router.retrieval.spelling import SMALL_CATALOG, SpellingIndex
 
 
 def index_of(*documents: str) -> SpellingIndex:
     """An index of documents with these words."""
     return SpellingIndex().edited(
-        Edit.of_all(
-            [SkillDocument("", (), frozenset(t.split()), (), b"", "", "", "") for t in documents]
+        edit_between(
+            [],
+            [SkillDocument("", (), frozenset(t.split()), (), b"", "", "", "") for t in documents],
         )
     )
 
@@ -114,6 +115,6 @@ def test_an_index_that_follows_others_corrects_like_one_made_from_nothing(
             for words in dict.fromkeys(catalog)
         ]
         index, before = index.edited(edit_between(before, documents)), documents
-        anew = SpellingIndex().edited(Edit.of_all(documents))
+        anew = SpellingIndex().edited(edit_between([], documents))
         for word in (*asked, *(word[:-1] + "b" for word in asked)):
             assert index.correct(word) == anew.correct(word)
