@@ -19,6 +19,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Final, Protocol
 
 from router.errors import InvalidRequest
+from router.flight import in_thread
 from router.memory.contexts.context import (
     PRESETS,
     AssembledContext,
@@ -168,7 +169,7 @@ class ContextAssembler:
         if followed is not Strategy.RAG:
             weights = RetrievalWeights(documents=0.0, memory=1.0)
         found = await self._retrieve(asked, followed, whose, weights, token_budget, notes)
-        pieces, left_out = self._judged(asked, found, weights)
+        pieces, left_out = await in_thread(lambda: self._judged(asked, found, weights))
         chunks, unfit = self._filled(pieces, weights, token_budget)
         if self._tracker is not None:
             used = {chunk.item_id for chunk in chunks}

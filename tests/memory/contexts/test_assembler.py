@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -95,11 +96,12 @@ def assembler(
     memory: ContextSource,
     documents: ContextSource | None = None,
     tracker: QueryPatternTracker | None = None,
+    relevance: Overlap | None = None,
 ) -> ContextAssembler:
     return ContextAssembler(
         memory,
         documents=Documents(Held() if documents is None else documents, empty=documents is None),
-        relevance=Overlap(),
+        relevance=Overlap() if relevance is None else relevance,
         count_tokens=words_of,
         clock=NOW.timestamp,
         tracker=tracker,
@@ -108,6 +110,21 @@ def assembler(
 
 def contents(context: AssembledContext) -> list[str]:
     return [chunk.content for chunk in context.chunks]
+
+
+async def test_judging_holds_up_no_event_loop_because_it_may_wait_for_a_remote_encoder() -> None:
+    judged = threading.Event()
+
+    class Waiting(Overlap):
+        def of(
+            self, query: str, contents: Sequence[str], questions: Sequence[Sequence[str]] = ()
+        ) -> list[float]:
+            assert judged.wait(10)
+            return super().of(query, contents, questions)
+
+    making = assembler(Held(remembered(1, "redis")), relevance=Waiting()).assemble("redis")
+    asyncio.get_running_loop().call_later(0.01, judged.set)
+    assert contents(await making) == ["redis"]
 
 
 async def test_every_chunk_says_where_it_comes_from_and_when() -> None:
