@@ -37,7 +37,7 @@ _log: Final = logging.getLogger(__name__)
 
 MAX_WARNINGS: Final = 5
 """Warnings about skills that are left out when a router opens; a last one counts the others."""
-ANSWERS: Final = 5
+ANSWERS: Final = 6
 """Raise this number when a change of the code makes cached answers wrong, or gives confidences of
 another meaning. It is a part of every cache context, so answers that were kept under another number
 are not found any more, and calibrations of such confidences begin anew."""

@@ -17,6 +17,15 @@ examples than one for a skill of a single purpose, and is just as right.
 Of a skill without examples nobody knows how near they would be. It gets the benefit of the doubt:
 as near as the nearest of the others, at most ``FAIR``. So skills without examples are not starved
 by their neighbours that have some, and are told from them by what each says of itself.
+
+One or two examples show one or two of the ways in which people ask, and a request that is unlike
+them may be one of the other ways. So what is known counts with a weight, and the benefit of the
+doubt with the rest of it. Of n examples the weight is
+
+    (n / ENOUGH)^LATER, and 1 from ENOUGH on.
+
+Where few counted as much as many, one example for each of 574 skills lost 6 points of hit@1 on
+direct requests, and 19 on terse ones, against none.
 """
 
 from __future__ import annotations
@@ -46,6 +55,10 @@ QUANTISED_FROM: Final = 50_000
 that has held so many keeps them so: the one way in which it may differ from an index made anew."""
 QUANTISED: Final = 127.0
 """The integer of 1."""
+ENOUGH: Final = 8
+"""So many examples are taken at their word."""
+LATER: Final = 1.3
+"""Fewer count less than in proportion. Between 1 and 2 little changes."""
 _TAKEN: Final = -1000.0
 """Below any product."""
 
@@ -67,6 +80,7 @@ class ExampleIndex:
 
     Attributes:
         count: number of examples of each skill, shape (skills,).
+        weight: how much they count, in [0, 1]; 0 for a skill without examples.
         holders: positions of the skills that have examples, ascending.
         means: for each of the holders the mean of its examples, unit length.
     """
@@ -74,6 +88,7 @@ class ExampleIndex:
     def __init__(self) -> None:
         """The examples of no skills."""
         self.count: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
+        self.weight: NDArray[np.float64] = np.zeros(0)
         self.holders = self.count
         self.means: NDArray[np.float32] = np.zeros((0, 0), dtype=np.float32)
         self._start: NDArray[np.intp] = np.zeros(1, dtype=np.intp)
@@ -98,6 +113,7 @@ class ExampleIndex:
         new = [document for document in edit.added if document.examples]
         added = np.array([len(document.examples) for document in edit.added], dtype=np.intp)
         after.count = edit.carried(self.count, added)
+        after.weight = np.minimum(after.count / ENOUGH, 1) ** LATER
         after.holders = np.flatnonzero(after.count)
         after._start = np.concatenate(([0], np.cumsum(after.count)))
         if not new and after._start[-1] == self._start[-1]:
@@ -181,7 +197,7 @@ class ExampleIndex:
         if single:
             known += self._contrast.of(vectors, owners)
         near[:] = doubtful(known)[:, np.newaxis]
-        near[:, holders] = known
+        near[:, holders] += self.weight[chosen] * (known - near[:, holders])
         # Over a short last axis ``max`` takes five times as long.
         largest = reduce(np.maximum, nearest.T).T
         closest[:, holders] = largest / np.float32(self._scale)
@@ -204,7 +220,7 @@ class ExampleIndex:
         if len(self.holders):
             means = 2 * ((self.means @ vector).astype(np.float64) - mean_cosine)
             about[:] = doubtful(means)
-            about[self.holders] = means
+            about[self.holders] += self.weight[self.holders] * (means - about[self.holders])
         return about
 
     def _of(self, place: int) -> slice:

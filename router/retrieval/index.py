@@ -78,7 +78,8 @@ class Match(NamedTuple):
             least 0, and below the square root of their number.
         cosine: of the encoder's vectors of the request and of the skill's own text.
         examples: how near its examples are, see ``ExampleIndex``.
-        has_examples: whether it has any; else ``examples`` is what the others' make likely.
+        known: how much its own examples count in that, in [0, 1], and not what those of the others
+            make likely; 0 without examples.
         terms: words of the request found in the skill, strongest contribution first.
     """
 
@@ -87,7 +88,7 @@ class Match(NamedTuple):
     lexical: float
     cosine: float
     examples: float
-    has_examples: bool
+    known: float
     terms: tuple[str, ...]
 
     def shown(self, most: int = SHOWN_TERMS) -> str:
@@ -586,7 +587,7 @@ class SkillIndex:
                 scored.lexical[row, places].tolist(),
                 scored.cosine[row, places].tolist(),
                 scored.examples[row, places].tolist(),
-                (self._examples.count[positions] > 0).tolist(),
+                self._examples.weight[positions].tolist(),
                 terms,
             )
         )
@@ -693,7 +694,9 @@ class SkillIndex:
         """What of a score is linear in the request: a nearest row is a skill of a high score."""
         table = DENSE_WEIGHT * self._vectors.of(self._positions)
         if len(self._examples.holders):
-            table[self._examples.holders] += 2 * self._examples.means
+            holders = self._examples.holders
+            weight = self._examples.weight[holders, np.newaxis].astype(np.float32)
+            table[holders] += 2 * weight * self._examples.means
         return RoughVectors(table)
 
     def _asked(self, texts: Sequence[str]) -> list[_Asked]:

@@ -147,7 +147,7 @@ class Service:
                         terms=list(skill.match.terms),
                         lexical=skill.match.lexical,
                         cosine=skill.match.cosine,
-                        examples=skill.match.examples if skill.match.has_examples else None,
+                        examples=skill.match.examples if skill.match.known else None,
                     ),
                 )
                 for skill in found

@@ -6,7 +6,7 @@ clause, which is the one that it fits best compared with all other skills, and t
 of it:
 
     own       its score for the clause without examples: wording and meaning of its own text
-    near      how near its examples are to the clause; 0 without examples
+    near      how near its examples are to the clause, as much as they count; 0 without examples
     margin    how far its score for the clause is ahead of that of the best other skill
     instead   how far it is ahead of the first skill's there
     apart     how far the first skill is ahead of it in some other clause: then both have a clause
@@ -16,9 +16,9 @@ of it:
     gap       how far it is behind the first skill for the whole request
     place     ln of its place among the matches of the whole request
     clauses   ln of their number: of many, one is like some skill by chance
-    examples  1 when it has examples, else 0
-    known     the gap where it has examples: near ones make all differences of scores larger, and
-              this one most, so that it counts less
+    examples  how much they count: 1 when it has many, 0 without (``router/retrieval/examples.py``)
+    known     the gap, as much as its examples count: near ones make all differences of scores
+              larger, and this one most, so that it counts less
 
 None of them hangs on what the decision about the whole request takes to be likely. These did not
 help, on catalogs that were left out of the fit: that likelihood, taken of the clause; the size of
@@ -105,7 +105,7 @@ def _asked_for(whole: Ranking, first: str) -> Iterator[tuple[float, int, str]]:
         near = clause.examples[place]
         values = {
             "own": clause.scores[place] - near,
-            "near": near if match.has_examples else 0.0,
+            "near": match.known * near,
             "margin": margins[number],
             "instead": ahead[number],
             "apart": -min(ahead[:number] + ahead[number + 1 :]),
@@ -114,8 +114,8 @@ def _asked_for(whole: Ranking, first: str) -> Iterator[tuple[float, int, str]]:
             "gap": gap,
             "place": math.log(place + 1),
             "clauses": math.log(len(clauses)),
-            "examples": float(match.has_examples),
-            "known": gap if match.has_examples else 0.0,
+            "examples": match.known,
+            "known": match.known * gap,
             "bias": 1.0,
         }
         log_odds = sum(weight * values[name] for name, weight in WEIGHTS.items())

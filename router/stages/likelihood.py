@@ -3,8 +3,8 @@
 Both are logistic functions of few signals of the best match:
 
     own       its score without examples: wording and meaning of its own text
-    near      how near its examples are; 0 without examples
-    examples  1 when it has examples, else 0
+    near      how near its examples are, as much as they count; 0 without examples
+    examples  how much they count: 1 when it has many, 0 without (``router/retrieval/examples.py``)
     evidence  the sum of its term contributions, which grows with what was matched
     size      ln of the number of skills: the best of many is good by chance
     lead      how far it is ahead of the second; tells right from fits
@@ -121,8 +121,8 @@ class Likelihood:
         lead = max(0.0, ranking.lead)  # a lone skill may have a score below zero
         signals = {
             "own": best.score - best.examples,
-            "near": best.examples if best.has_examples else 0.0,
-            "examples": float(best.has_examples),
+            "near": best.known * best.examples,
+            "examples": best.known,
             "evidence": ranking.evidence,
             "size": math.log(ranking.size),
             "lead": lead,

@@ -256,6 +256,6 @@ def _seen(match: Match) -> tuple[str, float, dict[str, EvidenceValue]]:
         "cosine": match.cosine,
         "terms": match.terms[:MAX_SHOWN_TERMS],
     }
-    if match.has_examples:
+    if match.known:
         evidence["examples"] = match.examples
     return match.name, match.score, evidence

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from router.retrieval import examples as module
 from router.retrieval.contrast import Contrast
 from router.retrieval.documents import SkillDocument
-from router.retrieval.examples import FAIR, FEW_PAIRS, WORDING, ExampleIndex
+from router.retrieval.examples import ENOUGH, FAIR, FEW_PAIRS, LATER, WORDING, ExampleIndex
 from router.retrieval.phrases import PhraseIndex, profile_of
 from router.text import tokens
 
@@ -80,12 +80,16 @@ def test_nearness_is_that_of_the_formula(
         by_the_formula(document.examples, 0.1) + WORDING * alike
         for document, alike in zip(DOCUMENTS[1:], wording[1:], strict=True)
     ]
-    expected = [min(max(known), FAIR), *known]
+    doubt = min(max(known), FAIR)
+    weights = [min(count / ENOUGH, 1) ** LATER for count in COUNTS[1:]]
+    weighed = [w * each + (1 - w) * doubt for w, each in zip(weights, known, strict=True)]
+    expected = [doubt, *weighed]
     close = 0.02 if quantised_from == 1 else 1e-6
     assert near(index, REQUEST, 0.1) == pytest.approx(expected, abs=close)
     some = np.array([4, 2])
     assert near(index, REQUEST, 0.1, some) == pytest.approx([expected[i] for i in some], abs=close)
     assert (index.count.tolist(), index.holders.tolist()) == (list(COUNTS), [1, 2, 3, 4])
+    assert index.weight.tolist() == pytest.approx([0, *weights])
 
 
 def test_what_was_there_before_is_not_encoded_again() -> None:
@@ -108,7 +112,10 @@ def test_what_was_there_before_is_not_encoded_again() -> None:
         assert found[0] == found[1]
 
 
-def test_for_a_request_of_one_clause_skills_are_told_apart() -> None:
+def test_for_a_request_of_one_clause_skills_are_told_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "ENOUGH", 1)  # all examples count in full
     index = ExampleIndex().edited(edit_between([], DOCUMENTS), vectors)
     without, found = near(index, REQUEST, 0.1), near(index, REQUEST, 0.1, single=True)
     holders = DOCUMENTS[1:]
@@ -142,3 +149,11 @@ def test_a_skill_without_examples_has_the_benefit_of_the_doubt(request_text: str
     index = ExampleIndex().edited(edit_between([], DOCUMENTS), vectors)
     found = near(index, request_text, 0.1)
     assert found[0] == pytest.approx(min(found[1:].max(), FAIR))
+
+
+def test_the_guess_from_the_means_weighs_examples_as_well() -> None:
+    index = ExampleIndex().edited(edit_between([], DOCUMENTS), vectors)
+    means = 2 * (index.means @ QUERY - 0.1)
+    doubt = min(means.max(), FAIR)
+    expected = [doubt, *(doubt + index.weight[1:] * (means - doubt))]
+    assert index.about(QUERY, 0.1) == pytest.approx(expected, abs=1e-6)

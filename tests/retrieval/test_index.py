@@ -308,13 +308,13 @@ async def test_a_request_is_near_a_skill_when_it_is_near_its_examples(
 ) -> None:
     request = "is my dough too big?"
     plain = SkillIndex.build(catalog_of(GIT, CAKE, TAX), encoder=encoder, store=store)
-    assert not (await plain.rank(request)).matches[0].has_examples
+    assert (await plain.rank(request)).matches[0].known == 0
     examples = ("the dough is too much for my tin", "where did my dough go?")
     told = replace(TAX, examples=examples, digest="1" * 64)
     index = plain.updated(catalog_of(GIT, CAKE, told))
     best = (await index.rank(request)).matches[0]
     assert best.name == "tax"
-    assert best.has_examples
+    assert best.known > 0
     assert best.examples > 0
 
 

@@ -22,7 +22,7 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillIndex]:
 
 
 def match(name: str, score: float) -> Match:
-    return Match(name, score, 0.0, 0.0, 0.0, has_examples=False, terms=())
+    return Match(name, score, 0.0, 0.0, 0.0, known=0.0, terms=())
 
 
 def whole_of(scores: Sequence[float], *clauses: Sequence[float]) -> Ranking:

@@ -15,7 +15,7 @@ MATCH = Match(
     lexical=0.6,
     cosine=0.4,
     examples=0.0,
-    has_examples=False,
+    known=0.0,
     terms=("commit",),
 )
 BACKGROUND = Compared(special=0.1, clear=0.05, common=0.5)

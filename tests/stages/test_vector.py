@@ -76,7 +76,7 @@ async def test_a_request_for_two_skills_is_routed_to_both(shipped: SkillIndex) -
 
 
 def match(name: str, score: float) -> Match:
-    return Match(name, score, 0.0, 0.0, 0.0, has_examples=False, terms=())
+    return Match(name, score, 0.0, 0.0, 0.0, known=0.0, terms=())
 
 
 def clause_for(name: str, score: float) -> Clause:
@@ -246,6 +246,110 @@ async def test_two_skills_that_are_the_same_are_offered_and_not_guessed(
     assert set(local.ranked[:2]) == {"git", "twin"}
     assert "fit equally well" in local.reason
     store.close()
+
+
+# --- what a few examples do
+
+BICYCLES = {
+    "battery-check": "Tests e-bike batteries and chargers: range, cells, error codes. Use when the "
+    "battery does not charge or lasts too short.",
+    "bike-fitting": "Sets saddle, handlebar and cleats to the rider. Use when riding hurts.",
+    "brake-service": "Services rim and disc brakes: pads, cables, bleeding, squeal. Use when "
+    "a brake is weak or noisy.",
+    "gear-tuning": "Adjusts derailleurs and shifters, and finds worn chains and cassettes. Use "
+    "when gears slip or skip.",
+    "rental-bookings": "Books rental bikes by day and size, with deposit. Use when a customer "
+    "wants to rent.",
+    "repair-quotes": "Estimates what a repair costs from labour and parts. Use when a customer "
+    "asks for a price.",
+    "safety-inspection": "Inspects lights, brakes and frames by a checklist. Use before a bike is "
+    "sold or after a crash.",
+    "spare-parts": "Orders spare parts from wholesalers and tracks deliveries. Use when a part "
+    "is out of stock.",
+    "tyre-repair": "Mends punctures, fits tubes and tubeless tyres. Use when a tyre is flat.",
+    "warranty-claims": "Files warranty claims with makers: photos, serial numbers, receipts. Use "
+    "when a frame or part failed within two years.",
+    "wheel-truing": "Trues wheels, replaces spokes and rims. Use when a wheel wobbles or a spoke "
+    "is broken.",
+    "workshop-rota": "Plans who works in the shop on which day. Use when somebody is ill or on "
+    "holiday.",
+}
+HONEST_EXAMPLES = [
+    ("battery-check", "the charger blinks red", "it only lasts twenty kilometres now"),
+    ("brake-service", "my front brake rubs", "how long do pads last"),
+    ("gear-tuning", "it jumps when I pedal uphill", "how do I know the chain is worn"),
+    ("rental-bookings", "two bikes for Saturday please", "do you have a child's size"),
+    ("tyre-repair", "I rode over glass", "can you put sealant in"),
+    ("warranty-claims", "the frame cracked after a year", "where do I send the receipt"),
+    ("wheel-truing", "the back wheel rubs on one side", "I hit a pothole"),
+    ("data-analysis", "which region sold most last spring", "is that difference just noise"),
+    ("dependency-management", "is the new major version safe", "two packages want two versions"),
+    ("documentation", "nobody understands how to set this up", "explain the flags to newcomers"),
+    ("git", "undo my last three commits but keep the work", "who changed this line"),
+    ("refactoring", "this class does far too much", "the same ten lines stand in three places"),
+    ("terminal", "what is eating my disk", "kill whatever listens on 8080"),
+    ("testing", "what do I check before I ship", "cover the edge cases of the parser"),
+]
+ASKED_OF = {
+    "battery-check": ["the e-bike battery does not charge", "test the battery cells"],
+    "brake-service": ["the disc brakes squeal", "bleed the rear brake", "replace the brake pads"],
+    "gear-tuning": ["adjust the rear derailleur", "the gears slip"],
+    "rental-bookings": ["book a rental bike for tomorrow", "rent three bikes for the weekend"],
+    "tyre-repair": ["mend a puncture", "fit tubeless tyres"],
+    "warranty-claims": ["file a warranty claim for the frame", "claim warranty for a motor"],
+    "wheel-truing": ["replace a broken spoke", "the wheel wobbles"],
+    "data-analysis": ["plot a chart of the csv", "find outliers in the dataset"],
+    "dependency-management": ["upgrade the dependencies", "pin the versions in the lockfile"],
+    "documentation": ["write a README for the project", "add docstrings to the module"],
+    "git": ["rebase this branch onto main", "resolve the merge conflict", "squash my commits"],
+    "refactoring": ["refactor this function into smaller ones", "split up this huge class"],
+    "terminal": ["write a bash script that rotates logs", "run this command in the background"],
+    "testing": ["write unit tests for the parser", "this test is flaky, mock the clock"],
+}
+
+
+@pytest.fixture(scope="module")
+def bare(
+    shipped: SkillIndex, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[SkillIndex, SkillIndex]]:
+    """The skills of a bicycle shop and the shipped ones, none with an example."""
+    shop = {
+        name: SkillManifest(
+            name=name, description=text, body="", path=Path(name, "SKILL.md"), digest=name
+        )
+        for name, text in BICYCLES.items()
+    }
+    skills = {
+        name: replace(skill, examples=(), enrichment=None)
+        for name, skill in shipped.catalog.skills.items()
+    }
+    encoder = WordLlamaEncoder()
+    folder = tmp_path_factory.mktemp("bare")
+    with closing(VectorStore.open(folder, identity=encoder.identity)) as store:
+        yield (
+            SkillIndex.build(Catalog(shop), encoder=encoder, store=store),
+            SkillIndex.build(Catalog(skills), encoder=encoder, store=store),
+        )
+
+
+@pytest.mark.parametrize(("name", "first", "second"), HONEST_EXAMPLES)
+async def test_one_or_two_examples_never_cost_a_route(
+    bare: tuple[SkillIndex, SkillIndex], name: str, first: str, second: str
+) -> None:
+    """Examples of what a skill is also asked for, unlike what is asked for now."""
+    plain = next(index for index in bare if name in index.catalog.skills)
+    skill = plain.catalog.skills[name]
+    routed = 0
+    for examples in ((first,), (first, second)):
+        told = replace(skill, examples=examples, digest=" ".join(examples))
+        index = plain.updated(Catalog({**plain.catalog.skills, name: told}))
+        for request in ASKED_OF[name]:
+            before = await decide(request, plain)
+            if before.selected == (name,):
+                after = await decide(request, index)
+                assert (after.decision, after.selected) == (Decision.ROUTE, (name,)), request
+                routed += 1
+    assert routed >= 2
 
 
 # --- the range of what it can say
