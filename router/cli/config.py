@@ -108,8 +108,9 @@ def shown_value(name: str, value: Any) -> Any:
         return MASK
     if isinstance(value, tuple | list):
         return [str(item) for item in value]
-    is_address = name in _PROVIDER_VARIABLES or name.endswith("url")
-    return _without_credentials(str(value)) if is_address else str(value)
+    shown = str(value)
+    is_address = name in _PROVIDER_VARIABLES or name.endswith("url") or "://" in shown
+    return _without_credentials(shown) if is_address else shown
 
 
 def _without_credentials(address: str) -> str:

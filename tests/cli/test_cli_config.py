@@ -86,6 +86,9 @@ def test_credentials_in_addresses_are_masked(
     found = configuration(run)
     assert found["llm.ollama.host"] == {"value": shown, "source": "OLLAMA_HOST"}
     assert found["llm.openai.base_url"]["value"] == shown
+    if "://" in address:
+        monkeypatch.setenv("ROUTER_VECTOR_STORE", address)
+        assert configuration(run)["vector_store"]["value"] == shown
 
 
 def test_a_malformed_setting_is_a_configuration_error(
