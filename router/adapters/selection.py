@@ -23,7 +23,7 @@ from typing import Final, TypeVar
 from cachetools import LRUCache
 
 from router.adapters.rankers import LocalRanker, Ranker, RemoteRanker
-from router.errors import InvalidRequest, RouterError
+from router.errors import InvalidRequest
 from router.events import Degraded, Events
 from router.loop_thread import ClosedByBlock
 from router.request import MAX_REQUEST_CHARACTERS, check_limit, names_in
@@ -141,7 +141,7 @@ class ToolSelector(ClosedByBlock):
             future = self._threads.submit(self._extend, tuple(turns), dict(offered), digests)
             try:
                 shown = future.result(self._timeout)
-            except (RouterError, RuntimeError, TimeoutError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, the agent goes on
                 shown = self._everything(digests, offered, error)
         return self._among(self._with_called(shown, digests, offered, called), offered)
 
@@ -159,7 +159,7 @@ class ToolSelector(ClosedByBlock):
             future = self._threads.submit(self._extend, tuple(turns), dict(offered), digests)
             try:
                 shown = await self._in_time(future)
-            except (RouterError, RuntimeError, TimeoutError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, the agent goes on
                 shown = self._everything(digests, offered, error)
         return self._among(self._with_called(shown, digests, offered, called), offered)
 
@@ -177,7 +177,7 @@ class ToolSelector(ClosedByBlock):
         future = self._threads.submit(self._search, query, dict(offered), wanted)
         try:
             return await self._in_time(future)
-        except (RouterError, RuntimeError, TimeoutError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the agent goes on
             self._report(error)
             return list(offered)
 

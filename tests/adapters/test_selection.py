@@ -13,6 +13,7 @@ from router.adapters.definitions import by_name
 from router.adapters.selection import ToolSelector
 from router.errors import InvalidRequest, SourceError
 from router.events import Degraded, Event
+from router.tools.tool import Tool
 
 OFFERED = by_name(openai_tools())
 
@@ -121,6 +122,18 @@ def test_a_router_that_fails_shows_every_tool_and_says_so() -> None:
     assert isinstance(event, Degraded)
     assert "every tool is shown" in event.reason
     selector.close()
+
+
+async def test_a_fault_that_nobody_foresaw_shows_every_tool_too() -> None:
+    """Such as one of a framework that is asked for the schema of a tool."""
+
+    def broken(tool: object) -> Tool:
+        raise ValueError(f"no schema for {type(tool).__name__}")
+
+    with ToolSelector(limit=3, timeout=60, read=broken) as selector:
+        assert selector.select(TURNS[:1], OFFERED) == list(OFFERED)
+        assert await selector.aselect(TURNS[1:], OFFERED) == list(OFFERED)
+        assert await selector.asearch("water the tomatoes", OFFERED) == list(OFFERED)
 
 
 async def test_a_router_that_is_late_shows_every_tool_and_none_is_taken_away_later() -> None:
