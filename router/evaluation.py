@@ -44,6 +44,7 @@ from router.result import Decision, RoutingResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from router.router import SemanticRouter
 
@@ -254,6 +255,13 @@ def unknown_labels(
             if name not in known:
                 missing.setdefault(name, []).append(row.line)
     return {name: tuple(lines) for name, lines in missing.items()}
+
+
+def apart(state: Path) -> dict[str, Any]:
+    """Settings of a router that is evaluated: it is given no answer or label of another process,
+    and what it decides and learns goes into this folder alone."""
+    own = {"state_dir": state, "learning": {"directory": state}}
+    return {**own, "answer_cache": "local", "cluster": {"url": None}}
 
 
 async def evaluate(

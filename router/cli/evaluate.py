@@ -86,14 +86,12 @@ async def _judge(
     sink: TextIO | None,
 ) -> tuple[list[Judgement], set[str]]:
     """The judgements, and the labels that name no installed skill."""
-    from router.evaluation import evaluate, unknown_labels
+    from router.evaluation import apart, evaluate, unknown_labels
     from router.learning.evidence import copy_evidence
 
     judgements: list[Judgement] = []
     with tempfile.TemporaryDirectory(prefix="router-eval-") as state:
-        settings = read_settings(
-            no_llm=no_llm, state_dir=Path(state), learning={"directory": state}
-        )
+        settings = read_settings(no_llm=no_llm, **apart(Path(state)))
         if settings.learning.enabled:
             copy_evidence(read_settings().evidence_directory, Path(state))
         async with open_router(folders, settings) as router:

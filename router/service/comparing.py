@@ -21,6 +21,7 @@ from router.evaluation import (
     Judgement,
     LabelledRequest,
     Report,
+    apart,
     evaluate,
     read_rows,
     summarise,
@@ -192,12 +193,7 @@ async def _judge(
 
 def _settings(served: Settings, side: Side, state: str) -> Settings:
     values = _merged(served.model_dump(), side.settings)
-    own = {
-        "state_dir": Path(state),
-        "llm": {"enabled": False},
-        "learning": {"directory": state},
-        "enrichment_on_save": False,
-    }
+    own = {**apart(Path(state)), "llm": {"enabled": False}, "enrichment_on_save": False}
     return Settings(**_merged(values, own))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,19 @@ def test_an_evaluation_leaves_the_users_cache_alone(
 ) -> None:
     assert run("eval", labelled(ROWS), "--skills", skills).exit_code == 0
     assert not (tmp_path / "state").exists()
+
+
+def test_an_evaluation_asks_no_cluster_for_its_answers(
+    run: Run, skills: Path, labelled: Labelled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second of two evaluations was given the answers of the first."""
+    with socket.create_server(("127.0.0.1", 0)) as redis:
+        redis.setblocking(False)
+        url = f"redis://127.0.0.1:{redis.getsockname()[1]}"
+        monkeypatch.setenv("ROUTER_CLUSTER__URL", url)
+        assert run("eval", labelled(ROWS), "--skills", skills).exit_code == 0
+        with pytest.raises(BlockingIOError):
+            redis.accept()
 
 
 def test_a_label_that_names_no_skill_is_reported_and_counts_as_a_miss(

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from router.errors import ConfigurationError, InvalidRequest
 from router.evaluation import Judgement, LabelledRequest
 from router.result import Decision
-from router.service.comparing import MAX_ROWS, compared, read_requests, read_settings
+from router.service.comparing import (
+    MAX_ROWS,
+    Side,
+    _settings,
+    compared,
+    read_requests,
+    read_settings,
+)
+from router.settings import Settings
 
 
 def judged(line: int, label: str, *selected: str) -> Judgement:
@@ -41,6 +51,13 @@ def test_settings_are_those_of_a_file_but_for_what_needs_trust() -> None:
         read_settings('encoder.kind = "onnx"')
     with pytest.raises(ConfigurationError, match="settings: "):
         read_settings("vector.caution = ")
+
+
+def test_two_ways_are_compared_without_the_cluster(tmp_path: Path) -> None:
+    """The second one was given the answers of the first."""
+    served = Settings(cluster={"url": "redis://127.0.0.1:6379"}, answer_cache="some.package:Cache")
+    side = _settings(served, Side({"vector": {"caution": "bold"}}), str(tmp_path))
+    assert (side.cluster.url, side.answer_cache, side.vector.caution) == (None, "local", "bold")
 
 
 def test_what_became_wrong_comes_before_what_became_right() -> None:
