@@ -120,7 +120,9 @@ def assemble(
         _log.warning("%s", fault)
     if len(registry.catalog.left_out) > MAX_WARNINGS:
         more = len(registry.catalog.left_out) - MAX_WARNINGS
-        where = "router skills check" if sources is None else "router.catalog.left_out names them"
+        where = "router skills check names them"
+        if sources is not None:
+            where += " if it is given their folders, and in code router.catalog.left_out"
         _log.warning("%d more skills, tools or folders are left out: %s", more, where)
     encoder = build_encoder(settings) if encoder is None else encoder
     if encoder.static:  # others work in threads of their own

@@ -110,8 +110,9 @@ def _show(found: Enriched) -> None:
         output.warn(f"{name}: {fault}")
     if found.ended:
         output.warn(f"ended early: {found.ended}")
-    if found.left:
-        output.warn(f"{_skills(len(found.left))} still to be asked about")
+    if unfinished := len(found.left) + len(found.failed):
+        failed = f", {len(found.failed)} of them because it failed" if found.failed else ""
+        output.warn(f"{_skills(unfinished)} still to be asked about{failed}")
 
 
 def _skills(number: int) -> str:

@@ -52,6 +52,12 @@ def _show_status(known: dict[str, Any]) -> None:
         fitted = "yes" if state["calibrated"] else "not yet"
         rows.append((f"calibration of {stage}", f"{fitted}, {state['outcomes']} outcomes"))
     output.print_rows("learning", "value", rows=rows)
+    if others := known["others"]:
+        running = output.counted(others, "other process is", "other processes are")
+        output.warn(
+            f"{running} running over these skills, whose account of the error bound is not shown; "
+            "a server's GET /v1/learning shows its own"
+        )
 
 
 @app.command("status")

@@ -10,7 +10,7 @@ import typer
 
 from router.cli import output
 from router.cli.commands import prints
-from router.cli.options import left_out_in_words, read_catalog, read_settings
+from router.cli.options import SkillFolders, left_out_in_words, read_catalog, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +38,7 @@ def lint_skills(
         list[Path] | None,
         typer.Argument(metavar="DIR", help="Folders to lint; the configured ones if none."),
     ] = None,
+    more: SkillFolders = None,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings fail as errors do.")] = False,
     sarif: Annotated[
         Path | None,
@@ -46,7 +47,7 @@ def lint_skills(
 ) -> dict[str, Any]:
     """Report what keeps skills from being found, understood or trusted, by path and line."""
     settings = read_settings()
-    catalog = read_catalog(folders, settings)
+    catalog = read_catalog([*(folders or ()), *(more or ())], settings)
     if catalog.left_out:
         output.warn(left_out_in_words(catalog))
     findings = _findings(catalog, settings)

@@ -149,11 +149,12 @@ def check_skills(
         list[Path] | None,
         typer.Argument(metavar="DIR", help="Folders to check; the configured ones if none."),
     ] = None,
+    more: SkillFolders = None,
 ) -> dict[str, Any]:
     """Report everything odd by path and line. Exit code 1 when something is not loaded."""
     from router.skills.diagnostics import in_order
 
-    catalog = read_catalog(folders, read_settings())
+    catalog = read_catalog([*(folders or ()), *(more or ())], read_settings())
     shadowed = (found for lost in catalog.shadowed for found in lost.manifest.diagnostics)
     return {
         "loaded": len(catalog.skills),

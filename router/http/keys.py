@@ -22,7 +22,7 @@ from filelock import FileLock
 from pydantic import BaseModel, Field, ValidationError
 
 from router.bounded_files import Unreadable, read_bounded
-from router.errors import ConfigurationError, InvalidRequest, SourceError
+from router.errors import ConfigurationError, InvalidRequest, SourceError, StoreError
 from router.plain_json import first_fault
 from router.private_files import private_folder, replace_file
 from router.request import MAX_SCOPE_CHARACTERS, check_text
@@ -105,8 +105,8 @@ class KeyFile:
         """Make a key and give it, for the only time.
 
         Raises:
-            ConfigurationError: it could reach more than its scopes, or there are too many keys; or
-                the file cannot be written.
+            ConfigurationError: it could reach more than its scopes, or there are too many keys.
+            StoreError: the file cannot be written.
             InvalidRequest: the name or a scope is no usable text, or no namespace can have a name.
         """
         given, bound = tuple(dict.fromkeys(rights)), tuple(dict.fromkeys(scopes))
@@ -134,7 +134,8 @@ class KeyFile:
         """Refuse a key from now on; says whether there was one of this id.
 
         Raises:
-            ConfigurationError: the file cannot be read or written.
+            ConfigurationError: the file cannot be read.
+            StoreError: it cannot be written.
         """
         with self._alone():
             keys = self.all()
@@ -167,7 +168,7 @@ class KeyFile:
             with FileLock(f"{self.path}.lock", timeout=LOCK_SECONDS):
                 yield
         except OSError as error:  # FileLock's Timeout is one
-            raise ConfigurationError(f"{self.path}: cannot be written: {error}") from error
+            raise StoreError(self.path, f"cannot be written: {error}") from error
 
     def _write(self, keys: Sequence[Key]) -> None:
         """Put a new file in the place of the old one, in one step. One that could not be read again

@@ -22,7 +22,12 @@ from router.private_files import FILE_MODE
 
 
 class AccountPlace:
-    """The place of one account in a folder. No other process can have it until ``release``."""
+    """The place of one account in a folder. No other process can have it until ``release``.
+
+    Attributes:
+        number: of the account; so many others were in use when it was taken.
+        state: the name of the state that holds it.
+    """
 
     def __init__(self, folder: Path, catalog: str) -> None:
         """Take the first place that is free.
@@ -44,7 +49,7 @@ class AccountPlace:
                 continue
             except OSError as error:
                 raise StoreError(folder, f"cannot be locked: {error}") from error
-            self._lock = lock
+            self._lock, self.number = lock, number
             self.state = state_of("bound" if number == 0 else f"bound.{number}", catalog)
             return
 

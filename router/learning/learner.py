@@ -567,7 +567,8 @@ class Learner:
                 calibration.adopt(await in_thread(calibration.fitting()))
 
     def status(self) -> dict[str, Any]:
-        """What is known, as plain JSON types."""
+        """What is known, as plain JSON types. ``others`` are processes over the same skills that
+        had begun before and have accounts of the bound of their own."""
         model, report = self.trainer.model, self.trainer.report
         return {
             "examples": {source.value: n for source, n in self._store.counts().items()},
@@ -579,6 +580,7 @@ class Learner:
                 "serves": self._serves(model),
             },
             "last_training": None if report is None else asdict(report),
+            "others": 0 if self._place is None else self._place.number,
             "bound": {"max_error": self.bound.max_error, **asdict(self.bound.status())},
             "calibrations": {
                 stage: _shown(calibration) for stage, calibration in self._calibrations.items()

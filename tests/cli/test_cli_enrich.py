@@ -67,6 +67,12 @@ def test_skills_that_are_left_are_said_and_exit_with_1(
     assert done.exit_code == 1
     assert "ended early: the provider wants a pause of 90,000 s" in done.stderr
     assert "2 skills are still to be asked about" in done.stderr
+    server.queue(
+        error(400, "no", code="content_filter"),
+        error(429, "tomorrow", headers={"retry-after": "90000"}),
+    )
+    done = run("skills", "enrich", "--skills", own, "--concurrency", 1)
+    assert "2 skills are still to be asked about, 1 of them because it failed" in done.stderr
 
 
 def test_ctrl_c_keeps_what_was_written(

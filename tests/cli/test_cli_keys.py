@@ -28,6 +28,15 @@ def test_the_commands_make_list_and_revoke_keys() -> None:
     assert json.loads(run("list", "--json")) == []
 
 
+def test_a_file_that_cannot_be_written_is_no_fault_of_the_command_line() -> None:
+    folder = key_file().path.parent
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.write_text("a file where a folder should be")
+    done = CliRunner().invoke(app, ["keys", "new", "agents"])
+    assert done.exit_code == 1
+    assert "cannot be written" in done.stderr
+
+
 def test_whoever_revokes_the_last_key_is_told_that_a_server_may_be_open_again() -> None:
     app_of_keys = CliRunner()
     for name in ("one", "two"):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
+from router import Settings, SyncSemanticRouter
 from router.cli import output
 from router.learning import learner
 
@@ -121,6 +122,17 @@ def test_status_shows_the_evidence(
     shown = run("learn", "status", "--skills", str(skills)).stdout
     assert "examples from file" in shown
     assert "answered without the LLM" in shown
+
+
+def test_status_says_that_another_process_has_an_account_of_its_own(
+    run: Callable[..., Result], skills: Path
+) -> None:
+    status = ("learn", "status", "--skills", str(skills))
+    assert run(*status).stderr == ""
+    with SyncSemanticRouter(Settings(), roots=[skills]):
+        assert "1 other process is running over these skills" in run(*status).stderr
+        told = json.loads(run(*status, "--json").stdout)
+    assert told["others"] == 1
 
 
 def test_labelled_requests_calibrate_the_vector_stage(

@@ -80,7 +80,7 @@ def test_skills_are_ranked_against_each_other(run: Run, root: Path) -> None:
 def test_a_shadowed_skill_is_linted_too(run: Run, root: Path, tmp_path: Path) -> None:
     write(tmp_path / "mine", "minutes", FINE)
     write(root, "minutes", NO_WHEN)
-    found = json.loads(run("skills", "lint", tmp_path / "mine", root, "--json").stdout)
+    found = json.loads(run("skills", "lint", tmp_path / "mine", "--skills", root, "--json").stdout)
     assert {f["code"] for f in found["findings"]} == {"shadowed", "no-when"}
 
 

@@ -130,7 +130,7 @@ def test_check_reports_shadowed_skills_without_failing(
     run: Run, skills: Path, tmp_path: Path
 ) -> None:
     write(tmp_path / "mine", "git", "---\nname: git\ndescription: My own.\n---\n\nDo it.\n")
-    result = run("skills", "check", tmp_path / "mine", skills, "--json")
+    result = run("skills", "check", tmp_path / "mine", "--skills", skills, "--json")
     found = json.loads(result.stdout)
     assert result.exit_code == 0
     assert found["shadowed"] == 1
