@@ -499,12 +499,15 @@ class SemanticRouter(OpenedInBlock):
 
         Raises:
             InvalidRequest: the request or one of its parts cannot be ranked.
+            Overloaded: ``max_pending`` requests are under way already.
             RouterError: the skills cannot be read or indexed at first use.
             RuntimeError: the router is closed.
         """
         from router.ranking import rank
 
-        snapshot = self._runtime.ready or await self.open()
+        await self.open()
+        await self._admission.turn()
+        snapshot = self._runtime.current
         return await rank(
             Request.parse(request, available=available, history=history, scope=scope),
             catalog=snapshot.catalog,
@@ -552,6 +555,7 @@ class SemanticRouter(OpenedInBlock):
 
         Raises:
             InvalidRequest: the query or one of its parts cannot be used.
+            Overloaded: ``max_pending`` requests are under way already.
             RouterError: skills cannot be read or indexed. A listing that cannot be read is no
                 error: it is logged and left out.
             RuntimeError: the router is closed.
@@ -564,9 +568,10 @@ class SemanticRouter(OpenedInBlock):
         text = read(asked).text
         included = tuple(names_in("always_include", always_include))
         version = snapshot.catalog.version
-        return await self._searches.do(
-            (text, asked.available, included, limit, installed_only, version),
-            lambda: discover(
+
+        async def search() -> tuple[Discovered, ...]:
+            await self._admission.turn()
+            return await discover(
                 text,
                 available=asked.available,
                 always_include=included,
@@ -574,8 +579,10 @@ class SemanticRouter(OpenedInBlock):
                 index=snapshot.index,
                 limit=limit,
                 listings=None if installed_only else snapshot.parts.listings,
-            ),
-        )
+            )
+
+        key = text, asked.available, included, limit, installed_only, version
+        return await self._searches.do(key, search)
 
     async def enrich(
         self,

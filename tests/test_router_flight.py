@@ -20,7 +20,7 @@ from cascade import (
 )
 from servers.openai_server import HeldServer, completion
 
-from router import Overloaded, RoutingResult, SemanticRouter
+from router import Overloaded, RoutingResult, SemanticRouter, flight
 
 
 async def test_identical_requests_at_the_same_time_make_one_call(
@@ -153,3 +153,21 @@ async def test_a_crowd_of_requests_leaves_the_loop_to_others(tmp_path: Path) -> 
         assert len({result.id for result in await crowd}) == 300
     # In one round of the loop there is one request, or as many as take 10 ms together.
     assert beats > 30
+
+
+@pytest.mark.parametrize("what", ["rank", "discover"])
+async def test_rankings_in_masses_take_turns_on_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    async with shipped_router(tmp_path) as router:
+        ask = getattr(router, what)
+        await ask("warm up")
+        monkeypatch.setattr(flight, "SLICE_SECONDS", 0.0)
+        asked = [asyncio.create_task(ask(f"commit change {number}")) for number in range(8)]
+        most, done = 0, 0
+        while done < len(asked):
+            await asyncio.sleep(0)
+            before, done = done, sum(task.done() for task in asked)
+            most = max(most, done - before)
+        assert most == 1
+        assert all(task.result() for task in asked)
