@@ -81,8 +81,9 @@ class Memory(OpenedInBlock):
         Args:
             settings: None reads them from the environment and the working directory.
             encoder: in place of the one that the settings name.
-            models: LLMs, in fall-back order, for ``classify``, ``extract`` and ``consolidate``; the
-                caller closes them. What reads layers is bound to milliseconds, and decides without.
+            models: LLMs: ``classify`` asks them in fall-back order, ``extract`` and ``consolidate``
+                the first one; the caller closes them. What reads layers is bound to milliseconds,
+                and decides without.
             layers: further layers, beside the built-in eleven; one of the same name replaces it.
             routing_table: routes to use instead of the default ones, by type of query.
             count_tokens: tokens of a text as the reader of contexts counts them; None counts as the

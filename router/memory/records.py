@@ -42,6 +42,7 @@ EXPIRES_AT: Final = "expires_at"
 _NEAR: Final = 20
 """Items that are compared with a new one."""
 _IMPORT_BATCH: Final = 500
+_ATTEMPTS: Final = 10
 _STORED: Final = (*WRITABLE, DOCUMENTS)
 _ITEM: Final = TypeAdapter(MemoryItem)
 
@@ -146,16 +147,31 @@ class Records:
         """Store an item and mark what it replaces, which may be one of its own id; the item as it
         is stored."""
         said = {SUPERSEDED_BY: newer.id, SUPERSEDED_AT: newer.created.isoformat()}
-        found = [self._store.get_stored(newer.layer, name, newer.scope) for name in older]
-        with suppress(UnknownMemory):  # the same text again is no reason to lose its questions
-            found.append(self._store.get_stored(newer.layer, newer.id, newer.scope))
-        marked = [
-            replace(old, attributes={**old.attributes, **said})
-            for old in found
-            if old.id != newer.id
-        ]
-        *_, newer = self._store.save([*marked, inheriting(newer, found)])
-        return newer
+
+        def marked() -> tuple[list[MemoryItem], list[MemoryItem]]:
+            found = [self._store.get_stored(newer.layer, name, newer.scope) for name in older]
+            with suppress(UnknownMemory):  # the same text again is no reason to lose its questions
+                found.append(self._store.get_stored(newer.layer, newer.id, newer.scope))
+            replaced = [
+                replace(old, attributes={**old.attributes, **said})
+                for old in found
+                if old.id != newer.id
+            ]
+            return found, [*replaced, inheriting(newer, found)]
+
+        return self._save_over(marked)
+
+    def _save_over(
+        self, made: Callable[[], tuple[Sequence[MemoryItem], Sequence[MemoryItem]]]
+    ) -> MemoryItem:
+        """Store what is made of stored items, which are given first; the last of it as it is
+        stored. It is made anew if somebody has changed them meanwhile, but not for ever."""
+        saved: list[MemoryItem] = []
+        for is_last in (*[False] * _ATTEMPTS, True):
+            found, items = made()
+            if saved := self._store.save(items, over=() if is_last else found):
+                break
+        return saved[-1]
 
     def page(
         self, scope: Scope, *, layers: Sequence[str] | None, limit: int, after: str | None
@@ -188,19 +204,19 @@ class Records:
     ) -> MemoryItem:
         """Change an item that is stored in exactly this scope; the item as it is stored. An
         attribute of None is removed."""
-        item = self._store.get_stored(layer, name, scope)
         said = attributes or {}
         if said.get(QUESTIONS) is not None:
             checked_questions(said[QUESTIONS])
-        changed = replace(
-            item,
-            content=item.content if content is None else content,
-            **checked_values(
+
+        def changed() -> tuple[list[MemoryItem], list[MemoryItem]]:
+            item = self._store.get_stored(layer, name, scope)
+            values = checked_values(
                 tags=item.tags if tags is None else tags, attributes={**item.attributes, **said}
-            ),
-        )
-        (changed,) = self._store.save([changed])
-        return changed
+            )
+            text = item.content if content is None else content
+            return [item], [replace(item, content=text, **values)]
+
+        return self._save_over(changed)
 
     def profile(self, scope: Scope, *, limit: int) -> tuple[MemoryItem, ...]:
         """What is known of a user, whom the scope must name, and holds now, newest first."""

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from kept_memory import settings_in
+from numpy.typing import NDArray
 
 from router.errors import InvalidRequest, UnknownMemory
+from router.memory.contexts.usage_patterns import QueryPatternTracker
 from router.memory.memory import Memory
+from router.memory.model import MemoryItem, Scope
+from router.memory.records import Records
+from router.memory.stores.memory_store import MemoryStore
 from router.retrieval.encoders import WordLlamaEncoder
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -282,3 +288,28 @@ async def test_the_cache_can_be_cleared(memory: Memory) -> None:
     await memory.recall("What is JWT?", ADA)
     assert await memory.clear_cache() > 0
     assert (await memory.status())["cache"]["entries"] == 0
+
+
+async def test_changes_that_meet_are_both_kept(tmp_path: Path) -> None:
+    class Slow(WordLlamaEncoder):
+        """While it encodes an edited text, somebody else changes the item."""
+
+        def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            if "Tokens last an hour" in texts and meanwhile:
+                meanwhile.pop()()
+            return super().encode(texts)
+
+    meanwhile: list[Callable[[], object]] = []
+    store = MemoryStore.open(tmp_path, encoder=Slow())
+    tracker = QueryPatternTracker(tmp_path / "patterns", clock=NOW.timestamp)
+    records = Records(store, tracker, ttl_days={}, clock=NOW.timestamp)
+    records.save(MemoryItem("a", "semantic", "Tokens last a day", NOW), supersede=())
+    newer = MemoryItem("b", "semantic", "Tokens last a minute", NOW)
+    meanwhile.append(lambda: records.save(newer, supersede=["a"]))
+    text = "Tokens last an hour"
+    records.edit("semantic", "a", Scope(), content=text, tags=["auth"], attributes=None)
+    changed = store.get("semantic", "a", Scope())
+    store.close()
+    tracker.close()
+    assert (changed.content, changed.tags) == (text, ("auth",))
+    assert changed.attributes["superseded_by"] == "b"

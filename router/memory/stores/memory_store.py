@@ -151,8 +151,11 @@ class MemoryStore:
         """The vectors of the texts that were found lately, and of others."""
         return self._vectors.texts
 
-    def save(self, items: Sequence[MemoryItem]) -> list[MemoryItem]:
-        """Store items, all or none; on the disk when this returns. The items as they are stored.
+    def save(
+        self, items: Sequence[MemoryItem], *, over: Sequence[MemoryItem] = ()
+    ) -> list[MemoryItem]:
+        """Store items, all or none; on the disk when this returns. The items as they are stored;
+        none if what they were made of, ``over``, is no longer stored as it was read.
 
         An item replaces the one with its layer, scope and id. Scores are not kept. If the encoder
         fails the items are stored all the same, found by their words, and encoded with a later save
@@ -170,6 +173,8 @@ class MemoryStore:
         )
         changes = Changes()
         with self._db.writing() as db:
+            if any(_seen(db, old.layer, old.id, old.scope) != old for old in over):
+                return []
             spaces = {
                 key: make_space(db, *key)
                 for key in {(draft.item.layer, draft.key) for draft in drafts}
@@ -199,11 +204,10 @@ class MemoryStore:
             UnknownMemory: the scope sees none.
         """
         with self._db.reading() as db:
-            for space in visible_spaces(db, scope, [layer]):
-                item = read_item(db, space, id)
-                if item is not None:
-                    return item
-        raise UnknownMemory(id)
+            item = _seen(db, layer, id, scope)
+        if item is None:
+            raise UnknownMemory(id)
+        return item
 
     def get_stored(self, layer: str, id: str, scope: Scope) -> MemoryItem:  # noqa: A002
         """The item of that id that is stored in exactly this scope; raises as ``get``."""
@@ -436,6 +440,12 @@ class MemoryStore:
             _log.warning("searching by words only: %s", error)
             semantic = {}
         return fuse(lexical, semantic)
+
+
+def _seen(db: Connection, layer: str, name: str, scope: Scope) -> MemoryItem | None:
+    """The item of that id that the scope sees; of several, the most particular one's."""
+    found = (read_item(db, space, name) for space in visible_spaces(db, scope, [layer]))
+    return next((item for item in found if item is not None), None)
 
 
 def _remove(db: Connection, items: Iterable[tuple[int, str]]) -> int:
