@@ -367,21 +367,24 @@ class EvidenceStore:
             StoreError: the file cannot be read.
         """
         described = cache(lambda name: self_description(catalog[name]))
-        new = cache(lambda offer: self._new_since(offer, catalog))
+        prints = cache(lambda: _prints_of(catalog))
+        new = cache(lambda offer: self._new_since(offer, prints()))
         found = []
         for text, wrong, digests, source in self._rows():
-            names = _named(digests)
-            if catalog.keys() >= set(names) and (names or new(digests.get("")) <= OTHERS):
-                same = all(described(name) == digests[name] for name in names)
-                weight = 1.0 if same and (names or not new(digests.get(""))) else AGED_WEIGHT
-                found.append(Example(text, names, not wrong, Source(source), weight))
+            if "" in digests:
+                counts, same = new(digests[""]) <= OTHERS, new(digests[""]) == 0
+            else:
+                counts = catalog.keys() >= digests.keys()
+                same = counts and all(described(one) == said for one, said in digests.items())
+            if counts:
+                weight = 1.0 if same else AGED_WEIGHT
+                found.append(Example(text, _named(digests), not wrong, Source(source), weight))
         return found
 
-    def _new_since(self, offer: str | None, catalog: Mapping[str, SkillManifest]) -> float:
+    def _new_since(self, offer: str, prints: Sequence[str]) -> float:
         """The share of the skills that were not there, or were others, when a label was given that
-        names none: 1 where it is not known which were there, and 0 where that was never noted."""
-        prints = _prints_of(catalog)
-        if offer in (None, _key_of(prints)):
+        names none: 1 where it is not known which were there."""
+        if offer == _key_of(prints):
             return 0.0
         for (then,) in self._read("SELECT prints FROM offers WHERE key = ?", offer):
             return len(set(prints).difference(json.loads(then))) / max(len(prints), 1)
@@ -420,12 +423,14 @@ class EvidenceStore:
                 right = None
         if right is None:
             return None
-        names = _named(right)
+        if "" in right:
+            return None if self._new_since(right[""], _prints_of(catalog)) else ()
         if any(
-            name not in catalog or self_description(catalog[name]) != right[name] for name in names
+            name not in catalog or self_description(catalog[name]) != digest
+            for name, digest in right.items()
         ):
             return None
-        return None if not names and self._new_since(right.get(""), catalog) else names
+        return tuple(right)
 
     def _follow(self, database: sqlite3.Connection) -> None:
         """Take over which requests have labels of people, where another process has written."""
@@ -492,7 +497,8 @@ class EvidenceStore:
             StoreError: the file cannot be written.
         """
         rows = [row for label in labels if (row := _checked(label)) is not None]
-        return self._put(_MERGE, rows, _prints_of(catalog))
+        names_none = any("" in json.loads(row[3]) for row in rows)
+        return self._put(_MERGE, rows, _prints_of(catalog) if names_none else [])
 
     def _put(self, statement: str, rows: Sequence[tuple[Any, ...]], prints: Sequence[str]) -> int:
         """Write labels, all or none; how many changed what was known. Where there are too many, the
