@@ -170,7 +170,10 @@ def _handler(api: Api, endpoint: Endpoint) -> Handler:
             if told is not None:
                 return told
         if endpoint.pieces is not None:
-            return await _stream(api, endpoint, endpoint.work(api, caller, asked), caller)
+            pieces = endpoint.work(api, caller, asked)
+            if endpoint.path == EVENTS_PATH:
+                pieces = _while_known(api, request, pieces)
+            return await _stream(api, endpoint, pieces, caller)
         headers = {}
         if endpoint.etag:
             headers["ETag"] = f'"{(await api.service.router.open()).catalog.version}"'
@@ -266,6 +269,20 @@ async def _stream(
 
     listens = endpoint.media_type == "text/event-stream"  # those who do take places of their own
     return await streamed(pieces if listens else in_its_place(), endpoint.media_type)
+
+
+async def _while_known(
+    api: Api, request: Request, pieces: AsyncGenerator[bytes, None]
+) -> AsyncGenerator[bytes, None]:
+    """A stream that has no end of its own, until its caller may not call any more: a key that was
+    revoked hears nothing from then on."""
+    async with aclosing(pieces):
+        async for piece in pieces:
+            try:
+                api.callers.identify(request.headers)
+            except Refused:
+                return
+            yield piece
 
 
 async def _http_problem(_request: Request, error: Exception) -> Response:

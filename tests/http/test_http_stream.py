@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any, get_args
 
 import pytest
-from cascade import SQUASH
+from cascade import SQUASH, WAIT_SECONDS
+from clusters import until
 
 from router.events import (
     CacheLookup,
@@ -21,6 +23,7 @@ from router.events import (
     Routed,
 )
 from router.http.api import Api
+from router.http.keys import KeyFile, Right
 from router.http.stream import EventStream, as_text
 from router.result import Decision, RoutingResult, Stage
 from router.skills.catalog import load_catalog
@@ -61,6 +64,20 @@ async def test_events_are_told_without_the_words(api: Api, connect: Connect) -> 
     assert SQUASH not in seen
     api.events.close()
     assert [piece async for piece in pieces if b"alive" not in piece] == []
+
+
+async def test_a_key_that_is_revoked_hears_nothing_from_then_on(
+    guarded: Api, connect: Connect, keys: KeyFile
+) -> None:
+    listening = connect(guarded, keys.make("watcher", rights=[Right.MANAGE]))
+    async with asyncio.timeout(WAIT_SECONDS):
+        heard = asyncio.create_task(listening.get("/v1/events"))
+        await until(lambda: bool(guarded.events._listeners))
+        assert keys.revoke(keys.all()[0].id)
+        client = connect(guarded, "from-the-environment")
+        routed = (await client.post("/v1/route", json={"request": SQUASH})).json()
+        assert routed["id"] not in (await heard).text  # which has ended
+    assert not guarded.events._listeners
 
 
 def test_there_is_an_event_of_each_kind_to_be_told() -> None:
