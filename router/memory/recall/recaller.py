@@ -39,7 +39,9 @@ turns to further layers only while the answer is not good enough. Decisions:
 * Of two memories about one matter the one that holds at the time asked about comes first
   (``updates.py``); one that is marked as superseded is shown only to who asks for the past. What
   the memory about MySQL has replaced bears on "What did we use before MySQL?" with probability
-  ``LISTED``; so does on "What did we use in March?" all that held then and has been replaced.
+  ``LISTED``; so does on "What did we use in March?" all that held then and has been replaced. Where
+  a subject is named ("Which database did we use in March?") it does as its text says, whatever the
+  weight of its layer.
 * What the layer ``graph`` reached over relations from an item that bears on the query bears on it
   too: ``RELATION`` times as probably for each relation on the way. An entity that the query names
   and that no item is about counts as one that bears on it with probability ``LISTED``, for items
@@ -421,7 +423,8 @@ class _Pool:
         self.updates = updates_among(
             shown,
             lambda item: (
-                judged[item.content].relevance >= RELEVANCE_FLOOR
+                max(judged[item.content].relevance, self._relevance[item.content])
+                >= RELEVANCE_FLOOR
                 or item.content in following
                 or asks_for_all_in_use
             ),
@@ -434,6 +437,9 @@ class _Pool:
                 asks_for_all_in_use and held is update.older and self._existed_by_then(held)
             )
             least = max(judged[other.content].relevance, LISTED * is_answer)
+            if held is update.older and self._existed_by_then(held):
+                # Its layer, which holds what lasts, says nothing against what held once.
+                least = max(least, self._relevance[held.content])
             if least > judged[held.content].relevance:
                 judged[held.content] = _Judged(held, least)
         ordered = list(judged.values())

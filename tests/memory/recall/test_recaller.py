@@ -326,6 +326,17 @@ async def test_a_question_for_what_was_in_use_then_is_answered_by_what_has_been_
     assert now.items == ()
 
 
+async def test_what_held_in_a_period_is_found_though_a_period_asks_for_events_first() -> None:
+    project = LoopLayer("project")
+    project.items = [
+        remembered("project", "0.3 our database is Postgres", days_old=400),
+        remembered("project", "0.01 we moved the database from Postgres to MySQL", days_old=8),
+    ]
+    async with recalling(LoopLayer("session"), project) as recall:
+        then = await recall.answer("Which database did we use last year?")
+    assert contents(then)[0] == "0.3 our database is Postgres"
+
+
 async def test_what_is_marked_as_superseded_is_shown_to_who_asks_for_the_past() -> None:
     project = LoopLayer("project")
     old = {"superseded_by": "b"}
