@@ -16,14 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
-from router.cli.options import (
-    AllowedHosts,
-    NoLLM,
-    SkillFolders,
-    check_folders,
-    read_secret,
-    read_settings,
-)
+from router.cli.options import AllowedHosts, NoLLM, SkillFolders, read_secret, read_settings
 from router.cli.process import ready_to_serve
 from router.errors import ConfigurationError, RouterError
 from router.mcp.hello import Greeting, greet, standard_input
@@ -82,11 +75,10 @@ def mcp(
         raise ConfigurationError("the MCP server is an extra: pip install 'cascade-router[mcp]'")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     logging.getLogger("watchfiles").setLevel(logging.WARNING)  # at INFO it tells of every event
-    settings = read_settings(no_llm=no_llm)
+    settings = read_settings(no_llm=no_llm, serves=folders or () if gateway is None else None)
     if gateway is None:
         if pin is not None:
             raise ConfigurationError("--pin goes with --gateway")
-        check_folders(folders, settings)
         opening: Opening = partial(_skills, folders, settings)
     elif folders:
         raise ConfigurationError("--gateway serves tools of other servers, and no folder of skills")

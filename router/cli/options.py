@@ -63,26 +63,24 @@ def read_secret(variable: str) -> str:
     return secret
 
 
-def read_settings(*, no_llm: bool = False, **values: Any) -> Settings:
+def read_settings(
+    *, no_llm: bool = False, serves: Sequence[Path] | None = None, **values: Any
+) -> Settings:
     """The effective settings; what the command line says is stronger than all other sources.
 
     Raises:
-        ConfigurationError: a setting is malformed.
+        ConfigurationError: a setting is malformed; or a folder that is to be served, of these or
+            else of the settings, is none: a server says so before it says that it serves.
     """
     from router.settings import Settings
+    from router.skills.discovery import existing_root
 
     if no_llm:
         values["llm"] = {"enabled": False}
-    return Settings(**values)
-
-
-def check_folders(folders: Sequence[Path] | None, settings: Settings) -> None:
-    """Raises ConfigurationError when a folder of skills that was named is none: a server says so
-    before it says that it serves."""
-    from router.skills.discovery import existing_root
-
-    for folder in folders or settings.skills or ():
+    settings = Settings(**values)
+    for folder in () if serves is None else serves or settings.skills or ():
         existing_root(folder)
+    return settings
 
 
 def left_out_in_words(catalog: Catalog) -> str:

@@ -17,14 +17,7 @@ import typer
 
 from router.cli.keys import who_may_call
 from router.cli.mcp import serving
-from router.cli.options import (
-    AllowedHosts,
-    NoLLM,
-    SkillFolders,
-    check_folders,
-    read_secret,
-    read_settings,
-)
+from router.cli.options import AllowedHosts, NoLLM, SkillFolders, read_secret, read_settings
 from router.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -71,8 +64,7 @@ def serve(
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     logging.getLogger("watchfiles").setLevel(logging.WARNING)  # at INFO it tells of every event
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # a line for each broken client
-    settings = read_settings(no_llm=no_llm)
-    check_folders(folders, settings)
+    settings = read_settings(no_llm=no_llm, serves=folders or ())
     secret = None if key_env is None else read_secret(key_env)
     names, callers = who_may_call(host, allowed=allow_host or (), secret=secret, option="--key-env")
     server = _Serving(folders, settings, names, callers, drain_seconds)

@@ -59,17 +59,14 @@ class Reads:
         while self._wanted:
             names = list(islice(self._wanted, MOST))
             futures = [self._wanted.pop(name) for name in names]
-            found: list[bytes | NoRedis | None] = []
+            found: list[bytes | NoRedis | None] = [NoRedis("closed")] * len(names)
             try:
                 found = await self._link.run(lambda redis: redis.mget(names))  # noqa: B023 - awaited
-            except NoRedis as fault:
+            except Exception as error:  # noqa: BLE001 - those who wait would wait for ever
+                fault = error if isinstance(error, NoRedis) else NoRedis(f"not read: {error}")
                 found = [fault] * len(names)
-            except Exception as fault:  # noqa: BLE001 - those who wait would wait for ever
-                found = [NoRedis(f"a fault in the reading: {fault}")] * len(names)
             finally:
-                for future, value in zip(
-                    futures, found or [NoRedis("closed")] * len(names), strict=True
-                ):
+                for future, value in zip(futures, found, strict=True):
                     future.set_result(value)
         self._is_reading = False
 

@@ -7,14 +7,8 @@ it, and then the service. Whatever is refused is a problem of ``router/http/prob
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import (
-    AsyncExitStack,
-    aclosing,
-    asynccontextmanager,
-    contextmanager,
-    nullcontext,
-)
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -101,16 +95,9 @@ def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
 
         routes.append(Route(PATH, OwnersOnly(mcp, api.callers, api.places)))
 
-    @asynccontextmanager
-    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        async with AsyncExitStack() as stack:
-            if mcp is not None:
-                await stack.enter_async_context(mcp.inner.router.lifespan_context(mcp.inner))
-            yield
-
-    app = Starlette(
-        routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _http_problem}
-    )
+    lifespan: Any = None if mcp is None else lambda _: mcp.inner.router.lifespan_context(mcp.inner)
+    refusals = {HTTPException: _http_problem}
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=refusals)
     fixed: dict[tuple[str, str], Handler] = {
         (one.method, one.path): handler for one, handler in handlers if not one.in_path
     }
