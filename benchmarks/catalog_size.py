@@ -196,7 +196,7 @@ async def measure(size: int, examples: int) -> dict[str, Any]:
     before = megabytes()
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        store = VectorStore.open(Path(folder), identity=encoder.identity)
+        store = VectorStore(Path(folder), identity=encoder.identity)
         index = SkillIndex.build(catalog, encoder=encoder, store=store)
         built = time.perf_counter() - began
         taken = []

@@ -211,7 +211,7 @@ def main() -> None:
     options = options_of(__doc__)
     encoder = encoder_of(options)
     with tempfile.TemporaryDirectory() as folder:
-        store = VectorStore.open(Path(folder), identity=encoder.identity)
+        store = VectorStore(Path(folder), identity=encoder.identity)
         rows = asyncio.run(measure(Path(options.data), encoder, store))
         store.close()
     if options.json:

@@ -64,7 +64,7 @@ def indexed(
         for tool in sorted(tools)
     }
     with tempfile.TemporaryDirectory() as folder:
-        store = VectorStore.open(Path(folder), identity=encoder.identity)
+        store = VectorStore(Path(folder), identity=encoder.identity)
         index = SkillIndex.build(Catalog(skills), encoder=encoder, store=store)
         yield index
         index.close()

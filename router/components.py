@@ -128,7 +128,7 @@ def assemble(
     if encoder.static:  # others work in threads of their own
         encoder = RememberingEncoder(encoder)
     models = models_from_settings(settings.llm) if models is None else models
-    store = VectorStore.open(
+    store = VectorStore(
         embeddings_folder(settings),
         identity=encoder.identity,
         shared=shared_embeddings(settings, encoder),

@@ -92,7 +92,7 @@ def shipped_router(state: Path, server: OpenAIServer | None = None, **more: Any)
 def shipped_index(folder: Path) -> SkillIndex:
     """The index over the shipped skills, with its vectors in a folder; to be closed."""
     encoder = bundled_encoder()
-    store = VectorStore.open(folder, identity=encoder.identity)
+    store = VectorStore(folder, identity=encoder.identity)
     return SkillIndex.build(load_catalog([SHIPPED]), encoder=encoder, store=store)
 
 

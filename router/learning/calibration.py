@@ -133,9 +133,12 @@ class Calibration:
 
     ``observe`` only takes an outcome in. Fitting takes up to tens of milliseconds, so it stands by
     itself: whenever one is ``due``, a thread runs ``fitting()``, and ``adopt`` takes the outcome.
+
+    Attributes:
+        calibrator: the current map; None before the first fit.
     """
 
-    __slots__ = ("_calibrator", "_fitted_at", "_pairs", "_seen")
+    __slots__ = ("_fitted_at", "_pairs", "_seen", "calibrator")
 
     def __init__(self) -> None:
         self._pairs: deque[tuple[float, bool]] = deque(maxlen=MAX_PAIRS)
@@ -147,12 +150,7 @@ class Calibration:
         self._pairs.clear()
         self._seen = 0
         self._fitted_at = 0
-        self._calibrator: Calibrator | None = None
-
-    @property
-    def calibrator(self) -> Calibrator | None:
-        """The current map; None before the first fit."""
-        return self._calibrator
+        self.calibrator: Calibrator | None = None
 
     @property
     def outcomes(self) -> int:
@@ -184,7 +182,7 @@ class Calibration:
     def adopt(self, calibrator: Calibrator) -> None:
         """Use what ``fitting`` gave, unless everything was dropped meanwhile."""
         if self._fitted_at:
-            self._calibrator = calibrator
+            self.calibrator = calibrator
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; ``from_dict`` reads them back."""
@@ -192,7 +190,7 @@ class Calibration:
             "pairs": [[raw, right] for raw, right in self._pairs],
             "seen": self._seen,
             "fitted_at": self._fitted_at,
-            "calibrator": None if self._calibrator is None else asdict(self._calibrator),
+            "calibrator": None if self.calibrator is None else asdict(self.calibrator),
         }
 
     @classmethod
@@ -203,7 +201,7 @@ class Calibration:
         calibration._seen = int(state["seen"])
         calibration._fitted_at = int(state["fitted_at"])
         if state["calibrator"] is not None:
-            calibration._calibrator = TypeAdapter(Calibrator).validate_python(state["calibrator"])
+            calibration.calibrator = TypeAdapter(Calibrator).validate_python(state["calibrator"])
         return calibration
 
 

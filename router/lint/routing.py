@@ -114,9 +114,9 @@ async def _rank_examples(
     taken: list[LostExample] = []
     astray: list[tuple[str, str, str]] = []
     with tempfile.TemporaryDirectory(prefix="cascade-router-lint-") as folder:
-        store = VectorStore.open(Path(folder), identity=encoder.identity)
+        store = VectorStore(Path(folder), identity=encoder.identity)
         try:
-            index = SkillIndex.build(catalog, encoder=encoder, store=store, decides=False)
+            index = SkillIndex(encoder, store).updated(catalog)
             suspects: list[tuple[str, str]] = []
             for fold in range(folds):
                 if progress is not None:

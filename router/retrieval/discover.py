@@ -196,15 +196,11 @@ class ListingIndex:
             for name, manifest in listing.catalog.skills.items()
         }
         catalog = Catalog({name: manifest for name, (manifest, _) in self._listed.items()})
-        if self._index is not None:
-            if self._index.catalog.version != catalog.version:
-                self._index = self._index.updated(catalog)
-            return self._index
-        if self._store is None:
-            self._store = VectorStore.open(self._folder, identity=self._encoder.identity)
-        self._index = SkillIndex.build(
-            catalog, encoder=self._encoder, store=self._store, decides=False
-        )
+        if self._index is None:
+            self._store = VectorStore(self._folder, identity=self._encoder.identity)
+            self._index = SkillIndex(self._encoder, self._store)  # of nothing yet
+        if self._index.catalog.version != catalog.version:
+            self._index = self._index.updated(catalog)
         return self._index
 
 

@@ -269,22 +269,20 @@ class SkillIndex:
         encoder: Encoder,
         store: VectorStore,
         progress: Callable[[int, int], None] | None = None,
-        decides: bool = True,
     ) -> Self:
         """Index a catalog; texts that the store already holds unchanged are not encoded again.
+        Rankings say how a request compares with the background, which only a decision needs.
 
         Args:
             catalog: the skills.
             encoder: gives the vectors.
             store: keeps them.
             progress: called with (done, total) texts to encode, for each step anew.
-            decides: whether rankings are to say how a request compares with the background. Only a
-                decision needs it.
 
         Raises:
             EncoderError: a skill cannot be encoded, or the background.
         """
-        background = Background.of(encoder, store, progress) if decides else None
+        background = Background.of(encoder, store, progress)
         return cls(encoder, store, background).updated(catalog, progress)
 
     def updated(self, catalog: Catalog, progress: Callable[[int, int], None] | None = None) -> Self:
@@ -380,11 +378,6 @@ class SkillIndex:
         """By name. Most requests do not ask for it, and over thousands of skills it takes time."""
         return dict(zip(self._names, range(len(self._names)), strict=True))
 
-    @property
-    def static(self) -> bool:
-        """Whether the encoder answers at once, so that nothing waits for it."""
-        return self._encoder.static
-
     def over(self, catalog: Catalog) -> Self:
         """An index of other skills that has nothing in common with this one but the encoder and
         the store."""
@@ -435,7 +428,7 @@ class SkillIndex:
         if not missing:
             return vectors
         # A static encoder answers in microseconds; a thread would cost more than it.
-        if self.static:
+        if self._encoder.static:
             encoded = encode_requests(self._encoder, missing)
         else:
             encoded = await asyncio.to_thread(encode_requests, self._encoder, missing)

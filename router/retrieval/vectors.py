@@ -13,7 +13,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,43 +42,24 @@ class VectorStore:
     """
 
     def __init__(
-        self,
-        file: EmbeddingFile,
-        *,
-        identity: str,
-        shared: EmbeddingCache | None = None,
+        self, directory: Path, *, identity: str, shared: EmbeddingCache | None = None
     ) -> None:
-        """A store over an open file, which it closes.
+        """Open or create the file in a folder, which any number of processes may have open. Where
+        it cannot be used, the vectors are kept in memory, with a warning.
 
         Args:
-            file: holds what this machine has used.
+            directory: the folder.
             identity: the encoder's.
             shared: where others may have put vectors, and may find ours; worth it where encoding
                 costs more than asking. The store closes it.
         """
         self.identity = identity
-        self._file = file
+        self._file = EmbeddingFile(directory / FILE)
         self._shared = shared
         self._turn = threading.Lock()
         self._has_new = False
         self._has_warned = False
         self._closed = False
-
-    @classmethod
-    def open(
-        cls,
-        directory: Path,
-        *,
-        identity: str,
-        shared: EmbeddingCache | None = None,
-    ) -> Self:
-        """Open or create the file in a folder; the arguments are those of ``__init__``.
-
-        Any number of processes may have it open. Where the file cannot be used, the vectors are
-        kept in memory, with a warning.
-        """
-        file = EmbeddingFile(directory / FILE)
-        return cls(file, identity=identity, shared=shared)
 
     def vectors(
         self,

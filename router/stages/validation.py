@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Self
 
@@ -99,7 +99,7 @@ class KeptAnswer:
 
     result: RoutingResult
     basis: Basis | None
-    holds_in: str = field(default="")
+    holds_in: str = ""
 
     def __post_init__(self) -> None:
         if self.basis is not None and not self.holds_in:

@@ -52,7 +52,7 @@ class Counting:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[VectorStore]:
-    store = VectorStore.open(tmp_path, identity=ENCODER.identity)
+    store = VectorStore(tmp_path, identity=ENCODER.identity)
     yield store
     store.close()
 
@@ -78,7 +78,7 @@ async def test_an_encoder_makes_it_once_on_a_machine_and_tells_how_far_it_is(
     rankings = []
     counting = [Counting(build()) for _ in range(2)]
     for encoder in counting:
-        store = VectorStore.open(tmp_path, identity=encoder.identity)
+        store = VectorStore(tmp_path, identity=encoder.identity)
         index = SkillIndex.build(
             Catalog({CAKE.name: CAKE}),
             encoder=encoder,
@@ -106,9 +106,7 @@ def test_an_encoder_for_which_nothing_was_fitted_has_none(
 
 async def test_what_only_ranks_does_without_it(store: VectorStore) -> None:
     encoder = Counting()
-    index = SkillIndex.build(
-        Catalog({CAKE.name: CAKE}), encoder=encoder, store=store, decides=False
-    )
+    index = SkillIndex(encoder, store).updated(Catalog({CAKE.name: CAKE}))
     assert encoder.encoded == 0
     assert (await index.rank("what should I bake")).background is None
 
@@ -123,7 +121,7 @@ def test_what_fails_while_it_is_encoded_leaves_nothing_half_kept(store: VectorSt
 
 
 def test_vectors_are_shared_in_chroma_beside_it(tmp_path: Path) -> None:
-    store = VectorStore.open(tmp_path, identity="test", shared=ChromaCache(tmp_path))
+    store = VectorStore(tmp_path, identity="test", shared=ChromaCache(tmp_path))
     assert Background.of(ENCODER, store) is not None
     store.vectors(["a"], lambda _: ENCODER.encode(["a"]))
     store.save()

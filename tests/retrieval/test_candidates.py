@@ -68,7 +68,7 @@ async def test_a_catalog_beyond_the_limit_ranks_as_if_all_were_scored(
 
     catalog = Catalog({one.name: one for one in map(skill, range(3 * BY_VECTORS))})
     encoder = WordLlamaEncoder()
-    store = VectorStore.open(tmp_path, identity=encoder.identity)
+    store = VectorStore(tmp_path, identity=encoder.identity)
     everything = SkillIndex.build(catalog, encoder=encoder, store=store)
     monkeypatch.setattr(index_module, "EXHAUSTIVE", 100)
     some = everything.updated(catalog)

@@ -78,7 +78,7 @@ async def installed(tmp_path: Path, encoder: Encoder) -> AsyncIterator[SkillInde
     put(tmp_path / "project", "git", "Commits, branches and merge conflicts.")
     put(tmp_path / "project", "pdf", "Reads text out of PDF files.")
     put(tmp_path / "user", "pdf", "Another one for PDF.")
-    store = VectorStore.open(tmp_path / "installed", identity=encoder.identity)
+    store = VectorStore(tmp_path / "installed", identity=encoder.identity)
     catalog = load_catalog([tmp_path / "project", tmp_path / "user"])
     index = SkillIndex.build(catalog, encoder=encoder, store=store)
     encoder.skills.clear()

@@ -87,7 +87,7 @@ def encoder() -> CountingEncoder:
 
 @pytest.fixture
 def store(tmp_path: Path, encoder: CountingEncoder) -> Iterator[VectorStore]:
-    store = VectorStore.open(tmp_path, identity=encoder.identity)
+    store = VectorStore(tmp_path, identity=encoder.identity)
     Background.of(encoder, store)  # so that what the encoder is asked for is the test's own
     encoder.requests.clear()
     yield store
@@ -119,7 +119,7 @@ async def test_not_every_word_of_a_pasted_log_is_looked_up_as_misspelt(shipped: 
 
 async def test_ranking_is_deterministic(tmp_path: Path, shipped: SkillIndex) -> None:
     encoder = WordLlamaEncoder()
-    store = VectorStore.open(tmp_path, identity=encoder.identity)
+    store = VectorStore(tmp_path, identity=encoder.identity)
     again = SkillIndex.build(shipped.catalog, encoder=encoder, store=store)
     for request in (REQUEST, "write tests and document them", "zzz", "the of and"):
         assert await again.rank(request) == await shipped.rank(request)
@@ -376,7 +376,7 @@ async def test_requests_are_encoded_in_one_call_and_remembered(
 @pytest.mark.parametrize("static", [True, False])
 async def test_only_a_static_encoder_works_on_the_event_loop(tmp_path: Path, static: bool) -> None:
     encoder = CountingEncoder(static=static)
-    store = VectorStore.open(tmp_path, identity=encoder.identity)
+    store = VectorStore(tmp_path, identity=encoder.identity)
     index = SkillIndex.build(catalog_of(GIT, CAKE), encoder=encoder, store=store)
     encoder.threads.clear()  # an index is built in a thread of its builder's
     await index.rank(REQUEST)

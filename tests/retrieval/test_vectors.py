@@ -61,7 +61,7 @@ def ask(store: VectorStore, *names: str) -> list[str]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[VectorStore]:
-    store = VectorStore.open(tmp_path / "embeddings", identity="test")
+    store = VectorStore(tmp_path / "embeddings", identity="test")
     yield store
     store.close()
 
@@ -80,14 +80,14 @@ def test_vectors_have_unit_length(store: VectorStore) -> None:
 
 def test_a_warm_start_encodes_nothing(tmp_path: Path) -> None:
     for expected in (["a", "b"], []):
-        store = VectorStore.open(tmp_path, identity="test")
+        store = VectorStore(tmp_path, identity="test")
         assert ask(store, "a", "b") == expected
         store.close()
 
 
 def test_a_change_of_the_encoder_loses_nothing(tmp_path: Path) -> None:
     for identity, expected in (("one", ["a"]), ("two", ["a"]), ("one", []), ("two", [])):
-        store = VectorStore.open(tmp_path, identity=identity)
+        store = VectorStore(tmp_path, identity=identity)
         assert ask(store, "a") == expected
         store.close()
 
@@ -114,10 +114,10 @@ def test_an_encoder_that_fails_loses_its_batch_and_no_other(store: VectorStore) 
 
 
 def test_another_dimension_under_the_same_name_is_encoded_again(tmp_path: Path) -> None:
-    store = VectorStore.open(tmp_path, identity="test")
+    store = VectorStore(tmp_path, identity="test")
     store.vectors(["a", "b"], lambda places: np.ones((len(places), 3), np.float32))
     store.close()
-    store = VectorStore.open(tmp_path, identity="test")
+    store = VectorStore(tmp_path, identity="test")
     found, _ = store.vectors(["a", "c"], Texts("a", "c").encode)
     np.testing.assert_allclose(found, [vector("a"), vector("c")], atol=1e-6)
     assert ask(store, "a", "c") == []
@@ -126,14 +126,14 @@ def test_another_dimension_under_the_same_name_is_encoded_again(tmp_path: Path) 
 
 @pytest.mark.parametrize("damage", [b"", b"abc", b"\x00\x00\xc0\x7f" * DIMENSIONS])
 def test_a_damaged_row_is_encoded_again(tmp_path: Path, damage: bytes) -> None:
-    store = VectorStore.open(tmp_path, identity="test")
+    store = VectorStore(tmp_path, identity="test")
     ask(store, "a", "b")
     store.close()
     db = sqlite3.connect(tmp_path / FILE)
     db.execute("UPDATE vectors SET vector = ? WHERE key = 'a'", (damage,))
     db.commit()
     db.close()
-    store = VectorStore.open(tmp_path, identity="test")
+    store = VectorStore(tmp_path, identity="test")
     assert ask(store, "a", "b") == ["a"]
     store.close()
 
@@ -142,7 +142,7 @@ def test_a_damaged_row_is_encoded_again(tmp_path: Path, damage: bytes) -> None:
 def test_a_damaged_file_is_begun_anew(tmp_path: Path, text: bytes) -> None:
     (tmp_path / FILE).write_bytes(text)
     for expected in (["a"], []):
-        store = VectorStore.open(tmp_path, identity="test")
+        store = VectorStore(tmp_path, identity="test")
         assert ask(store, "a") == expected
         store.close()
 
@@ -151,17 +151,17 @@ def test_damage_that_shows_later_is_begun_anew(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     names = [str(number) for number in range(100)]
-    store = VectorStore.open(tmp_path, identity="test")
+    store = VectorStore(tmp_path, identity="test")
     ask(store, *names)
     store.close()
     content = bytearray((tmp_path / FILE).read_bytes())
     content[8192:] = b"\xa5" * (len(content) - 8192)
     (tmp_path / FILE).write_bytes(content)
-    store = VectorStore.open(tmp_path, identity="test")
+    store = VectorStore(tmp_path, identity="test")
     assert ask(store, *names) == names
     store.close()
     assert "encoding again" in caplog.text
-    store = VectorStore.open(tmp_path, identity="test")
+    store = VectorStore(tmp_path, identity="test")
     assert ask(store, *names) == []
     store.close()
 
@@ -170,7 +170,7 @@ def test_where_no_file_can_be_kept_memory_does_and_a_warning_says_so(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").touch()
-    store = VectorStore.open(tmp_path / "file" / "embeddings", identity="test")
+    store = VectorStore(tmp_path / "file" / "embeddings", identity="test")
     assert ask(store, "a") == ["a"]
     assert ask(store, "a") == []
     store.close()
@@ -180,7 +180,7 @@ def test_where_no_file_can_be_kept_memory_does_and_a_warning_says_so(
 def test_a_full_disk_costs_encoding_again_and_is_said_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = VectorStore.open(tmp_path, identity="test")
+    store = VectorStore(tmp_path, identity="test")
     store._file._db.execute("PRAGMA max_page_count = 1")  # raised to what the file has already
     names = [f"{number}" for number in range(5 * ENCODING_BATCH)]
     assert ask(store, *names) == names
@@ -194,7 +194,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from router.retrieval.vectors import VectorStore
-store = VectorStore.open(Path(sys.argv[1]), identity="test")
+store = VectorStore(Path(sys.argv[1]), identity="test")
 names = [f"skill-{number}" for number in range(int(sys.argv[2]))]
 store.vectors(
     names,
@@ -222,7 +222,7 @@ def test_a_kill_in_the_middle_loses_at_most_a_batch(tmp_path: Path) -> None:
         told = int(next(process.stdout))
         process.send_signal(signal.SIGKILL)
         told = max([told, *(int(line) for line in process.stdout if line.strip().isdigit())])
-    store = VectorStore.open(tmp_path, identity="test")
+    store = VectorStore(tmp_path, identity="test")
     names = [f"skill-{number}" for number in range(total)]
     _, encoded = store.vectors(names, lambda places: np.ones((len(places), 16), np.float32))
     assert encoded <= total - told
@@ -234,7 +234,7 @@ def test_a_second_process_has_the_same_vectors(tmp_path: Path) -> None:
         assert process.stdout is not None
         while next(process.stdout).strip() != "complete":
             pass
-        store = VectorStore.open(tmp_path, identity="test")  # the other one is open still
+        store = VectorStore(tmp_path, identity="test")  # the other one is open still
         names = [f"skill-{number}" for number in range(4)]
         _, encoded = store.vectors(names, lambda places: np.ones((len(places), 16), np.float32))
         assert encoded == 1
@@ -275,7 +275,7 @@ def test_a_table_is_made_once_and_again_where_it_is_damaged(tmp_path: Path) -> N
             made.append(1)
             return np.array([[2, 0], [0, 3], [0, 0]], dtype=np.float32)
 
-        store = VectorStore.open(tmp_path, identity="test")
+        store = VectorStore(tmp_path, identity="test")
         found = store.table("all", 3, encode)
         store.close()
         return found
@@ -294,7 +294,7 @@ def test_a_table_is_made_once_and_again_where_it_is_damaged(tmp_path: Path) -> N
 
 def test_a_table_stays_on_this_machine(tmp_path: Path) -> None:
     shared = Shared()
-    store = VectorStore.open(tmp_path, identity="test", shared=shared)
+    store = VectorStore(tmp_path, identity="test", shared=shared)
     store.table("all", 3, lambda: np.ones((3, 4), np.float32))
     ask(store, "a")
     store.close()
@@ -315,7 +315,7 @@ def test_documents_are_the_same_when_they_are_kept(
 ) -> None:
     skills = [skill(number) for number in range(2 * WORTH_KEEPING)]
     wanted = [SkillDocument.of(one) for one in skills]
-    store = VectorStore.open(tmp_path, identity="test")
+    store = VectorStore(tmp_path, identity="test")
     assert store.documents(skills) == wanted
     store.close()
     db = sqlite3.connect(tmp_path / FILE)
@@ -329,7 +329,7 @@ def test_documents_are_the_same_when_they_are_kept(
         return {}
 
     monkeypatch.setattr("router.retrieval.documents.indexed_words", watched)
-    store = VectorStore.open(tmp_path, identity="test")
+    store = VectorStore(tmp_path, identity="test")
     found = store.documents(skills)
     assert sum(one == other for one, other in zip(found, wanted, strict=True)) == len(skills) - 1
     assert len(read) == 6  # the texts of the damaged one
@@ -373,11 +373,11 @@ class Shared:
 
 def test_what_others_have_shared_is_not_encoded(tmp_path: Path) -> None:
     shared = Shared()
-    one = VectorStore.open(tmp_path / "one", identity="test", shared=shared)
+    one = VectorStore(tmp_path / "one", identity="test", shared=shared)
     assert ask(one, "a") == ["a"]
     one.close()
     assert shared.is_closed
-    two = VectorStore.open(tmp_path / "two", identity="test", shared=shared)
+    two = VectorStore(tmp_path / "two", identity="test", shared=shared)
     assert ask(two, "a", "b") == ["b"]
     shared.asked.clear()
     assert ask(two, "a", "b") == []
@@ -391,14 +391,14 @@ def test_what_could_not_be_shared_is_shared_by_the_next_process(
 ) -> None:
     shared = Shared()
     shared.is_away = True
-    store = VectorStore.open(tmp_path, identity="test", shared=shared)
+    store = VectorStore(tmp_path, identity="test", shared=shared)
     assert ask(store, "a") == ["a"]
     with pytest.raises(StoreError, match="away"):
         store.save()
     store.close()
     assert "not shared yet" in caplog.text
     shared.is_away = False
-    store = VectorStore.open(tmp_path, identity="test", shared=shared)
+    store = VectorStore(tmp_path, identity="test", shared=shared)
     assert ask(store, "a", "b") == ["b"]
     store.save()
     assert shared.keys == {"a", "b"}
@@ -408,7 +408,7 @@ def test_what_could_not_be_shared_is_shared_by_the_next_process(
 def test_two_stores_with_one_embedded_chroma_lose_nothing(tmp_path: Path) -> None:
     def opened() -> VectorStore:
         shared = ChromaCache(tmp_path)
-        return VectorStore.open(tmp_path, identity="test", shared=shared)
+        return VectorStore(tmp_path, identity="test", shared=shared)
 
     first, second = opened(), opened()
     ask(first, "a")

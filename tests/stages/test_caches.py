@@ -28,7 +28,7 @@ def index(tmp_path: Path) -> SkillIndex:
     """Over two shipped skills."""
     catalog = SkillRegistry([some_skills(tmp_path / "skills", "git", "testing")]).catalog
     encoder = bundled_encoder()
-    store = VectorStore.open(tmp_path / "embeddings", identity=encoder.identity)
+    store = VectorStore(tmp_path / "embeddings", identity=encoder.identity)
     return SkillIndex.build(catalog, encoder=encoder, store=store)
 
 

@@ -203,7 +203,7 @@ async def test_the_longest_requests_are_judged_in_no_time(shipped: SkillIndex, j
 
 async def test_with_no_skill_there_is_nothing_to_choose(tmp_path: Path) -> None:
     encoder = WordLlamaEncoder()
-    store = VectorStore.open(tmp_path, identity=encoder.identity)
+    store = VectorStore(tmp_path, identity=encoder.identity)
     index = SkillIndex.build(Catalog(), encoder=encoder, store=store)
     local = await decide("commit my changes", index)
     assert (local.decision, local.confidence) == (Decision.ABSTAIN, 1.0)
@@ -237,7 +237,7 @@ async def test_two_skills_that_are_the_same_are_offered_and_not_guessed(
     git = shipped.catalog.skills["git"]
     others = {name: shipped.catalog.skills[name] for name in ("testing", "writer")}
     encoder = WordLlamaEncoder()
-    store = VectorStore.open(tmp_path, identity=encoder.identity)
+    store = VectorStore(tmp_path, identity=encoder.identity)
     catalog = Catalog({"git": git, "twin": replace(git, name="twin"), **others})
     local = await decide(
         "commit my staged changes", SkillIndex.build(catalog, encoder=encoder, store=store)
@@ -325,7 +325,7 @@ def bare(
     }
     encoder = WordLlamaEncoder()
     folder = tmp_path_factory.mktemp("bare")
-    with closing(VectorStore.open(folder, identity=encoder.identity)) as store:
+    with closing(VectorStore(folder, identity=encoder.identity)) as store:
         yield (
             SkillIndex.build(Catalog(shop), encoder=encoder, store=store),
             SkillIndex.build(Catalog(skills), encoder=encoder, store=store),
@@ -424,7 +424,7 @@ async def test_a_lone_skill_with_a_score_below_zero_can_be_decided_on(tmp_path: 
     skill = SkillManifest(
         name="lone", description=text, body="", path=Path("/lone/SKILL.md"), digest=digest
     )
-    store = VectorStore.open(tmp_path, identity="opposite")
+    store = VectorStore(tmp_path, identity="opposite")
     index = SkillIndex.build(Catalog({"lone": skill}), encoder=_Opposite(), store=store)
     unknown = " ".join(map("unknown{}".format, range(1000)))
     local = await decide(f"{text} {unknown}", index)
