@@ -349,9 +349,7 @@ def _ago(match: re.Match[str], asked: _Asked) -> Period:
         return Period(asked.now - 2 * count * length, asked.now - length + _INSTANT)
     if unit == "day":
         return _days(asked.today - count * length, 1)
-    if unit == "fortnight":
-        return _days(asked.today - count * length - timedelta(days=3), 7)
-    if unit == "week":
+    if unit in ("fortnight", "week"):
         return _days(asked.today - count * length - timedelta(days=3), 7)
     if unit == "month":
         return _months(_shifted(asked.today.replace(day=1), -count), 1)

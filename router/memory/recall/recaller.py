@@ -259,7 +259,7 @@ class Recaller:
                 pool.take_listed(more.results)
             await self._judge(pool, more.results)
             path.append(CascadeStep(len(path) + 1, names, before, pool.confidence(k)))
-        ranked = pool.ranked()
+        ranked = pool.ranked
         given = ranked[:k]
         confidences: Sequence[ItemConfidence | None] = [None] * len(given)
         if include_confidence_scores:
@@ -368,16 +368,17 @@ class _Judged:
 
 @dataclass(slots=True, eq=False)
 class _Pool:
-    """What was found so far for one query, without copies, and how relevant it is."""
+    """What was found so far for one query, without copies, and how relevant it is; ``ranked`` is
+    what bears on the query, best first."""
 
     query: LayerQuery
     reports: list[LayerReport] = field(default_factory=list)
     items: list[MemoryItem] = field(default_factory=list)
     updates: list[Update] = field(default_factory=list)
     weights: dict[str, float] = field(default_factory=dict)
+    ranked: list[_Judged] = field(default_factory=list)
     _relevance: dict[str, float] = field(default_factory=dict)
     _listed: dict[str, float] = field(default_factory=dict)
-    _ranked: list[_Judged] = field(default_factory=list)
     _speaks_of_oneself: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -477,7 +478,7 @@ class _Pool:
             if one.item.content in scores and self._only_counts(one.item):
                 scores[one.item.content] = 0.0
 
-        self._ranked = [
+        self.ranked = [
             replace(judged[content], item=judged[content].item.scored(score, ScoreKind.RERANKED))
             for content, score in sorted(  # stable: heavier layers first
                 scores.items(), key=lambda entry: entry[1], reverse=True
@@ -502,13 +503,9 @@ class _Pool:
             if hops and known and reached > judged[content].relevance:
                 judged[content] = replace(judged[content], relevance=reached)
 
-    def ranked(self) -> list[_Judged]:
-        """What bears on the query, best first."""
-        return self._ranked
-
     def confidence(self, k: int) -> float:
         """Relevance of the most relevant item that an answer of ``k`` items gives; 0 without."""
-        given = (one for one in self.ranked()[:k] if not self._only_counts(one.item))
+        given = (one for one in self.ranked[:k] if not self._only_counts(one.item))
         return max((judged.relevance for judged in given), default=0.0)
 
     def conflicts(self, given: Sequence[_Judged]) -> tuple[tuple[str, str], ...]:

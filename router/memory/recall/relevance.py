@@ -102,7 +102,7 @@ class Relevance:
 
     def __init__(self, vectors: TextVectors) -> None:
         self._vectors = vectors
-        self._meaning = BY_ENCODER.get(vectors.encoder, BUNDLED)
+        self._meaning = BY_ENCODER.get(vectors.identity, BUNDLED)
 
     def of(
         self, query: str, contents: Sequence[str], questions: Sequence[Sequence[str]] = ()

@@ -38,6 +38,7 @@ class TextVectors:
     encoder.
 
     Attributes:
+        identity: the encoder's.
         width: how many numbers its vectors have; 0 before the first one. It changes when another
             model takes the name of the encoder's.
     """
@@ -46,7 +47,7 @@ class TextVectors:
         self, encoder: Encoder, *, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self._encoder = encoder
-        self.encoder = encoder.identity
+        self.identity = encoder.identity
         self.width = 0
         self._monotonic = monotonic
         self._kept: LRUCache[str, NDArray[np.float32]] = LRUCache(MAX_TEXTS)
@@ -105,7 +106,7 @@ class TextVectors:
             )
 
     def _encoded(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        rows = checked(self._encoder.encode(texts), len(texts), self.encoder)
+        rows = checked(self._encoder.encode(texts), len(texts), self.identity)
         with self._lock:
             if rows.shape[1] != self.width:
                 self._kept.clear()
