@@ -1,10 +1,10 @@
 """What happens to a request that no cache answers: evidence, LLM, retrieval, verdict.
 
 Each stage gives its answer or says why it has none. What a person said of this very request comes
-before all of them. With an LLM, which is asked once at most, the
-evidence comes first: it answers alone where its risk keeps within the error bound. Without an LLM,
-it answers after retrieval, for the skills that its examples cover; retrieval then runs a second
-time, over the other skills. What the LLM says becomes evidence for later requests.
+before all of them. Where there is an LLM, the evidence comes next: it answers alone where its risk
+keeps within the error bound, and else the LLM is asked, once. Without an LLM, the evidence answers
+after retrieval, for the skills that its examples cover; retrieval then runs a second time, over the
+other skills. What the LLM says becomes evidence for later requests.
 """
 
 from __future__ import annotations

@@ -71,10 +71,10 @@ class Runtime:
         self._models = models
         self._observers = observers
         self._progress = progress
-        self._first: Snapshot | None = None  # until it is ``snapshot``
+        self._first: Snapshot | None = None  # built, but opening is not done yet
         self._manager: SkillManager | None = None
         self._turn = asyncio.Lock()
-        self._steps_done = 0  # of opening
+        self._steps_done = 0  # of those that opening takes once the first snapshot is built
         self.background = BackgroundTasks(_log)
         # One thread, because memory that a thread has freed can be used again by that thread only.
         self._builder = ThreadPoolExecutor(1, thread_name_prefix="skills-builder")

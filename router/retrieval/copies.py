@@ -115,7 +115,7 @@ class Copies:
         for names in likely.values():
             if len(names) == 1:
                 continue
-            # Each is held against the strongest only: many copies of one skill are no square.
+            # Each is compared with the strongest alone, and not every copy with every other one.
             strongest = min(names, key=lambda name: (roots[name], name))
             for name in names:
                 if roots[name] > roots[strongest] and self._alike(name, strongest):

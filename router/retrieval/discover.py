@@ -2,9 +2,8 @@
 
 Ranks and decides nothing. Skills that are not installed have an index of their own, so they can
 neither be routed to nor change how the installed ones rank. A score means something within one
-index only, because the rarity of words is the index's own. So
-the two rankings are never compared by score: they are interleaved by rank, the installed skill
-first of each pair.
+index only, because how rare a word is differs between them. So the two rankings are never compared
+by score: they are interleaved by rank, the installed skill first of each pair.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ class Edit:
         """The next table of one row a skill, from the one before and the rows of the added."""
         if len(added) == len(self.kept):
             return added
-        table = before.take(self.kept, axis=0, mode="wrap")  # any row, where there was none
+        table = before.take(self.kept, axis=0, mode="wrap")  # -1 takes the last row: replaced below
         if len(added):
             table[self.places] = added
         return table

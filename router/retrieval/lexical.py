@@ -96,7 +96,8 @@ class LexicalIndex:
         after._lengths = edit.carried(
             self._lengths, np.array(lengths, dtype=np.int32).reshape(-1, len(FIELDS))
         )
-        # The new places of the skills that stay; -1 for the others, and for what -1 stood for.
+        # The new places of the skills that stay; -1 for the others. The last row is what the place
+        # -1 finds, of a skill that went in an earlier step.
         place = np.full(self.size + 1, -1, dtype=np.int32)
         stay = np.flatnonzero(edit.kept >= 0)
         place[edit.kept[stay]] = stay

@@ -1,8 +1,8 @@
 """The vectors that a router works with: looked up, or encoded and kept.
 
-Vectors come, quickest first, from the machine's own file, from a shared cache where
-there is one (Chroma, embedded or on a server), and else from the encoder. What was encoded is in
-the file at once. The shared cache is written later, by ``save``, because Chroma stops every thread
+Vectors come, quickest first, from the machine's own file, from a shared cache where there is one
+(Chroma, embedded or on a server), and else from the encoder. What was encoded is in the file at
+once. The shared cache is written later, by ``save``, because Chroma stops every thread
 while it writes. What one process could not share, because another one has Chroma's folder or the
 server is away, is in the file and is shared by the next.
 """

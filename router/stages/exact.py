@@ -12,8 +12,8 @@ answer still holds over today's skills is seen when it is read (``validation``).
   ``cachetools``. The notes of the last ``8 * max_entries`` hits are kept, so the order of
   eviction is exact among all entries that they cover.
 
-One event loop and one synchronous caller may share a cache: what changes the books takes a lock,
-and a hit touches only single operations that the interpreter makes atomic.
+One event loop and one synchronous caller may share a cache: what changes an entry takes a lock, and
+a hit needs none, because each of its steps is a single operation of the interpreter.
 """
 
 from __future__ import annotations

@@ -6,8 +6,9 @@ similar entry (normalised Levenshtein similarity of the texts without fillers) t
 threshold and passes the content gate (``gate``).
 
 The request is compared with the few entries that can pass the gate (``fuzzy_index``), not with all.
-It gets whatever a comparison with all would give, but for words that the cache has seen, which are
-never taken for typos, and up to ``_MAX_COMPARED`` entries with the same items, latest first.
+What is found is what a comparison with all would find, with two exceptions: a word that the cache
+has seen is never taken for a typo, and of many entries with the same items only the latest
+``_MAX_COMPARED`` are compared.
 
 With a path, entries live in an SQLite file as well (``fuzzy_store``), which processes may share.
 """

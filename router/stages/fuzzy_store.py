@@ -206,7 +206,7 @@ class Store:
         row = (entry.text, entry.context, entry.learned, result, *known)
         try:
             if basis is None or basis.decided_by is not DecidedBy.PERSON:
-                # One that this process found to hold no more has been deleted by now.
+                # If this process saw that one to hold no more, it is among the rows deleted above.
                 for (said,) in db.execute(_OF_PERSON, (entry.text, entry.context)).fetchall():
                     self._seen_version, self._last_id = -1, min(self._last_id, said - 1)
                     return _GONE

@@ -37,8 +37,7 @@ choices of a schema."""
 MAX_NAME_CHARACTERS: Final = 14_000
 """How many characters all names may have together, for the same reason."""
 BYTES_PER_TOKEN: Final = 4
-"""An estimate for English. Other scripts take more bytes a token, so that they are not
-underestimated much."""
+"""An estimate for English. A character of another script takes more tokens, and more bytes too."""
 FRAME_TOKENS: Final = 12
 """How many tokens the JSON around one name and description takes."""
 LEAST_CHARACTERS: Final = 120

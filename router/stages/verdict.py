@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 MAX_BRIEF_CHARACTERS: Final = 200
 LIKELY: Final = 0.5
-"""The answer of the examples is given from this probability on: it is then rather right than
+"""The answer of the examples is given from this probability on: it is then more likely right than
 wrong."""
 
 

@@ -29,7 +29,7 @@ PLAIN_RELATIONS: Final = word_set("to of in on at for with by about and as via i
 AUXILIARIES: Final = word_set(
     "am is are was were do does did have has had can could will would should shall may might must"
 )
-# Names the reason only: these count like all other words, but tell a person more.
+# These count like all other words. They are listed so that a reason can say "direction".
 DIRECTIONS: Final = word_set(
     """
     on off in out up down from to over under above below before after into onto back forward
