@@ -19,7 +19,9 @@ seconds, and kept in the encoder's store.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -29,10 +31,16 @@ from numpy.typing import NDArray
 from router.retrieval import minilm
 from router.retrieval.encoders import Encoder, WordLlamaEncoder
 from router.retrieval.vectors import ENCODING_BATCH, VectorStore
+from router.text import tokens
 
 _FILE: Final = Path(__file__).with_name("background.txt")
 ENCODERS: Final = (WordLlamaEncoder.identity, minilm.IDENTITY)
 """The identities of the encoders that have a background."""
+FOREIGN: Final = 0.25
+"""A text is taken to be in a language that these encoders do not know when no more of its words
+than this share stand in the background: a German or Spanish request has one or two, such as "an" or
+"me". Of 6,320 English requests for real skills, tools and intents, 40 are as strange. Without a
+word of the best skill are 20 of these: a few greetings, and keys hit at random."""
 LEAST_SPREAD: Final = 1e-3
 """Of an encoder that gives all requests one vector none is more common than another."""
 
@@ -92,3 +100,13 @@ def requests() -> list[str]:
     """The requests of the background."""
     lines = _FILE.read_text(encoding="utf-8").splitlines()
     return [line for line in lines if not line.startswith("#")]
+
+
+def is_foreign(spoken: Sequence[str]) -> bool:
+    """Whether the words of a text are hardly any that people use in English."""
+    return sum(word in _words() for word in spoken) <= FOREIGN * len(spoken)
+
+
+@cache
+def _words() -> frozenset[str]:
+    return frozenset(chain.from_iterable(map(tokens, requests())))

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from router.errors import EncoderError
 from router.flight import give_way
-from router.retrieval.background import Background
+from router.retrieval.background import Background, is_foreign
 from router.retrieval.candidates import (
     BY_SCORE,
     BY_WORDS,
@@ -126,6 +126,8 @@ class Ranking:
         background: the whole request beside the background; None where the encoder has none. The
             clauses are not compared: what is said in passing is like some request by chance.
         clauses: of a request that has several and names no skill.
+        foreign: the request has no word of the best skill, and is in no language that the encoder
+            is known to know; never where the encoder has no background.
     """
 
     matches: tuple[Match, ...]
@@ -135,6 +137,7 @@ class Ranking:
     named: tuple[str, ...] = ()
     background: Compared | None = None
     clauses: tuple[Clause, ...] = ()
+    foreign: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -503,14 +506,16 @@ class SkillIndex:
         order = order[:limit]
         added = scored.contributions[:, order].T
         size = len(self._positions[allowed])
+        evidence = float(added[0].sum())
         return Ranking(
             self._matches(scored, 0, order, _strongest(asked[0].words, added)),
             size=size,
-            evidence=float(added[0].sum()),
+            evidence=evidence,
             lead=lead,
             named=named,
             background=self._compared(request.vector, scored.closest[0], int(order[0])),
             clauses=self._clauses(scored, asked[1:], size, order) if len(asked) > 1 else (),
+            foreign=not evidence and self._background is not None and is_foreign(asked[0].spoken),
         )
 
     def _compared(

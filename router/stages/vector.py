@@ -181,15 +181,22 @@ def _of_best(ranking: Ranking, caution: float) -> RetrievalDecision:
     fits, right = likelihood.fits, likelihood.right
     evidence: Evidence = {"fits": fits, "right": right, **likelihood.signals}
     shown = best.shown(MAX_SHOWN_TERMS)
-    if fits < CLARIFY * _least_fit(caution):
+    if fits < CLARIFY * _least_fit(caution) and not ranking.foreign:
         only = "only " if best.terms else ""  # "meaning alone" says it already
         reason = f"no skill fits; the nearest, {best.name}, matches {only}on {shown}"
+        return RetrievalDecision(Decision.ABSTAIN, (), 1 - fits, reason, evidence)
+    least = _least_fit if ranking.background is not None else _least_fit_alone
+    sure = fits >= least(caution) and right >= caution
+    if ranking.foreign and not sure:
+        reason = (
+            f"no skill fits; the nearest, {best.name}, has no word of the request, which is hardly "
+            "English, and the encoder knows English alone"
+        )
         return RetrievalDecision(Decision.ABSTAIN, (), 1 - fits, reason, evidence)
     if len(ranking.matches) > 1 and ranking.lead < TWINS:
         reason = f"{best.name} and {ranking.matches[1].name} fit equally well"
         return RetrievalDecision(Decision.CLARIFY, (), 1 - fits / 2, reason, evidence)
-    least = _least_fit if ranking.background is not None else _least_fit_alone
-    if fits < least(caution) or right < caution:
+    if not sure:
         reason = f"{best.name} may fit ({shown}), but not surely enough to load it"
         return RetrievalDecision(Decision.CLARIFY, (), 1 - right, reason, evidence)
     reason = f"{best.name} matches on {shown}"

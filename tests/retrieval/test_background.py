@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from router.errors import EncoderError
-from router.retrieval.background import Background, requests
+from router.retrieval.background import Background, is_foreign, requests
 from router.retrieval.embedding_chroma import ChromaCache
 from router.retrieval.encoders import Encoder, WordLlamaEncoder
 from router.retrieval.index import SkillIndex
@@ -18,6 +18,7 @@ from router.retrieval.minilm import minilm
 from router.retrieval.vectors import ENCODING_BATCH, VectorStore
 from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
+from router.text import tokens
 
 ENCODER = WordLlamaEncoder()
 CAKE = SkillManifest(
@@ -165,3 +166,24 @@ def test_requests_in_other_languages_are_not_taken_for_common_ones(
 def test_an_encoder_without_differences_finds_nothing_common() -> None:
     background = Background(np.tile(np.array([1, 0], dtype=np.float32), (3, 1)))
     assert background.compared(np.array([1, 0], dtype=np.float32)) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "foreign"),
+    [
+        ("Der Ofen zeigt einen Fehler an", True),
+        ("me puedes ayudar con una hoja de cálculo", True),
+        ("wie spät ist es in Tokio", True),
+        ("用户无法登录", True),
+        ("the deck oven shows E7", False),
+        ("kubectl apply -f pod.yaml", False),
+        ("flug", True),
+        ("merci, now book the flight", False),
+    ],
+)
+def test_a_text_of_which_hardly_a_word_is_english_is_foreign(text: str, foreign: bool) -> None:
+    assert is_foreign(tokens(text)) is foreign
+
+
+def test_no_request_of_the_background_is_foreign() -> None:
+    assert not any(is_foreign(tokens(text)) for text in requests())

@@ -352,6 +352,36 @@ async def test_one_or_two_examples_never_cost_a_route(
     assert routed >= 2
 
 
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "Die Bremsen quietschen",
+        "kannst du mir sagen, wann das Rad fertig ist",
+        "quanto custa consertar a roda",
+        "¿me puedes arreglar la bicicleta para el sábado?",
+        "Запусти тесты",
+        "自転車を直してください",
+    ],
+)
+async def test_what_the_encoder_cannot_read_is_refused_and_the_reason_says_so(
+    bare: tuple[SkillIndex, SkillIndex], request_: str
+) -> None:
+    """Rather than to ask back about skills that have nothing to do with it."""
+    local = await decide(request_, bare[0])
+    assert (local.decision, local.selected) == (Decision.ABSTAIN, ())
+    assert "the encoder knows English alone" in local.reason
+
+
+async def test_a_request_in_another_language_is_served_by_an_example_in_it(
+    bare: tuple[SkillIndex, SkillIndex],
+) -> None:
+    shop = dict(bare[0].catalog.skills)
+    examples = ("die Bremsen quietschen", "neue Bremsen bitte")
+    shop["brake-service"] = replace(shop["brake-service"], examples=examples, digest="de")
+    local = await decide("Die Bremsen quietschen", bare[0].updated(Catalog(shop)))
+    assert (local.decision, local.selected) == (Decision.ROUTE, ("brake-service",))
+
+
 # --- the range of what it can say
 
 
