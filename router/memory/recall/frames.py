@@ -174,7 +174,8 @@ def _read(sentence: str) -> Frame | None:
     is_given = any(map(str.isdigit, named)) and len(named.split()) <= _LABELLED_WORDS
     if colon and (is_given or word_set(label.lower()) & _VALUES):  # "Wifi password: hunter2"
         sentence = f"{label} is {named}"
-    said = [word.rstrip(".:!?") for word in _WORD.findall(sentence.replace("\u2019", "'"))]
+    found = _WORD.findall(sentence.replace("\u2019", "'"))
+    said = [bare for word in found if (bare := word.rstrip(".:!?"))]
     words = [word.lower() for word in said]
     for place, word in enumerate(words[1 : _SUBJECT_WORDS + 1], 1):
         rest = place + 1
@@ -192,7 +193,7 @@ def _read(sentence: str) -> Frame | None:
         if word in _MEASURES:
             return _frame(subject, _MEASURES[word], value) if _is_number(following) else None
         if word in _OWNERS:
-            return Frame(_terms(value), (_OWNERS[word],), _terms(subject))
+            return _frame(value, _OWNERS[word], subject)
     return None
 
 
