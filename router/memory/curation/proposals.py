@@ -7,7 +7,7 @@ Accepting one never overwrites: what is replaced is marked as superseded and kep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -19,7 +19,7 @@ from router.memory.model import MAX_ATTRIBUTES, MAX_TAGS, AttributeValue, Memory
 from router.memory.recall.updates import SUPERSEDED_AT, SUPERSEDED_BY
 from router.memory.records import EXPIRES_AT, Records
 from router.memory.stores.memory_store import MemoryStore
-from router.memory.stores.spaces import PROPOSALS
+from router.memory.stores.spaces import PROPOSALS, scope_key
 from router.memory.texts.contents import content_key
 from router.memory.texts.questions import QUESTIONS
 from router.plain_json import PlainJson
@@ -68,11 +68,12 @@ class Proposal(PlainJson):
 
     @property
     def id(self) -> str:
-        """The same for the same change, however often it is proposed: of a merge, whatever wording
-        a model gives it."""
+        """The same for the same change in one scope, however often it is proposed: of a merge,
+        whatever wording a model gives it."""
         merges = self.kind is ChangeKind.MERGE
         content = max(self.evidence, key=len) if merges else self.content
-        parts = (self.kind, self.layer, content, self.by, *sorted(self.replaces))
+        scope = scope_key(self.scope)
+        parts = (self.kind, self.layer, scope, content, self.by, *sorted(self.replaces))
         return content_key("\n".join(parts))[:16]
 
     def to_dict(self) -> dict[str, Any]:
@@ -128,20 +129,28 @@ class Proposals:
 
     def unknown(self, proposals: Iterable[Proposal]) -> list[Proposal]:
         """Those of some proposals that are neither waiting nor rejected already."""
-        listed = {(proposal.scope, proposal.id): proposal for proposal in proposals}
-        scopes = {scope for scope, _ in listed}
-        known = {(scope, name) for scope in scopes for name in self._store.ids(PROPOSALS, scope)}
-        return [proposal for key, proposal in listed.items() if key not in known]
+        listed = {proposal.id: proposal for proposal in proposals}
+        scopes = {proposal.scope for proposal in listed.values()}
+        known = {
+            Proposal.of(item).id
+            for scope in scopes
+            for item in self._records.all_of(scope, [PROPOSALS])
+        }
+        return [proposal for name, proposal in listed.items() if name not in known]
 
     def waiting(self, scope: Scope) -> tuple[Proposal, ...]:
         """What waits and belongs to what the scope sees, newest first."""
+        return tuple(map(Proposal.of, self._waiting(scope)))
+
+    def _waiting(self, scope: Scope) -> Iterator[MemoryItem]:
         items = self._records.all_of(scope, [PROPOSALS])
-        return tuple(Proposal.of(item) for item in items if _REJECTED not in item.attributes)
+        return (item for item in items if _REJECTED not in item.attributes)
 
     def accept(self, proposal_id: str, scope: Scope, now: datetime) -> Proposal:
         """Make the change. Raises UnknownProposal if no such proposal waits, and UnknownMemory if
         what it is about is gone."""
-        proposal = self._find(proposal_id, scope)
+        waiting = self._find(proposal_id, scope)
+        proposal = Proposal.of(waiting)
         if proposal.kind in (ChangeKind.ADD, ChangeKind.MERGE):
             item = MemoryItem(
                 content_key(proposal.content)[:32],
@@ -172,18 +181,19 @@ class Proposals:
                 )
         else:
             self._records.mark(proposal.layer, proposal.replaces, proposal.by, proposal.scope)
-        self._store.delete(PROPOSALS, [proposal.id], proposal.scope)
+        self._store.delete(PROPOSALS, [waiting.id], waiting.scope)
         return proposal
 
     def reject(self, proposal_id: str, scope: Scope) -> Proposal:
         """Leave everything as it is, and do not propose this again. Raises as ``accept``."""
-        proposal = self._find(proposal_id, scope)
-        item = self._store.get_stored(PROPOSALS, proposal.id, proposal.scope)
+        item = self._find(proposal_id, scope)
         self._store.save([replace(item, attributes={**item.attributes, _REJECTED: True})])
-        return proposal
+        return Proposal.of(item)
 
-    def _find(self, proposal_id: str, scope: Scope) -> Proposal:
-        found = [one for one in self.waiting(scope) if one.id.startswith(proposal_id)]
+    def _find(self, proposal_id: str, scope: Scope) -> MemoryItem:
+        """The form in which a proposal is stored, maybe under the id that it once had."""
+        waiting = self._waiting(scope)
+        found = [item for item in waiting if Proposal.of(item).id.startswith(proposal_id)]
         if not found or not proposal_id:
             raise UnknownProposal(proposal_id)
         if len(found) > 1:

@@ -12,7 +12,7 @@ from kept_memory import settings_in
 from scripted_model import ADA, NOW, PEANUTS, TALK, Scripted, memories, save, stored
 
 from router.errors import InvalidRequest, UnknownMemory
-from router.memory.curation.proposals import ChangeKind
+from router.memory.curation.proposals import ChangeKind, Proposal
 from router.memory.memory import Memory
 from router.memory.model import AttributeValue
 from router.retrieval.encoders import WordLlamaEncoder
@@ -160,3 +160,34 @@ async def test_what_is_accepted_lives_as_long_as_its_layer_says(
         await made.accept(proposal.id, scope=ADA)
         [item] = (await made.list(scope=ADA)).items
     assert item.attributes["expires_at"] == (NOW + timedelta(days=30)).isoformat()
+
+
+async def test_the_same_merge_in_two_scopes_is_two_proposals(memory: Memory) -> None:
+    for scope in (ADA, {"user": "ada"}):
+        for name, sign in (("one", "."), ("two", "!")):
+            text = f"Production deploys on Fridays are forbidden{sign}"
+            await memory.save(text, name=name, layer="semantic", scope=scope)
+    ours, everywhere = await memory.consolidate(scope=ADA)
+    assert ours.replaces == everywhere.replaces
+    for proposal in (ours, everywhere):
+        await memory.accept(proposal.id, scope=ADA)
+    assert await memory.proposals(scope=ADA) == ()
+    assert await memory.consolidate(scope=ADA) == ()
+
+
+async def test_a_proposal_that_waits_under_an_earlier_id_can_be_decided(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two"):
+        due = {"due": "2026-01-01"}
+        await memory.save(
+            f"Send report {name}", name=name, layer="prospective", scope=ADA, attributes=due
+        )
+    with monkeypatch.context() as earlier:
+        earlier.setattr(Proposal, "id", property(lambda self: f"earlier-{self.content}"))
+        await memory.consolidate(scope=ADA)
+    one, two = await memory.proposals(scope=ADA)
+    await memory.accept(one.id, scope=ADA)
+    await memory.reject(two.id, scope=ADA)
+    assert await memory.proposals(scope=ADA) == ()
+    assert await memory.consolidate(scope=ADA) == ()
