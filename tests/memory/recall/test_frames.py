@@ -160,8 +160,10 @@ def test_two_subjects_are_told_apart_from_what_cannot_be_told() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    """|:|is|= |. is 4|The shop is ?!|The shop is : late|password: ?!|... is at 4|私は東京です""".split("|")
-    + ["x" * 5_000, "is " * 90],
+    [
+        *("", ":", "is", "= ", ". is 4", "The shop is ?!", "The shop is : late", "password: ?!"),
+        *("... is at 4", "x" * 5_000, "is " * 90, "私は東京です"),
+    ],
 )
 def test_any_text_is_read(text: str) -> None:
     assert not contradict(text, text)
