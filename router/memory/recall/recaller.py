@@ -234,13 +234,17 @@ class Recaller:
         _check(k, confidence_threshold, max_cascade_depth)
         candidates = min(MAX_K, k * _CANDIDATES_AN_ITEM)
         now = datetime.fromtimestamp(self._clock(), time_zone)
-        route, beside = await asyncio.gather(
-            self._router.route(
-                query, scope=scope, k=candidates, layers=layers, always=True, now=now
-            ),
-            self._ask_beside(query, scope, candidates, wanted=layers is None),
-        )
-        reports = (*route.results, *beside)
+        try:
+            async with asyncio.TaskGroup() as group:
+                task = group.create_task(
+                    self._ask_beside(query, scope, candidates, wanted=layers is None)
+                )
+                route = await self._router.route(
+                    query, scope=scope, k=candidates, layers=layers, always=True, now=now
+                )
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        reports = (*route.results, *task.result())
         pool = _Pool(rewrite(query, now=now))
         pool.weights |= {choice.name: choice.weight for choice in route.secondary}
         pool.weights |= {report.layer: report.weight for report in reports}

@@ -13,12 +13,12 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from router.errors import InvalidRequest, MemoryServiceError, StoreError, UnknownMemory
 from router.flight import in_thread
@@ -74,6 +74,9 @@ class SourceReport(PlainJson):
     found: int
     milliseconds: float
     reason: str = ""
+
+
+_Found: TypeAlias = tuple[Sequence[MemoryItem], SourceReport]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +199,7 @@ class UnifiedMemory:
         query: str,
         *,
         scope: Scope = NOBODY,
-        of_layers: Callable[[], Awaitable[tuple[Sequence[MemoryItem], SourceReport]]] | None = None,
+        of_layers: Callable[[], Coroutine[Any, Any, _Found]] | None = None,
         limit: int = 10,
         lexical_only: bool = False,
         semantic_only: bool = False,
@@ -226,7 +229,7 @@ class UnifiedMemory:
         if strategy not in set(MergeStrategy):
             raise InvalidRequest(f"strategy: {strategy!r} is none of {', '.join(MergeStrategy)}")
         seen = scope.sees(self._owner)
-        (judged, layers), (ours, files), (theirs, service) = await asyncio.gather(
+        asked = (
             of_layers() if of_layers else _unasked("the layers were not asked"),
             self._search_files(query, limit, only_global=not seen)
             if not semantic_only
@@ -235,6 +238,12 @@ class UnifiedMemory:
             if seen and not lexical_only
             else _unasked("lexical_only" if lexical_only else NOT_SEEN),
         )
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(each) for each in asked]
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        (judged, layers), (ours, files), (theirs, service) = [task.result() for task in tasks]
         items = merge(ours, theirs, strategy=MergeStrategy(strategy), limit=limit)
         found = tuple(without_copies([*judged, *items]).values())
         return UnifiedAnswer(found[:limit], files, service, layers)
@@ -369,16 +378,12 @@ class UnifiedMemory:
                 return self.files.get(name)
         raise UnknownMemory(name)
 
-    async def _search_files(
-        self, query: str, limit: int, *, only_global: bool
-    ) -> tuple[list[MemoryItem], SourceReport]:
+    async def _search_files(self, query: str, limit: int, *, only_global: bool) -> _Found:
         started = time.perf_counter()
         items = await in_thread(lambda: self.files.search(query, k=limit, only_global=only_global))
         return items, _report(items, started)
 
-    async def _search_service(
-        self, query: str, limit: int, *, alone: bool = False
-    ) -> tuple[list[MemoryItem], SourceReport]:
+    async def _search_service(self, query: str, limit: int, *, alone: bool = False) -> _Found:
         if self._delivery is None:
             return await _unasked(NO_SERVICE)
         started = time.perf_counter()
@@ -438,5 +443,5 @@ def _report(items: Sequence[MemoryItem], started: float) -> SourceReport:
     return SourceReport(status, len(items), (time.perf_counter() - started) * 1000)
 
 
-async def _unasked(reason: str) -> tuple[list[MemoryItem], SourceReport]:
+async def _unasked(reason: str) -> _Found:
     return [], SourceReport(LayerStatus.SKIPPED, 0, 0.0, reason)

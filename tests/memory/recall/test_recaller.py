@@ -517,6 +517,16 @@ async def test_an_argument_that_cannot_be_used_is_named(
             await recall.answer(**({"query": AUTH} | arguments))
 
 
+async def test_a_query_that_is_refused_asks_nobody_beside_the_layers() -> None:
+    async def waits(query: str, scope: Scope, k: int) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    async with recalling(LoopLayer("session"), beside=waits) as recall:
+        with pytest.raises(InvalidRequest, match="query: empty"):
+            await recall.answer("")
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
 async def test_a_result_is_plain_json() -> None:
     async with recalling(LoopLayer("session", "0.3 auth"), LoopLayer("graph")) as recall:
         told = json.loads(json.dumps((await recall.answer(AUTH)).to_dict()))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from hypothesis import given, settings
@@ -157,6 +159,19 @@ async def test_a_hanging_service_is_waited_for_once(
     second = await memory.search("tokens")
     assert second.service.status is LayerStatus.SKIPPED
     assert not server.hanging.is_set()  # it was not asked
+
+
+async def test_nobody_is_asked_any_longer_when_one_source_raises(
+    memory: UnifiedMemory, server: ForgetfulServer
+) -> None:
+    async def fails() -> NoReturn:
+        assert await asyncio.to_thread(server.hanging.wait, AMPLE)
+        raise InvalidRequest("the layers cannot answer this")
+
+    server.fault = "hang"
+    with pytest.raises(InvalidRequest, match="cannot answer this"):
+        await memory.search("tokens", of_layers=fails)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_only_a_dead_service_is_an_empty_answer_with_the_reason(
