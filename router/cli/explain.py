@@ -60,9 +60,8 @@ def _decision(result: RoutingResult) -> str:
 
 def _comparison(winner: Weighed, other: Weighed) -> Table:
     table = output.table("evidence", _role(winner), _role(other))
-    table.columns[0].min_width = len(
-        "words in common"
-    )  # rich would leave it none where it is narrow
+    # Rich would leave it no width where the screen is narrow.
+    table.columns[0].min_width = len("words in common")
     for column in table.columns[1:]:
         column.no_wrap, column.overflow = True, "ellipsis"
     table.add_row("words in common", _terms(winner, other), _terms(other, winner))

@@ -44,8 +44,10 @@ def file_for(skill: SkillManifest, *, named: Path | None, roots: Sequence[Path])
         why = "comes from no folder"
     elif root.is_relative_to(_PACKAGE):
         why = "comes with the package, where the next installation would overwrite the file"
-    elif not (root / ENRICHMENT_FILE).resolve().is_relative_to(root.resolve()):
+    elif not Path(os.path.realpath(root / ENRICHMENT_FILE)).is_relative_to(root.resolve()):
         why = f"lies in {root}, whose {ENRICHMENT_FILE} is a link out of it"
+    elif os.path.lexists(root / ENRICHMENT_FILE) and not (root / ENRICHMENT_FILE).is_file():
+        why = f"lies in {root}, whose {ENRICHMENT_FILE} is no regular file"
     elif os.access(root, os.W_OK):
         return root / ENRICHMENT_FILE
     else:

@@ -262,8 +262,9 @@ async def _while_known(
     api: Api, request: Request, pieces: AsyncGenerator[bytes, None]
 ) -> AsyncGenerator[bytes, None]:
     """A stream that has no end of its own, until its caller may not call any more: a key that was
-    revoked hears nothing from then on."""
+    revoked hears nothing from then on. The first piece holds no event, and is always there."""
     async with aclosing(pieces):
+        yield await anext(pieces)
         async for piece in pieces:
             try:
                 api.callers.identify(request.headers)

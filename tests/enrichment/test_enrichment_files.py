@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,16 @@ def test_nothing_is_written_through_a_link_that_leaves_the_folder_of_skills(tmp_
     (root / "enrichment.jsonl").symlink_to(tmp_path / "profile")
     with pytest.raises(ConfigurationError, match="is a link out of it: name a"):
         file_for(skill(root / "git" / "SKILL.md"), named=None, roots=(root,))
+
+
+@pytest.mark.parametrize("lay", [lambda path: path.symlink_to(path.name), os.mkfifo])
+def test_what_is_no_file_is_refused_before_anything_is_asked(
+    tmp_path: Path, lay: Callable[[Path], None]
+) -> None:
+    """A link to itself ended in a traceback, and a pipe was waited for when all had been paid."""
+    lay(tmp_path / "enrichment.jsonl")
+    with pytest.raises(ConfigurationError, match="is no regular file: name a file with"):
+        file_for(skill(tmp_path / "git" / "SKILL.md"), named=None, roots=(tmp_path,))
 
 
 def test_nothing_is_written_into_the_installed_package(tmp_path: Path) -> None:

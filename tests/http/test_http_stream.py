@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -24,6 +25,7 @@ from router.events import (
 )
 from router.http.api import Api
 from router.http.keys import KeyFile, Right
+from router.http.siblings import Siblings, make_ready
 from router.http.stream import EventStream, as_text
 from router.result import Decision, RoutingResult, Stage
 from router.skills.catalog import load_catalog
@@ -78,6 +80,23 @@ async def test_a_key_that_is_revoked_hears_nothing_from_then_on(
         routed = (await client.post("/v1/route", json={"request": SQUASH})).json()
         assert routed["id"] not in (await heard).text  # which has ended
     assert not guarded.events._listeners
+
+
+async def test_a_key_that_is_revoked_while_other_workers_are_waited_for_is_no_internal_error(
+    guarded: Api, connect: Connect, keys: KeyFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_ready(tmp_path)
+    (tmp_path / "1.sock").touch()  # another worker, which does not answer
+    monkeypatch.setattr("router.http.stream.JOIN_SECONDS", 0.2)
+    guarded.events = EventStream(Siblings(tmp_path, 0))
+    client = connect(guarded, keys.make("watcher", rights=[Right.MANAGE]))
+    async with asyncio.timeout(WAIT_SECONDS):
+        heard = asyncio.create_task(client.get("/v1/events"))
+        await until(lambda: bool(guarded.events._listeners))
+        assert keys.revoke(keys.all()[0].id)
+        guarded.events(Degraded("llm", "after it was revoked"))
+        answer = await heard
+    assert (answer.status_code, answer.content) == (200, LISTENING)
 
 
 def test_there_is_an_event_of_each_kind_to_be_told() -> None:
