@@ -129,26 +129,27 @@ class Records:
             expires = datetime.fromtimestamp(self._clock(), UTC) + timedelta(days=days)
             said = {**item.attributes, EXPIRES_AT: expires.isoformat()}
             item = replace(item, attributes=said)
-        item = self._replace(names_in("supersede", _ids(supersede)), item)
+        stored = self._replace(names_in("supersede", _ids(supersede)), lambda: item)
         if item.layer not in LASTING_LAYERS:
-            return item, ()
+            return stored, ()
         near = self._store.search(
             item.layer, item.content[:MAX_QUERY_CHARACTERS], scope=item.scope, k=_NEAR
         )
-        return item, tuple(
-            old for old in near if SUPERSEDED_BY not in old.attributes and replaces(item, old)
+        return stored, tuple(
+            old for old in near if SUPERSEDED_BY not in old.attributes and replaces(stored, old)
         )
 
     def mark(self, layer: str, older: Sequence[str], by: str, scope: Scope) -> None:
         """Mark stored items as superseded by another one of the same layer and scope."""
-        self._replace(older, self._store.get_stored(layer, by, scope))
+        self._replace(older, lambda: self._store.get_stored(layer, by, scope))
 
-    def _replace(self, older: Sequence[str], newer: MemoryItem) -> MemoryItem:
+    def _replace(self, older: Sequence[str], replacing: Callable[[], MemoryItem]) -> MemoryItem:
         """Store an item and mark what it replaces, which may be one of its own id; the item as it
         is stored."""
-        said = {SUPERSEDED_BY: newer.id, SUPERSEDED_AT: newer.created.isoformat()}
 
         def marked() -> tuple[list[MemoryItem], list[MemoryItem]]:
+            newer = replacing()
+            said = {SUPERSEDED_BY: newer.id, SUPERSEDED_AT: newer.created.isoformat()}
             found = [self._store.get_stored(newer.layer, name, newer.scope) for name in older]
             with suppress(UnknownMemory):  # the same text again is no reason to lose its questions
                 found.append(self._store.get_stored(newer.layer, newer.id, newer.scope))

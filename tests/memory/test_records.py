@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -290,26 +291,41 @@ async def test_the_cache_can_be_cleared(memory: Memory) -> None:
     assert (await memory.status())["cache"]["entries"] == 0
 
 
-async def test_changes_that_meet_are_both_kept(tmp_path: Path) -> None:
-    class Slow(WordLlamaEncoder):
-        """While it encodes an edited text, somebody else changes the item."""
+class Meanwhile(WordLlamaEncoder):
+    """While it encodes this text, somebody else changes the memory."""
 
-        def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-            if "Tokens last an hour" in texts and meanwhile:
-                meanwhile.pop()()
-            return super().encode(texts)
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+        self.change: Callable[[], object] | None = None
 
-    meanwhile: list[Callable[[], object]] = []
-    store = MemoryStore.open(tmp_path, encoder=Slow())
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if self._text in texts and self.change is not None:
+            change, self.change = self.change, None
+            change()
+        return super().encode(texts)
+
+
+@pytest.mark.parametrize("edited", ["a", "b"])
+async def test_changes_that_meet_are_both_kept(tmp_path: Path, edited: str) -> None:
+    first, second, text = "Tokens last a day", "Tokens last a minute", "Tokens last an hour"
+    encoder = Meanwhile(text if edited == "a" else second)
+    store = MemoryStore.open(tmp_path, encoder=encoder)
     tracker = QueryPatternTracker(tmp_path / "patterns", clock=NOW.timestamp)
     records = Records(store, tracker, ttl_days={}, clock=NOW.timestamp)
-    records.save(MemoryItem("a", "semantic", "Tokens last a day", NOW), supersede=())
-    newer = MemoryItem("b", "semantic", "Tokens last a minute", NOW)
-    meanwhile.append(lambda: records.save(newer, supersede=["a"]))
-    text = "Tokens last an hour"
-    records.edit("semantic", "a", Scope(), content=text, tags=["auth"], attributes=None)
-    changed = store.get("semantic", "a", Scope())
+    for name, content in (("a", first), ("b", second)):
+        records.save(MemoryItem(name, "semantic", content, NOW), supersede=())
+    edit = partial(records.edit, "semantic", edited, Scope(), content=text, tags=["auth"])
+    mark = partial(records.mark, "semantic", ["a"], "b", Scope())
+    if edited == "a":
+        encoder.change = mark
+        edit(attributes=None)
+    else:
+        encoder.change = partial(edit, attributes=None)
+        mark()
+    changed = store.get("semantic", edited, Scope())
+    marked = store.get("semantic", "a", Scope())
     store.close()
     tracker.close()
     assert (changed.content, changed.tags) == (text, ("auth",))
-    assert changed.attributes["superseded_by"] == "b"
+    assert marked.attributes["superseded_by"] == "b"
