@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from router.errors import LLMError
 from router.llm.protocol import Completion, OutputMode, Prompt
 from router.memory.memory import Memory
 
@@ -38,14 +39,17 @@ PEANUTS = (1, "I am allergic to peanuts", "user", "The user is allergic to peanu
 class Scripted:
     """A provider whose answers are known; it is the outside world here."""
 
-    answers: list[str]
+    answers: list[str | LLMError]
     asked: list[Prompt] = field(default_factory=list)
     provider: str = "scripted"
     model: str = "one"
 
     async def complete(self, prompt: Prompt, *, timeout_seconds: float) -> Completion:
         self.asked.append(prompt)
-        return Completion(self.answers.pop(0), OutputMode.JSON_SCHEMA)
+        answer = self.answers.pop(0)
+        if isinstance(answer, LLMError):
+            raise answer
+        return Completion(answer, OutputMode.JSON_SCHEMA)
 
     async def aclose(self) -> None:
         pass

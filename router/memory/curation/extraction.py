@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from router.errors import InvalidRequest, LLMError
+from router.errors import InvalidRequest, LLMAnswerError, LLMError
 from router.flight import in_thread
 from router.llm.answer_object import AnswerObject, object_schema, read_object
 from router.llm.protocol import ChatModel, Prompt
@@ -132,7 +132,8 @@ async def extract(
 ) -> Extracted:
     """What may be remembered of a conversation, with the quote that each is from. ``source`` is
     what to call the conversation. Raises LLMError if the model gave no usable answer to the first
-    part of the turns; a later part without one is left out, and ``refused`` says why."""
+    part of the turns; a later part without one is left out, or all that follow if the model cannot
+    be asked any more, and ``refused`` says why."""
     proposals: dict[str, Proposal] = {}
     refused: list[str] = []
     for number, batch in enumerate(_batches(turns), 1):
@@ -145,8 +146,12 @@ async def extract(
         except LLMError as error:
             if number == 1:
                 raise
-            refused.append(f"turns {batch[0][0]} to {batch[-1][0]}: {error}")
-            continue
+            goes_on = isinstance(error, LLMAnswerError)
+            last = batch[-1][0] if goes_on else len(turns)
+            refused.append(f"turns {batch[0][0]} to {last}: {error}")
+            if goes_on:
+                continue
+            break
         for row in rows:
             try:
                 made = _checked(row, by_number, scope, source)

@@ -10,7 +10,7 @@ import pytest
 from kept_memory import settings_in
 from scripted_model import ADA, NOW, PEANUTS, TALK, Scripted, memories, stored
 
-from router.errors import ConfigurationError, LLMAnswerError
+from router.errors import ConfigurationError, LLMAnswerError, LLMUnavailable
 from router.memory.curation.extraction import BATCH_CHARACTERS, turns_of
 from router.memory.memory import Memory
 from router.request import Turn
@@ -129,3 +129,13 @@ async def test_what_was_found_is_kept_when_a_later_answer_cannot_be_used(
     found = await asking.extract(talk, scope=ADA)
     assert [one.content for one in found.proposals] == ["The user is allergic to peanuts."]
     assert "turns 2 to 2" in found.refused[0]
+
+
+async def test_a_model_that_is_gone_is_not_asked_about_every_part_that_is_left(
+    asking: Memory, model: Scripted
+) -> None:
+    talk = "\n".join(["I am allergic to peanuts.", *["x" * BATCH_CHARACTERS] * 3])
+    model.answers = [memories(PEANUTS), LLMUnavailable("scripted", "no connection")]
+    found = await asking.extract(talk, scope=ADA)
+    assert [one.content for one in found.proposals] == ["The user is allergic to peanuts."]
+    assert "turns 2 to 4" in found.refused[0]
