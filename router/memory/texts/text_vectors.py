@@ -81,21 +81,23 @@ class TextVectors:
     def made(
         self, texts: Sequence[str], until: float | None = None
     ) -> list[NDArray[np.float32] | None]:
-        """Vectors that the encoder makes now; None for a text that it fails on by itself. Raises
-        EncoderError if it fails on any text, or still fails ``until`` then."""
+        """Vectors that the encoder makes now; None for a text that it fails on twice, by itself.
+        Raises EncoderError if it fails on any text, or still fails ``until`` then."""
         until = self._monotonic() + PATIENCE_SECONDS if until is None else until
         try:
-            rows = self._encoded(texts)
-        except EncoderError as error:
+            return [*self._encoded(texts)]
+        except EncoderError:
             if self._monotonic() > until:
                 raise
-            self._encoded([PROBE])
-            if len(texts) == 1:
-                _log.warning("a text is found by its words only: %s", error)
-                return [None]
+        self._encoded([PROBE])
+        if len(texts) > 1:
             half = len(texts) // 2
             return [*self.made(texts[:half], until), *self.made(texts[half:], until)]
-        return [*rows]
+        try:
+            return [*self._encoded(texts)]
+        except EncoderError as error:
+            _log.warning("a text is found by its words only: %s", error)
+            return [None]
 
     def keep(self, vectors: Iterable[tuple[str, NDArray[np.float32]]]) -> None:
         """Take over vectors that this encoder made of texts before, such as stored ones."""

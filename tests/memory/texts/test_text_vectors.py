@@ -76,3 +76,16 @@ def test_an_encoder_that_hangs_is_waited_for_once() -> None:
     with pytest.raises(EncoderError, match="timed out"):
         TextVectors(encoder, monotonic=clock).of(["one", "two"])
     assert encoder.asked == ["one", "two"]
+
+
+def test_a_text_that_an_encoder_fails_on_once_has_its_vector() -> None:
+    class Dropping(Counting):
+        """Drops its first connection."""
+
+        def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            self.asked += texts
+            if len(self.asked) == 1:
+                raise EncoderError("connection reset")
+            return super().encode(texts)
+
+    assert TextVectors(Dropping()).of(["redis timeout"])[0].any()
