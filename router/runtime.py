@@ -179,27 +179,27 @@ class Runtime:
         self.closed = True
         if self._process is not None and self._process != os.getpid():
             return
-        async with self._turn:
-            await after()
-            # From the last to the first: each is closed also where another one cannot be.
-            async with AsyncExitStack() as closing:
-                if self._cluster is not None:
-                    closing.push_async_callback(self._cluster.aclose)
-                closing.push_async_callback(self._cache.aclose)
-                closing.callback(self._builder.shutdown)
-                if (last := self.snapshot or self._first) is not None:
-                    parts = last.parts
-                    closing.push_async_callback(parts.llm.aclose)
-                    closing.push_async_callback(parts.listings.aclose)
-                    closing.push_async_callback(in_thread, parts.store.close)
-                    if parts.learner is not None:
-                        closing.push_async_callback(parts.learner.aclose)
-                closing.callback(self._forget)
-                closing.push_async_callback(self.background.aclose)
-                if self._manager is not None:
-                    closing.push_async_callback(self._manager.aclose)
-                if self._cluster is not None:  # it gives manager and learner what others have
-                    closing.push_async_callback(self._cluster.stop_taking)
+        # From the last to the first: each is closed also where another one cannot be, and where
+        # nobody waits any longer.
+        async with self._turn, AsyncExitStack() as closing:
+            if self._cluster is not None:
+                closing.push_async_callback(self._cluster.aclose)
+            closing.push_async_callback(self._cache.aclose)
+            closing.callback(self._builder.shutdown)
+            if (last := self.snapshot or self._first) is not None:
+                parts = last.parts
+                closing.push_async_callback(parts.llm.aclose)
+                closing.push_async_callback(parts.listings.aclose)
+                closing.push_async_callback(in_thread, parts.store.close)
+                if parts.learner is not None:
+                    closing.push_async_callback(parts.learner.aclose)
+            closing.callback(self._forget)
+            closing.push_async_callback(self.background.aclose)
+            if self._manager is not None:
+                closing.push_async_callback(self._manager.aclose)
+            if self._cluster is not None:  # it gives manager and learner what others have
+                closing.push_async_callback(self._cluster.stop_taking)
+            closing.push_async_callback(after)
 
     def _forget(self) -> None:
         self._first = self.snapshot = self._manager = None

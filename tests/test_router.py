@@ -345,6 +345,30 @@ async def test_what_cannot_be_closed_leaves_nothing_else_open(tmp_path: Path) ->
     assert closed == ["model", "model", "answers"]
 
 
+async def test_closing_that_is_cancelled_while_it_waits_for_a_request_leaves_nothing_open(
+    tmp_path: Path,
+) -> None:
+    closed: list[str] = []
+
+    class Held(HeldModel):
+        async def aclose(self) -> None:
+            closed.append("model")
+
+    model = Held(answer("git"))
+    router = SemanticRouter(settings_for(tmp_path), roots=[SHIPPED], models=[model])
+    await router.open()
+    asked = asyncio.create_task(router.route(SQUASH))
+    await happened(model.asked)
+    closing = asyncio.create_task(router.aclose())
+    await asyncio.sleep(0)  # it waits for the request by now
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    assert closed == ["model"]
+    model.release()
+    assert (await asked).selected_skills == ("git",)
+
+
 async def test_closing_answers_what_is_under_way_and_refuses_what_comes_later(
     tmp_path: Path,
 ) -> None:
