@@ -73,9 +73,12 @@ class LoopThread:
 
         Raises:
             Exception: what ``last`` raises; the thread has ended all the same.
+            RuntimeError: the thread is the caller's own; it goes on.
         """
         if self._is_elsewhere():
             return
+        if threading.current_thread() is self._thread:
+            raise RuntimeError(f"this {self._name} cannot be closed in its own thread")
         with self._submitting:
             closed, self._closed = self._closed, True
             loop = self._started() if not closed else None

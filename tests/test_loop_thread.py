@@ -135,6 +135,22 @@ def test_a_sink_that_would_wait_for_its_own_thread_is_told(tmp_path: Path) -> No
     assert told
 
 
+def test_a_sink_that_would_close_its_own_thread_is_told(tmp_path: Path) -> None:
+    told: list[RuntimeError] = []
+    router = SyncSemanticRouter(settings_for(tmp_path), roots=[SHIPPED])
+
+    def close(_: object) -> None:
+        with pytest.raises(RuntimeError, match="in its own thread") as error:
+            router.close()
+        told.append(error.value)
+
+    router.events.subscribe(close)
+    router.route(SQUASH)
+    assert told
+    router.route(SQUASH)  # it is still open
+    router.close()
+
+
 def test_a_failure_at_the_end_is_raised_and_the_thread_ends_all_the_same() -> None:
     thread = LoopThread("thing")
 
