@@ -103,7 +103,10 @@ def requests() -> list[str]:
 
 
 def is_foreign(spoken: Sequence[str]) -> bool:
-    """Whether the words of a text are hardly any that people use in English."""
+    """Whether the words of a text are hardly any that people use in English; not where it has no
+    words, but signs or numbers alone."""
+    if all(word.isdigit() for word in spoken):
+        return False
     return sum(word in _words() for word in spoken) <= FOREIGN * len(spoken)
 
 

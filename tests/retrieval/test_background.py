@@ -179,6 +179,9 @@ def test_an_encoder_without_differences_finds_nothing_common() -> None:
         ("kubectl apply -f pod.yaml", False),
         ("flug", True),
         ("merci, now book the flight", False),
+        ("???", False),
+        ("\N{THUMBS UP SIGN}", False),
+        ("48213 77", False),
     ],
 )
 def test_a_text_of_which_hardly_a_word_is_english_is_foreign(text: str, foreign: bool) -> None:
