@@ -625,6 +625,8 @@ def _checked(label: Sequence[Any]) -> tuple[Any, ...] | None:
         named = {str(name): str(digest) for name, digest in json.loads(digests).items()}
         if len(named) > MAX_SKILLS or not isinstance(wrong, str):
             return None
+        if ("" in named and len(named) > 1) or (wrong and [*named] != [wrong]):
+            return None
         said, when = Source(source), finite(learnt)
         if when is None:
             return None

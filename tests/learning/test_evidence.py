@@ -251,17 +251,26 @@ def test_two_stores_share_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "fault", [{"learnt": float("nan")}, {"learnt": 10**400}, {"wrong": None}, {"source": "me"}]
+    "fault",
+    [
+        {"learnt": float("nan")},
+        {"learnt": 10**400},
+        {"wrong": None},
+        {"wrong": "docker"},
+        {"source": "me"},
+        {"digests": '{"": "", "gone": ""}'},
+    ],
 )
 def test_a_label_of_another_file_that_cannot_be_read_is_left_out_alone(
     store: EvidenceStore, fault: dict[str, object]
 ) -> None:
     sound = ["save it", "", "save it", '{"git": ""}', "llm", 0, 5.0]
-    place = {"wrong": 1, "source": 4, "learnt": 6}
+    place = {"wrong": 1, "digests": 3, "source": 4, "learnt": 6}
     bad = sound.copy()
     for name, value in fault.items():
         bad[place[name]] = value
     assert store.merge([bad, sound], catalog=BOTH) == 1
+    assert [label[3] for label in store.labels()] == ['{"git": ""}']
 
 
 def test_a_file_that_is_no_database_is_set_aside_and_named(
