@@ -671,13 +671,9 @@ class SemanticRouter(OpenedInBlock):
         from router.decision import Decider
 
         result = Decider(snapshot, self.settings).corrected(past.text, named)
-        basis, similar = (
-            Basis.of(DecidedBy.PERSON, named, snapshot.catalog),
-            self._use_semantic_cache,
-        )
-        await self._caches.keep(
-            past.text, past.context, result, basis, snapshot.catalog, similar=similar
-        )
+        catalog, similar = snapshot.catalog, self._use_semantic_cache
+        basis = Basis.of(DecidedBy.PERSON, named, catalog)
+        await self._caches.keep(past.text, past.context, result, basis, catalog, similar=similar)
 
     async def learned(self) -> None:
         """Wait until the local model is of all the evidence there is. Routing needs no such wait:
