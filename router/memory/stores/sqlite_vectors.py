@@ -146,7 +146,8 @@ def _current(db: Connection, space: Space, known: _Matrix) -> _Matrix:
             (space.id, width, int(known.rows.max(initial=0))),
         )
         return known.with_rows(_matrix_of(added, width), space.written)
-    listed = db.execute(f"SELECT row FROM vectors WHERE {of_width}", (space.id, width)).fetchall()  # noqa: S608
+    # Of any width, for their index tells that without a look at each vector.
+    listed = db.execute("SELECT row FROM vectors WHERE space = ?", (space.id,)).fetchall()
     present = np.array(listed, dtype=np.int64).reshape(-1)
     kept = np.isin(known.rows, present)
     matrix = _Matrix(known.rows[kept], known.vectors[kept], space.written)
