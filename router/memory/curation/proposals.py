@@ -8,13 +8,14 @@ Accepting one never overwrites: what is replaced is marked as superseded and kep
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from itertools import chain, islice
 from typing import Any, Final
 
-from router.errors import InvalidRequest, UnknownProposal
+from router.errors import InvalidRequest, UnknownMemory, UnknownProposal
 from router.memory.model import MAX_ATTRIBUTES, MAX_TAGS, AttributeValue, MemoryItem, Scope
 from router.memory.recall.updates import SUPERSEDED_AT, SUPERSEDED_BY
 from router.memory.records import EXPIRES_AT, Records
@@ -167,6 +168,8 @@ class Proposals:
                     self._store.get_stored(proposal.layer, name, proposal.scope)
                     for name in proposal.replaces
                 ]
+                with suppress(UnknownMemory):  # an earlier merge may have given the same text
+                    merged.append(self._store.get_stored(item.layer, item.id, item.scope))
                 item = _with_all_of(item, merged)
             self._records.save(item, supersede=proposal.replaces)
         elif proposal.kind is ChangeKind.STALE:

@@ -118,6 +118,19 @@ async def test_of_many_copies_each_is_merged_once(memory: Memory) -> None:
     assert len(await memory.consolidate(scope={})) == 4
 
 
+async def test_a_memory_that_is_merged_with_one_after_the_other_keeps_what_all_say(
+    memory: Memory,
+) -> None:
+    for name, end in (("one", "!"), ("two", "?"), ("long", " here.")):
+        text = f"Production deploys on Fridays are forbidden{end}"
+        await memory.save(text, name=name, layer="semantic", tags=[name])
+    for proposal in await memory.consolidate(scope={}):
+        await memory.accept(proposal.id, scope={})
+    items = (await memory.list(scope={})).items
+    [kept] = [item for item in items if "superseded_by" not in item.attributes]
+    assert set(kept.tags) == {"long", "one", "two"}
+
+
 async def test_a_merge_that_was_rejected_is_not_drafted_again(
     asking: Memory, model: Scripted
 ) -> None:
