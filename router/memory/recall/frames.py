@@ -193,6 +193,9 @@ def _read(sentence: str) -> Frame | None:
         if word in _MEASURES:
             return _frame(subject, _MEASURES[word], value) if _is_number(following) else None
         if word in _OWNERS:
+            others = {"a", "an", *_PREPOSITIONS}  # "owns a dog" may be said of many
+            if following in others or _is_number(following) or words[0] in _POINTING:
+                return None
             return _frame(value, _OWNERS[word], subject)
     return None
 

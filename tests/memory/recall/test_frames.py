@@ -129,6 +129,10 @@ The parser is written in Rust | The parser is written by Olga
 Tom is 41 years old | Tom is 180 cm tall
 The shop opens at 7 | The shop opens at 9 on Sundays
 I live in Berlin | I live in Berlin Mitte
+Alice owns a dog | Bob owns a dog
+Alice owns 3 cars | Bob owns 3 cars
+Alice leads by example | Bob leads by example
+Alice owns checkout | She owns checkout
 """
 
 
