@@ -41,6 +41,8 @@ FOREIGN: Final = 0.25
 than this share stand in the background: a German or Spanish request has one or two, such as "an" or
 "me". Of 6,320 English requests for real skills, tools and intents, 40 are as strange. Without a
 word of the best skill are 20 of these: a few greetings, and keys hit at random."""
+LEAST_WORDS: Final = 3
+"""Fewer words in plain letters do not tell their language."""
 LEAST_SPREAD: Final = 1e-3
 """Of an encoder that gives all requests one vector none is more common than another."""
 
@@ -103,9 +105,11 @@ def requests() -> list[str]:
 
 
 def is_foreign(spoken: Sequence[str]) -> bool:
-    """Whether the words of a text are hardly any that people use in English; not where it has no
-    words, but signs or numbers alone."""
+    """Whether the words of a text are hardly any that people use in English. One or two words, such
+    as "thx" or a name, do not tell, and neither do signs and numbers alone."""
     if all(word.isdigit() for word in spoken):
+        return False
+    if len(spoken) < LEAST_WORDS and all(word.isascii() for word in spoken):
         return False
     return sum(word in _words() for word in spoken) <= FOREIGN * len(spoken)
 
