@@ -10,7 +10,7 @@ the same layer and scope
 * if it speaks of a change ("now", "moved", "instead"), of the same person, and not of a plan, and
   shares at least ``SHARED_BY_CHANGE`` of the words of the shorter one, related words included and
   numbers not; where the word of change is itself the related one ("I moved to Hamburg" after "I
-  live in Berlin"), so many of the earlier one; or
+  live in Berlin"), and the two are not of one person, so many of the earlier one; or
 * if both begin with the same word and share at least ``SHARED_BY_FRAME`` of all their words, but
   each has something of its own, such as another number.
 
@@ -121,10 +121,12 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
         alike |= {word for word, others in related if others & said - _CHANGES}
         if len(alike) >= SHARED_BY_CHANGE * min(len(said), len(before)):
             return True
-        if speaks_of(newer.content) != speaks_of(older.content):
+        who = speaks_of(newer.content)
+        if who != speaks_of(older.content):
             return False
         moved = {word for word, others in related if others & said}
-        return len(alike | moved) >= SHARED_BY_CHANGE * len(before)
+        least = len(before) if who is None else min(len(said), len(before))
+        return len(alike | moved) >= SHARED_BY_CHANGE * least
     every = said | before
     return SHARED_BY_FRAME * len(every) <= len(shared) < min(len(said), len(before))
 

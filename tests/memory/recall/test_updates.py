@@ -13,6 +13,7 @@ from router.memory.recall.updates import asks_for_history, held_then, replaces, 
     [
         ("Our database is Postgres 14.", "We moved from Postgres to MySQL 8."),
         ("I live in Leipzig.", "I moved to Copenhagen."),
+        ("I live in Lyon, above the bakery at the old harbour.", "I moved to Ghent in May."),
         ("The API gateway is Kong, hosted on AWS in Frankfurt.", "We replaced Kong by Envoy."),
         ("My favourite editor is Vim with the solarized theme.", "I switched to Emacs."),
         ("Redis timeout is 250 ms in production.", "Redis timeout is 500 ms in production."),
