@@ -26,7 +26,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from router.errors import SourceError
 from router.loop_thread import ClosedByBlock, LoopThread
@@ -63,7 +63,7 @@ class RemoteTool:
 
 
 CANCEL_AGAIN_SECONDS: Final = 1.0
-"""A connection that has not ended by then is told again to end."""
+"""A connection that is still open by then is told again to end."""
 
 
 @dataclass(slots=True)
@@ -76,6 +76,7 @@ class _Server:
         answered: whether anything is known of it.
         client: the connection; None while there is none.
         look_again: set when its list of tools may not be what it was.
+        phase: of the connection; "waiting" is for the next one, after a fault.
     """
 
     name: str
@@ -85,6 +86,7 @@ class _Server:
     answered: asyncio.Event = field(default_factory=asyncio.Event)
     client: Client | None = None
     look_again: asyncio.Event = field(default_factory=asyncio.Event)
+    phase: Literal["waiting", "connecting", "open", "ending"] = "connecting"
 
 
 class McpServers(ClosedByBlock):
@@ -127,7 +129,7 @@ class McpServers(ClosedByBlock):
         self._thread = LoopThread("source of MCP servers")
         self._starting = threading.Lock()
         self._started = False
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: dict[asyncio.Task[None], _Server] = {}
         self._changing = threading.Lock()
         self._snapshot: SourceSnapshot | None = None
         self._named: dict[str, RemoteTool] = {}
@@ -206,41 +208,51 @@ class McpServers(ClosedByBlock):
                 self._started = True
 
     async def _begin(self) -> None:
-        self._tasks = [
-            asyncio.create_task(self._follow(server), name=f"mcp {server.name}")
+        self._tasks = {
+            asyncio.create_task(self._follow(server), name=f"mcp {server.name}"): server
             for server in self._servers
-        ]
+        }
         await asyncio.gather(*(server.answered.wait() for server in self._servers))
 
     async def _end(self) -> None:
-        left = set(self._tasks)
+        """What is told again while it ends would leave its process running, and what is told again
+        while it connects as well; the SDK bounds the time of both. Anyio swallows what comes
+        together with an end of its own, so an open connection is told again."""
+        left, spared = set(self._tasks), {"ending"}
         while left:
-            for task in left:  # again: anyio swallows what comes together with an end of its own
-                task.cancel()
+            for task in left:
+                if self._tasks[task].phase not in spared:
+                    task.cancel()
             _, left = await asyncio.wait(left, timeout=CANCEL_AGAIN_SECONDS)
+            spared = {"ending", "connecting"}
 
     async def _follow(self, server: _Server) -> None:
         """Stay connected to a server, and know its tools."""
         pause = self._first_pause
         while True:
+            server.phase = "connecting"
             try:
                 async with connected(server.how, self._timeout) as (client, changed):
-                    server.look_again = changed
-                    while True:
-                        changed.clear()
-                        async with asyncio.timeout(self._timeout):
-                            tools = await all_tools(client)
-                        raise_if_ending()
-                        server.client = client
-                        self._learn(server, tools, "")
-                        pause = self._first_pause
-                        with suppress(TimeoutError):
-                            async with asyncio.timeout(self._rescan):
-                                await changed.wait()
+                    server.look_again, server.phase = changed, "open"
+                    try:
+                        while True:
+                            changed.clear()
+                            async with asyncio.timeout(self._timeout):
+                                tools = await all_tools(client)
+                            raise_if_ending()
+                            server.client = client
+                            self._learn(server, tools, "")
+                            pause = self._first_pause
+                            with suppress(TimeoutError):
+                                async with asyncio.timeout(self._rescan):
+                                    await changed.wait()
+                    finally:
+                        server.phase = "ending"
             except Exception as error:  # noqa: BLE001 - the SDK lets through whatever its tasks
                 # raise; a server that fails in any way is down, and the others are not.
                 server.client = None
                 self._learn(server, server.tools, in_words(error, self._timeout))
+            server.phase = "waiting"
             await asyncio.sleep(pause)
             pause = min(2 * pause, self._longest_pause)
 

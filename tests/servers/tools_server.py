@@ -2,7 +2,8 @@
 
 It speaks the older generation of the protocol. ``FOLDER/tools.json`` holds its tools, and each
 change of that file is announced. ``FOLDER/mode`` says how it behaves: ``good``, ``hang`` (no answer
-to ``initialize``), ``garbage`` (lines that are no JSON in place of answers) or ``down`` (it ends).
+to ``initialize``), ``garbage`` (lines that are no JSON in place of answers), ``down`` (it ends) or
+``stays`` (it goes on when its input has ended). ``FOLDER/pid`` is the process that serves it.
 
 A tool answers with what it was called with. ``slow`` never answers, ``huge`` answers with two
 megabytes, and ``fatal`` ends the server.
@@ -81,6 +82,7 @@ def answer(request: dict[str, Any]) -> None:
 
 if mode() == "down":
     sys.exit(1)
+(FOLDER / "pid").write_text(str(os.getpid()))
 for line in sys.stdin:
     request = json.loads(line)
     if "id" not in request:
@@ -90,3 +92,5 @@ for line in sys.stdin:
         sys.stdout.flush()
     elif mode() != "hang":
         answer(request)
+if mode() == "stays":
+    threading.Event().wait()

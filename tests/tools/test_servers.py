@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -259,3 +260,14 @@ def test_a_connection_that_swallows_its_end_is_told_again(
     with started(servers) as source:
         assert names(source.read()) == ["sky__weather"]
     assert swallowed.is_set()
+
+
+def test_a_server_that_does_not_end_by_itself_is_ended(
+    servers: ToolFolders, tmp_path: Path
+) -> None:
+    servers.put("sky", WEATHER, mode="stays")
+    with started(servers) as source:
+        assert names(source.read()) == ["sky__weather"]
+    pid = int((tmp_path / "servers" / "sky" / "pid").read_text())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
