@@ -1,7 +1,8 @@
 """How good the routing is, on labelled requests: the figures behind ``router eval``.
 
 A row is a request with the names of the skills that serve it; an empty list means that nothing
-installed fits, so the right answer is not to route. Every row is judged as soon as it is routed
+installed fits, so the right answer is not to route. ``history`` and ``available`` are what they are
+to ``route``; a row's other keys are its own. Every row is judged as soon as it is routed
 and its result dropped, so memory holds a few numbers a row.
 
 Caches must not help, or a repeated request would be graded for its first answer: each row is
@@ -39,7 +40,7 @@ from router.learning.metrics import (
 )
 from router.numeric import wilson
 from router.plain_json import PlainJson
-from router.request import Request
+from router.request import Request, Turn
 from router.result import Decision, RoutingResult
 
 if TYPE_CHECKING:
@@ -64,12 +65,16 @@ class LabelledRequest:
         request: the text to route.
         skills: names of the skills that serve it; empty when nothing fits.
         extra: the row's other keys, kept for the per-row output.
+        history: earlier turns of the conversation, which a follow-up is read with.
+        available: names of the skills that may be chosen; None means all installed ones.
     """
 
     line: int
     request: str
     skills: tuple[str, ...]
     extra: Mapping[str, Any]
+    history: tuple[Turn, ...] = ()
+    available: tuple[str, ...] | None = None
 
     @property
     def kind(self) -> str | None:
@@ -80,6 +85,8 @@ class LabelledRequest:
     def digest(self, catalog_version: str) -> str:
         """Names this request with these labels over one catalog."""
         parts = [catalog_version, self.request, *sorted(self.skills)]
+        if self.history or self.available is not None:
+            parts.append(repr((self.history, self.available)))
         return hashlib.blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
 
 
@@ -235,8 +242,13 @@ def _read_row(number: int, line: bytes) -> LabelledRequest:
         raise ValueError("'request' must be a string")
     if not isinstance(skills, list) or not all(isinstance(name, str) for name in skills):
         raise ValueError("'skills' must be a list of names; an empty list when nothing fits")
-    Request.parse(request)
-    return LabelledRequest(number, request, tuple(dict.fromkeys(skills)), extra)
+    history, available = extra.get("history"), extra.get("available")
+    for key, value in (("history", history), ("available", available)):
+        if not isinstance(value, list | None):
+            raise ValueError(f"{key!r} must be a list")
+    asked = Request.parse(request, history=history or (), available=available)
+    labels = tuple(dict.fromkeys(skills))
+    return LabelledRequest(number, request, labels, extra, asked.history, asked.available)
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -280,7 +292,11 @@ async def evaluate(
         began = clock()
         # A scope of its own: no cached answer crosses scopes. See the module's text.
         result = await router.route(
-            row.request, scope=f"evaluation-line-{row.line}", use_semantic_cache=False
+            row.request,
+            available_skills=row.available,
+            history=row.history,
+            scope=f"evaluation-line-{row.line}",
+            use_semantic_cache=False,
         )
         yield judge(row, result, milliseconds=(clock() - began) * 1000)
 

@@ -295,6 +295,9 @@ def test_rows_keep_their_line_labels_and_other_keys() -> None:
         (b'{"request": "x"}', "'skills' must be a list of names"),
         (b'{"request": "x", "skills": "git"}', "'skills' must be a list of names"),
         (b'{"request": "x", "skills": [1]}', "'skills' must be a list of names"),
+        (b'{"request": "x", "skills": [], "history": "y"}', "'history' must be a list"),
+        (b'{"request": "x", "skills": [], "history": [1]}', "history: a turn is"),
+        (b'{"request": "x", "skills": [], "available": "git"}', "'available' must be a list"),
         (b'{"request": "  ", "skills": []}', "request: empty"),
         (b'{"request": "\\u0000", "skills": []}', "request: control character"),
         (b'{"request": "\xff"}', "not UTF-8 at byte 14"),
@@ -307,6 +310,15 @@ def test_a_malformed_row_is_named_by_file_and_line(line: bytes, reason: str) -> 
         read_rows(lines, source="rows.jsonl")
     assert str(caught.value).startswith("rows.jsonl:2: ")
     assert reason in str(caught.value)
+
+
+def test_a_row_with_other_earlier_turns_is_another_row() -> None:
+    lines = [
+        b'{"request": "and for 60?", "skills": ["a"]}',
+        b'{"request": "and for 60?", "skills": ["a"], "history": ["scale the dough"]}',
+        b'{"request": "and for 60?", "skills": ["a"], "available": ["a", "b"]}',
+    ]
+    assert len({row.digest("v") for row in read_rows(lines, source="f")}) == 3
 
 
 def test_a_file_without_rows_is_an_error() -> None:

@@ -45,6 +45,8 @@ def evaluate_file(
 ) -> None:
     """Measure routing on labelled requests: ranking, decisions, calibration and latency.
 
+    A row may have a "history", the earlier turns of the user, and "available", names of skills.
+
     Shares come with their 95% Wilson interval. Rows with a "kind" are also reported by kind.
     What this router has learnt counts, and is left as it is: everything is done on a copy of the
     evidence in a temporary folder. No cached answer is used.

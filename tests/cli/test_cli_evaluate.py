@@ -60,6 +60,21 @@ def test_the_table_has_a_column_a_kind_and_fits_the_width(
     assert max(map(len, lines)) <= 100
 
 
+def test_a_row_is_routed_with_its_earlier_turns_among_its_available_skills(
+    run: Run, skills: Path, labelled: Labelled
+) -> None:
+    asked, before = "and now those too", ["commit my changes and push them"]
+    rows: list[dict[str, Any]] = [
+        {"request": asked, "skills": []},
+        {"request": asked, "skills": ["git"], "history": before},
+        {"request": before[0], "skills": [], "available": ["data-analysis"]},
+    ]
+    result = run("eval", labelled(rows), "--skills", skills, "--json")
+    report = json.loads(result.stdout)
+    assert report["decisions"]["route"] == 1
+    assert report["accuracy"]["value"] == 1
+
+
 def test_no_row_is_answered_by_another_rows_answer(
     run: Run, skills: Path, labelled: Labelled, tmp_path: Path
 ) -> None:
