@@ -1,11 +1,14 @@
-"""What the router was told about requests: labelled examples, durable, bounded, each text once.
+"""What the router was told about requests: labelled examples, durable, bounded, one a text.
 
 A label says which skills are right for a request ("none" is a label too), or that one skill is
 wrong. It carries digests of what the skills said of themselves at that time, so that evidence about
 a skill that has changed since counts less, and evidence about one that is gone does not count until
 it is back. That no skill is right was said over the skills that there were: it is no correction
-where there is a new one, and no evidence at all over the skills of another project. A person
-outranks a file, and a file an LLM.
+where there is a new one, and no evidence at all over the skills of another project.
+
+A person outranks a file, and a file an LLM. But what speaks of skills as they were does not hide
+what was said of the present ones: a weaker label that came later is kept beside it, and over each
+catalog the one counts that holds best.
 
 One SQLite file, shared by the processes of a machine: examples, the answers that ``feedback`` may
 speak about, and the states of what is fitted on all this.
@@ -87,20 +90,37 @@ CREATE TABLE offers (
     prints TEXT NOT NULL            -- of the skills that there were, JSON
 );
 """,
+        """
+CREATE TABLE labels (               -- as examples were, but with a label of each rank
+    key TEXT NOT NULL,
+    wrong TEXT NOT NULL,
+    text TEXT NOT NULL,
+    digests TEXT NOT NULL,
+    source TEXT NOT NULL,
+    rank INTEGER NOT NULL,
+    learnt REAL NOT NULL,
+    PRIMARY KEY (key, wrong, rank)
+);
+INSERT INTO labels SELECT * FROM examples;
+DROP TABLE examples;
+CREATE INDEX labels_by_age ON labels (rank, learnt);
+""",
     )
 )
 
 
-_PUT: Final = (
-    "INSERT INTO examples VALUES (?, ?, ?, ?, ?, ?, ?)"
-    " ON CONFLICT (key, wrong) DO UPDATE SET text = excluded.text,"
-    " digests = excluded.digests, source = excluded.source,"
-    " rank = excluded.rank, learnt = excluded.learnt WHERE "
+_ADD: Final = (
+    "INSERT INTO labels SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE NOT EXISTS"
+    " (SELECT 1 FROM labels WHERE key = ?1 AND wrong = ?2 AND rank > ?6 AND learnt > ?7)"
+    " ON CONFLICT (key, wrong, rank) DO UPDATE SET text = excluded.text,"
+    " digests = excluded.digests, source = excluded.source, learnt = excluded.learnt"
 )
-_ADD: Final = f"{_PUT} excluded.rank >= rank"
-"""A label that was given just now: it replaces an equal or weaker one."""
-_MERGE: Final = f"{_PUT} (excluded.rank, excluded.learnt) > (rank, learnt)"
+"""A label that was given just now: it replaces an equal one."""
+_MERGE: Final = f"{_ADD} WHERE excluded.learnt > learnt"
 """A label from another file: among equal ones the later one counts."""
+_OUTRANK: Final = "DELETE FROM labels WHERE key = ?1 AND wrong = ?2 AND rank < ?6 AND learnt <= ?7"
+"""A label that was just put replaces earlier ones of weaker sources. (It names only some of the
+values, which is why they have numbers.)"""
 
 
 class Source(StrEnum):
@@ -291,7 +311,7 @@ class EvidenceStore:
         try:
             source = opened(earlier, _SCHEMA, durable=True)
             with closing(source):
-                examples = source.execute("SELECT * FROM examples").fetchall()
+                labels = source.execute("SELECT * FROM labels").fetchall()
                 answers = source.execute("SELECT id, answer FROM answers ORDER BY number")
                 kept = answers.fetchall()
                 states = source.execute("SELECT * FROM states").fetchall()
@@ -300,7 +320,7 @@ class EvidenceStore:
             _log.error("evidence of an earlier version is not taken along: %s", error)
             return
         with self._file.transaction() as database:
-            database.executemany(_MERGE, examples)
+            _write(database, _MERGE, labels)
             database.executemany("INSERT OR IGNORE INTO answers (id, answer) VALUES (?, ?)", kept)
             database.executemany("INSERT OR IGNORE INTO states VALUES (?, ?)", states)
             database.executemany("INSERT OR IGNORE INTO offers (key, prints) VALUES (?, ?)", offers)
@@ -320,7 +340,7 @@ class EvidenceStore:
 
         Returns:
             Whether it was new or outranked or renewed what was known; a weaker source changes
-            nothing.
+            nothing, unless what is known speaks of skills as they no longer are.
 
         Raises:
             InvalidRequest: the text cannot be a request, there are too many skills, or, of a label
@@ -337,7 +357,17 @@ class EvidenceStore:
         """
         prints = [] if all(example.skills for example in examples) else _prints_of(catalog)
         rows = [self._row(example, catalog, _key_of(prints)) for example in examples]
-        return self._put(_ADD, rows, prints)
+        weight = self._weighing(catalog)
+        outranks = "SELECT digests FROM labels WHERE key = ? AND wrong = ? AND rank > ?"
+        counting = [
+            row
+            for row in rows
+            if not any(
+                weight(json.loads(digests)) == 1.0
+                for (digests,) in self._read(outranks, row[0], row[1], row[5])
+            )
+        ]
+        return self._put(_ADD, counting, prints)
 
     def _row(
         self, example: Example, catalog: Mapping[str, SkillManifest], offer: str
@@ -366,20 +396,33 @@ class EvidenceStore:
         Raises:
             StoreError: the file cannot be read.
         """
+        weight = self._weighing(catalog)
+        found: dict[tuple[str, str], Example] = {}
+        for key, text, wrong, digests, source in self._rows():
+            if counts := weight(digests):
+                label = Example(text, _named(digests), not wrong, Source(source), counts)
+                other = found.get((key, wrong))
+                if other is None or _strength(other) < _strength(label):
+                    found[key, wrong] = label
+        return list(found.values())
+
+    def _weighing(
+        self, catalog: Mapping[str, SkillManifest]
+    ) -> Callable[[Mapping[str, str]], float]:
+        """What a label with some digests weighs over a catalog; 0 where it does not count."""
         described = cache(lambda name: self_description(catalog[name]))
         prints = cache(lambda: _prints_of(catalog))
         new = cache(lambda offer: self._new_since(offer, prints()))
-        found = []
-        for text, wrong, digests, source in self._rows():
+
+        def weight(digests: Mapping[str, str]) -> float:
             if "" in digests:
                 counts, same = new(digests[""]) <= OTHERS, new(digests[""]) == 0
             else:
                 counts = catalog.keys() >= digests.keys()
                 same = counts and all(described(one) == said for one, said in digests.items())
-            if counts:
-                weight = 1.0 if same else AGED_WEIGHT
-                found.append(Example(text, _named(digests), not wrong, Source(source), weight))
-        return found
+            return (1.0 if same else AGED_WEIGHT) if counts else 0.0
+
+        return weight
 
     def _new_since(self, offer: str, prints: Sequence[str]) -> float:
         """The share of the skills that were not there, or were others, when a label was given that
@@ -412,7 +455,7 @@ class EvidenceStore:
         with self._file.turn() as database:
             self._follow(database)
             rows = database.execute(
-                "SELECT wrong, digests FROM examples WHERE key = ? AND source = ? ORDER BY learnt",
+                "SELECT wrong, digests FROM labels WHERE key = ? AND source = ? ORDER BY learnt",
                 (key, Source.FEEDBACK.value),
             ).fetchall()
         right: dict[str, str] | None = None
@@ -437,7 +480,7 @@ class EvidenceStore:
         version = version_of(database)  # first: what is written meanwhile is another version
         if version != self._feedback_of:
             rows = database.execute(
-                "SELECT key FROM examples WHERE rank = ?", (Source.FEEDBACK.rank,)
+                "SELECT key FROM labels WHERE rank = ?", (Source.FEEDBACK.rank,)
             )
             self._with_feedback = {key for (key,) in rows}
             self._feedback_of = version
@@ -453,17 +496,17 @@ class EvidenceStore:
         """
         return [
             Example(text, _named(digests), not wrong, Source(source))
-            for text, wrong, digests, source in self._rows()
+            for _, text, wrong, digests, source in self._rows()
         ]
 
-    def _rows(self) -> Iterator[tuple[str, str, dict[str, str], str]]:
+    def _rows(self) -> Iterator[tuple[str, str, str, dict[str, str], str]]:
         rows = self._read(
-            "SELECT text, wrong, digests, source FROM examples WHERE digests != ?"
+            "SELECT key, text, wrong, digests, source FROM labels WHERE digests != ?"
             " ORDER BY learnt, key",
             _NO_DIGESTS,
         )
-        for text, wrong, digests, source in rows:
-            yield text, wrong, json.loads(digests), source
+        for key, text, wrong, digests, source in rows:
+            yield key, text, wrong, json.loads(digests), source
 
     def labels(self, keys: Collection[tuple[str, str]] | None = None) -> list[list[Any]]:
         """Labels as plain JSON types, for ``merge`` in another file; oldest first.
@@ -474,7 +517,7 @@ class EvidenceStore:
         Raises:
             StoreError: the file cannot be read.
         """
-        rows = "SELECT key, wrong, text, digests, source, rank, learnt FROM examples"
+        rows = "SELECT key, wrong, text, digests, source, rank, learnt FROM labels"
         if keys is None:
             return [list(row) for row in self._read(f"{rows} ORDER BY learnt, key")]
         return [
@@ -504,10 +547,10 @@ class EvidenceStore:
         """Write labels, all or none; how many changed what was known. Where there are too many, the
         oldest of the weakest source go."""
         with self._file.transaction() as database:
-            changed = sum(database.execute(statement, row).rowcount for row in rows)
+            changed = _write(database, statement, rows)
             database.execute(
-                "DELETE FROM examples WHERE (key, wrong) IN (SELECT key, wrong FROM examples"
-                " ORDER BY rank DESC, learnt DESC, key, wrong LIMIT -1 OFFSET ?)",
+                "DELETE FROM labels WHERE (key, wrong, rank) IN (SELECT key, wrong, rank FROM"
+                " labels ORDER BY rank DESC, learnt DESC, key, wrong LIMIT -1 OFFSET ?)",
                 (self._max_examples,),
             )
             _keep_offer(database, rows, prints)
@@ -517,7 +560,7 @@ class EvidenceStore:
     def counts(self) -> dict[Source, int]:
         """How many labels each source gave."""
         rows = self._read(
-            "SELECT source, count(*) FROM examples WHERE digests != ? GROUP BY source", _NO_DIGESTS
+            "SELECT source, count(*) FROM labels WHERE digests != ? GROUP BY source", _NO_DIGESTS
         )
         found = dict(rows)
         return {source: found.get(source.value, 0) for source in Source}
@@ -606,7 +649,7 @@ class EvidenceStore:
     def reset(self) -> int:
         """Forget all labels and what was fitted on them; the number of labels."""
         with self._file.transaction() as database:
-            number = database.execute("DELETE FROM examples").rowcount
+            number = database.execute("DELETE FROM labels").rowcount
             database.execute("DELETE FROM states")
             database.execute("DELETE FROM models")
             database.execute("DELETE FROM offers")
@@ -638,6 +681,22 @@ def _checked(label: Sequence[Any]) -> tuple[Any, ...] | None:
 def _named(digests: Mapping[str, str]) -> tuple[str, ...]:
     """The skills that a label names."""
     return tuple(name for name in digests if name)
+
+
+def _strength(label: Example) -> tuple[float, int]:
+    """Of two labels for one text that one counts which has more of it."""
+    return label.weight, label.source.rank
+
+
+def _write(database: sqlite3.Connection, statement: str, rows: Iterable[tuple[Any, ...]]) -> int:
+    """Put labels, each in the place of earlier ones that it outranks; how many were put."""
+    changed = 0
+    for row in rows:
+        put = database.execute(statement, row).rowcount
+        if put:
+            database.execute(_OUTRANK, row)
+        changed += put
+    return changed
 
 
 def _keep_offer(

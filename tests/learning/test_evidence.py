@@ -1,4 +1,4 @@
-"""Evidence: each text once, the stronger source wins, nothing acknowledged is lost."""
+"""Evidence: one label a text, the stronger source wins, nothing acknowledged is lost."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from router.database import Schema, opened
 from router.errors import InvalidRequest, StoreError
 from router.learning.evidence import (
+    _SCHEMA,
     AGED_WEIGHT,
     MAX_OFFERS,
     EvidenceStore,
@@ -115,6 +118,55 @@ def test_what_a_person_takes_back_says_nothing_any_more_here_or_in_another_file(
         assert each.examples(BOTH) == each.all() == []
         assert each.counts()[Source.FEEDBACK] == 0
     other.close()
+
+
+MUSIC = catalog(skill("music"))
+
+
+@pytest.mark.parametrize(
+    ("label", "before", "today"),
+    [
+        (taken_back("do it"), MUSIC, MUSIC),
+        (Example("do it", (), True, Source.FEEDBACK), BOTH, MUSIC),
+        (Example("do it", (), True, Source.FEEDBACK), BOTH, BOTH | MUSIC),
+        (Example("do it", ("git",), True, Source.FEEDBACK), BOTH, MUSIC),
+        (Example("do it", ("git",), True, Source.FILE), BOTH, MUSIC | catalog(skill("git", "new"))),
+    ],
+    ids=["taken back", "of other skills", "a skill is new", "its skill is gone", "it has changed"],
+)
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_what_was_said_of_other_skills_hides_no_label_of_todays(
+    store: EvidenceStore,
+    tmp_path: Path,
+    label: Example,
+    before: dict[str, SkillManifest],
+    today: dict[str, SkillManifest],
+    elsewhere: bool,
+) -> None:
+    store.add_many([label], catalog=before)
+    stood = store.examples(before)
+    assert store.add("Do it", ["music"], source=Source.LLM, catalog=today)
+    other = EvidenceStore(tmp_path / "other.sqlite3", clock=lambda: 2_000.0)
+    if elsewhere:
+        other.merge(store.labels()[::-1], catalog=today)
+        store, other = other, store
+    assert [(one.skills, one.source) for one in store.examples(today)] == [(("music",), Source.LLM)]
+    if before is not today and not elsewhere:
+        assert store.examples(before) == stood
+    store.add("do it", [], source=Source.FEEDBACK, catalog=today)
+    assert [one.source for one in store.all()] == [Source.FEEDBACK]
+    other.close()
+
+
+def test_labels_of_an_earlier_schema_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "evidence.sqlite3"
+    with closing(opened(path, Schema(_SCHEMA.steps[:3]), durable=False)) as earlier:
+        earlier.execute(
+            "INSERT INTO examples VALUES ('do it', '', 'Do it', '{}', 'feedback', 2, 5.0)"
+        )
+    store = EvidenceStore(path, clock=Clock())
+    assert known(store) == [("Do it", (), Source.FEEDBACK)]
+    store.close()
 
 
 @pytest.mark.parametrize("source", [Source.FEEDBACK, Source.LLM])

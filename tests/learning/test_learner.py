@@ -79,7 +79,7 @@ async def test_a_full_disk_costs_neither_the_answer_nor_the_closing(
     async with router_over(SHIPPED, tmp_path, openai_server) as router:
         database = router.learner._store._file._connection
         database.execute("PRAGMA max_page_count = 1")  # raised to what the file has already
-        asked = "put my work away " * 500  # takes pages of its own
+        asked = "put my work away " * 1_000  # takes pages of its own
         assert (await router.route(asked)).selected_skills == ("git",)
     assert "feedback on the latest answers" in caplog.text
     with pytest.raises(sqlite3.ProgrammingError):  # it is closed
