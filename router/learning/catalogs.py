@@ -4,20 +4,26 @@ Routers over other skills may learn into one file, and those of one user do by d
 their skills and serve all of them. An account of the error bound and calibrations are of one
 catalog: a router over other skills would take each skill for one that has changed, and drop what is
 known of it.
+
+Skills of folders have a place, and what lies there later is the same catalog, changed. Tools that a
+program holds have none: those of two agents are the same catalog where they are nearly all alike,
+and where they share a half they are two catalogs.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
 MAX_CATALOGS: Final = 20
 """Catalogs that one file remembers; those that were used last."""
 SAME: Final = 0.5
-"""A catalog that has changed is the same one while it shares this of the smaller one's names."""
+"""A catalog that has changed is the same one while it shares this of the smaller one's names ..."""
+SAME_WITHOUT_FOLDERS: Final = 0.75
+"""... and, where neither has folders, this of the larger one's."""
 CATALOGS: Final = "catalog/"
 """What the names of the states begin with that describe catalogs."""
 
@@ -53,10 +59,19 @@ class KnownCatalog:
         skills = {str(name): str(digest) for name, digest in state["skills"].items()}
         return cls(key, tuple(map(str, state["roots"])), skills, float(state["used"]))
 
-    def shared(self, other: KnownCatalog) -> float:
-        """The share of the smaller catalog's names that both have; 0 where one is empty."""
-        fewer = min(len(self.skills), len(other.skills))
-        return len(self.skills.keys() & other.skills.keys()) / fewer if fewer else 0.0
+    def shared(self, other: KnownCatalog, of: Callable[[int, int], int] = min) -> float:
+        """The share of the smaller catalog's names that both have, or with ``max`` of the larger
+        one's; 0 where one is empty."""
+        names = of(len(self.skills), len(other.skills))
+        return len(self.skills.keys() & other.skills.keys()) / names if names else 0.0
+
+    def may_become(self, other: KnownCatalog) -> bool:
+        """Whether the other one is this one, changed."""
+        if self.roots != other.roots:
+            return False
+        if self.roots:
+            return self.shared(other) >= SAME
+        return self.shared(other, max) >= SAME_WITHOUT_FOLDERS
 
 
 def recognise(
@@ -70,7 +85,7 @@ def recognise(
     for one in found:
         if one.skills == skills:
             return one
-    like = [one for one in found if one.roots == roots and one.shared(now) >= SAME]
+    like = [one for one in found if one.may_become(now)]
     if like:
         return max(like, key=now.shared)
     key = now.key

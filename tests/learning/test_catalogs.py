@@ -52,6 +52,16 @@ def test_other_skills_are_another_catalog() -> None:
     assert recognise([known("a", GIT)], (), {}).key != "a"
 
 
+def test_tools_without_a_folder_are_two_catalogs_unless_nearly_all_are_alike() -> None:
+    """Two agents that share some tools are not one agent whose tools have changed."""
+    one = dict.fromkeys(("search", "read", "write", "mail"), "1")
+    half = dict.fromkeys(("search", "read", "pay", "bank"), "1")
+    assert recognise([known("a", one)], (), half).key != "a"
+    assert recognise([known("a", one)], (), {"search": "1", "read": "1"}).key != "a"
+    assert recognise([known("a", one)], (), {**one, "print": "1"}).key == "a"
+    assert recognise([known("a", one)], (), {**one, "read": "2"}).key == "a"
+
+
 def test_the_same_skills_are_one_catalog_in_any_folder_and_like_ones_are_not() -> None:
     kept = [known("a", GIT, "x"), known("b", {**GIT, "terminal": "4"}, "y")]
     assert recognise(kept, ("z",), GIT).key == "a"
