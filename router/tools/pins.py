@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from router.errors import ConfigurationError
 from router.skills.diagnostics import Diagnostic, Severity
 from router.skills.manifest import SkillManifest
 from router.skills.sources import SkillSource, SourceSnapshot
-from router.tools.files import MAX_FILE_BYTES
+from router.tools.files import MAX_FILE_BYTES, snapshot_of
 from router.tools.servers import RemoteTool
 
 
@@ -51,43 +51,62 @@ class Pinned:
         found = self._source.read(quick=quick)
         approved: list[SkillManifest] = []
         failures = list(found.failures)
+        stale = dict(found.stale)
         for tool in found.skills:
-            fault = fault_of(tool, self._pins)
-            if fault is None:
-                approved.append(_with_approved_twins(tool, self._pins))
-            else:
-                message = f"{tool.name}: {fault}; see {self._file}"
-                failures.append(Diagnostic(tool.path, 0, Severity.ERROR, "not-approved", message))
-        return replace(found, skills=tuple(approved), failures=tuple(failures))
+            faults = faults_of(tool, self._pins)
+            for name, fault in faults.items():
+                place = tool.path if name == tool.name else Path(f"<{self.name}>", name)
+                message = f"{name}: {fault}; see {self._file}"
+                failures.append(Diagnostic(place, 0, Severity.ERROR, "not-approved", message))
+            offered = self._offered(tool, faults)
+            approved += offered.skills
+            failures += offered.failures
+            if (down := found.stale.get(tool.path)) is not None:
+                stale |= {one.path: down for one in offered.skills}
+        return replace(found, skills=tuple(approved), failures=tuple(failures), stale=stale)
+
+    def _offered(self, tool: SkillManifest, faults: Collection[str]) -> SourceSnapshot:
+        """The tool as the first server offers it whose tool was approved, with its other approved
+        twins."""
+        if not isinstance(tool.payload, RemoteTool):
+            return SourceSnapshot(() if faults else (tool,))
+        alike = [one for one in (tool.payload, *tool.payload.others) if one.name not in faults]
+        if not alike:
+            return SourceSnapshot()
+        remote = replace(alike[0], others=tuple(alike[1:]))
+        if remote.name == tool.name:
+            return SourceSnapshot((replace(tool, payload=remote),))
+        return snapshot_of([remote.as_tool()], origin=self.name, path=tool.path)
 
     def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
         """See the source."""
         return self._source.subscribe(changed)
 
 
-def fault_of(tool: SkillManifest, pins: Mapping[str, str]) -> str | None:
-    """Why a tool is not what was approved; None when it is. It must have been approved under its
-    own name: another server can say the same of a tool of its own."""
-    if tool.name not in pins:
-        return "new since the tools were pinned"
-    return None if digest_of(tool) == pins[tool.name] else "changed since the tools were pinned"
+def faults_of(tool: SkillManifest, pins: Mapping[str, str]) -> dict[str, str]:
+    """Why a tool or a twin of it is not what was approved, by the name; nothing of those that are.
+    Each must have been approved under its own name: another server can say the same of a tool of
+    its own."""
+    return {
+        name: f"{'changed' if name in pins else 'new'} since the tools were pinned"
+        for name, digest in digests_of(tool).items()
+        if pins.get(name) != digest
+    }
 
 
 def changes_since(pins: Mapping[str, str], tools: Iterable[SkillManifest]) -> list[str]:
     """What differs from the pins, in the order of the names."""
-    changes: dict[str, str] = {}
-    there: set[str] = set()
+    changes = dict.fromkeys(pins, "gone since the tools were pinned")
     for tool in tools:
-        there.update(names_of(tool))
-        if (fault := fault_of(tool, pins)) is not None:
-            changes[tool.name] = fault
-    changes |= dict.fromkeys(pins.keys() - there, "gone since the tools were pinned")
+        for name in names_of(tool):
+            changes.pop(name, None)
+        changes |= faults_of(tool, pins)
     return [f"{name}: {change}" for name, change in sorted(changes.items())]
 
 
 def write_pins(file: Path, tools: Iterable[SkillManifest]) -> None:
     """Approve these tools as they are, with their twins."""
-    pins = {name: digest_of(tool) for tool in tools for name in names_of(tool)}
+    pins = {name: digest for tool in tools for name, digest in digests_of(tool).items()}
     file.write_text(json.dumps(pins, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
@@ -106,13 +125,11 @@ def read_pins(file: Path) -> dict[str, str]:
     return pins
 
 
-def digest_of(tool: SkillManifest) -> str:
-    """A digest of all that a tool says of itself, whatever it is named here."""
-    payload = tool.payload
-    if not isinstance(payload, RemoteTool):
-        return tool.digest
-    said = payload.definition.model_dump(mode="json", by_alias=True, exclude={"name"})
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+def digests_of(tool: SkillManifest) -> dict[str, str]:
+    """A digest of all that a tool says of itself, under each name that it is offered by."""
+    if not isinstance(tool.payload, RemoteTool):
+        return {tool.name: tool.digest}
+    return {one.name: _digest_of(one) for one in (tool.payload, *tool.payload.others)}
 
 
 def names_of(tool: SkillManifest) -> tuple[str, ...]:
@@ -121,9 +138,6 @@ def names_of(tool: SkillManifest) -> tuple[str, ...]:
     return (tool.name, *twins)
 
 
-def _with_approved_twins(tool: SkillManifest, pins: Mapping[str, str]) -> SkillManifest:
-    """An approved tool without those twins that nobody approved."""
-    if not isinstance(tool.payload, RemoteTool):
-        return tool
-    twins = tuple(twin for twin in tool.payload.twins if pins.get(twin) == pins[tool.name])
-    return replace(tool, payload=replace(tool.payload, twins=twins))
+def _digest_of(remote: RemoteTool) -> str:
+    said = remote.definition.model_dump(mode="json", by_alias=True, exclude={"name"})
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from router.errors import SourceError
 from router.loop_thread import ClosedByBlock, LoopThread
 from router.skills.diagnostics import Diagnostic, Severity
+from router.skills.frontmatter import on_one_line
 from router.skills.manifest import SkillManifest
 from router.skills.sources import SourceSnapshot, Subscribers
 from router.tools.connections import all_tools, connected, in_words, parsed, raise_if_ending
@@ -53,13 +54,29 @@ class RemoteTool:
         name: as the router knows it, ``server__tool``.
         server: the server's name in the configuration.
         definition: the SDK's object, untouched; ``definition.name`` is what the server calls it.
-        twins: names of the same tool at other servers.
+        others: the same tool as other servers give it; what they say of it besides may differ.
     """
 
     name: str
     server: str
     definition: Definition = field(repr=False)
-    twins: tuple[str, ...] = ()
+    others: tuple[RemoteTool, ...] = field(default=(), repr=False)
+
+    @property
+    def twins(self) -> tuple[str, ...]:
+        """Names of the same tool at other servers."""
+        return tuple(other.name for other in self.others)
+
+    def as_tool(self) -> Tool:
+        """What is searched of it, with itself as the payload."""
+        definition = self.definition
+        return Tool(
+            self.name,
+            definition.description or "",
+            definition.input_schema,
+            title=definition.title or "",
+            payload=self,
+        )
 
 
 CANCEL_AGAIN_SECONDS: Final = 1.0
@@ -288,7 +305,7 @@ class McpServers(ClosedByBlock):
                 remote = _remote(server, definition, alike)
                 named.setdefault(remote.name, remote)
                 if alike[0][0] is server:
-                    own.append(_as_tool(remote))
+                    own.append(remote.as_tool())
             found = snapshot_of(own, origin=self.name, path=place)
             skills += found.skills
             failures += found.failures
@@ -316,20 +333,9 @@ def _remote(
     server: _Server, definition: Definition, alike: list[tuple[_Server, Definition]]
 ) -> RemoteTool:
     """The tool under its name in the router, with its twins at other servers."""
-    others = [f"{other.name}{SEPARATOR}{twin.name}" for other, twin in alike if other is not server]
-    name = f"{server.name}{SEPARATOR}{definition.name}"
+    others = [_remote(other, twin, []) for other, twin in alike if other is not server]
+    name = on_one_line(f"{server.name}{SEPARATOR}{definition.name}")
     return RemoteTool(name, server.name, definition, tuple(others))
-
-
-def _as_tool(remote: RemoteTool) -> Tool:
-    definition = remote.definition
-    return Tool(
-        remote.name,
-        definition.description or "",
-        definition.input_schema,
-        title=definition.title or "",
-        payload=remote,
-    )
 
 
 def _likeness(definition: Definition) -> str:

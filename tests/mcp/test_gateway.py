@@ -192,16 +192,16 @@ async def test_a_twin_that_nobody_approved_is_neither_named_nor_called(
     servers: ToolFolders, gateways: Gateways, tmp_path: Path
 ) -> None:
     pins = tmp_path / "approved.json"
-    servers.put("a", REFUND)
+    servers.put("b", REFUND)
     with McpServers(servers.config(), timeout_seconds=SECONDS) as source:
         write_pins(pins, source.read().skills)
-    servers.put("b", REFUND)
+    servers.put("a", REFUND)  # before the approved one
     async with gateways(pins=pins) as client:
         found = (await client.call_tool("search_tools", {"query": "refund"})).structured_content
         assert found is not None
-        assert [(one["name"], one["also_at"]) for one in found["tools"]] == [("a__refund", [])]
-        refused = await called(client, "b__refund", {})
-        assert not (await called(client, "a__refund", {})).is_error
+        assert [(one["name"], one["also_at"]) for one in found["tools"]] == [("b__refund", [])]
+        refused = await called(client, "a__refund", {})
+        assert not (await called(client, "b__refund", {})).is_error
     assert "there is no such tool" in text_of(refused)
 
 

@@ -68,26 +68,30 @@ def test_a_tool_is_approved_with_its_twins_and_pinned_with_all_that_it_says(
         ]
 
 
-def test_a_copy_at_a_server_where_nobody_approved_it_is_neither_offered_nor_a_twin(
-    servers: ToolFolders, tmp_path: Path
+@pytest.mark.parametrize("copy", ["a", "c"], ids=["before the approved one", "after it"])
+@pytest.mark.parametrize("twin", [False, True])
+def test_a_copy_at_a_server_where_nobody_approved_it_is_left_out_and_the_approved_one_is_offered(
+    servers: ToolFolders, tmp_path: Path, copy: str, twin: bool
 ) -> None:
     """Another server could copy an approved tool, and so be sent what the user says to it."""
     pins = tmp_path / "approved.json"
-    servers.put("b", REFUND)
+    servers.put("b", {**REFUND, "title": "Give back"})
+    if twin:
+        servers.put("d", REFUND)
     with McpServers(servers.config(), timeout_seconds=WAIT_SECONDS) as source:
-        write_pins(pins, source.read().skills)
-    servers.put("c", REFUND)
-    with McpServers(servers.config(), timeout_seconds=WAIT_SECONDS) as source:
-        [mine] = Pinned(source, pins).read().skills
-        assert isinstance(mine.payload, RemoteTool)
-        assert (mine.name, mine.payload.twins) == ("b__refund", ())
-    servers.put("a", REFUND)  # before the approved one
+        approved = source.read().skills
+        write_pins(pins, approved)
+        assert changes_since(read_pins(pins), approved) == []
+    servers.put(copy, REFUND)
     with McpServers(servers.config(), timeout_seconds=WAIT_SECONDS) as source:
         found = Pinned(source, pins).read()
-        assert found.skills == ()
-        assert [fault.message for fault in found.failures] == [
-            f"a__refund: new since the tools were pinned; see {pins}"
-        ]
+        changes = changes_since(read_pins(pins), source.read().skills)
+    assert changes == [f"{copy}__refund: new since the tools were pinned"]
+    assert [fault.message for fault in found.failures] == [f"{changes[0]}; see {pins}"]
+    [offered] = found.skills
+    assert isinstance(offered.payload, RemoteTool)
+    assert (offered.name, offered.description) == (approved[0].name, approved[0].description)
+    assert offered.payload == approved[0].payload
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "[" * 100_000, json.dumps({"a": 1})])
