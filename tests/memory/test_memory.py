@@ -165,6 +165,45 @@ async def test_a_query_that_names_no_subject_is_answered_with_what_its_layer_lis
         assert found.cascade_path == ()
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "What am I working on?",
+        "What is on my plate?",
+        "How do I get to work?",
+        "What happened in Q1?",
+    ],
+)
+async def test_what_only_lies_nearest_to_a_query_without_a_subject_is_no_answer(
+    memory: Memory, query: str
+) -> None:
+    for layer in ("user", "semantic", "procedural", "project", "planning"):
+        await memory.save("The wifi password is hunter2", layer=layer, scope=ADA)
+    assert (await memory.recall(query, ADA)).items == ()
+
+
+async def test_what_is_planned_for_a_time_are_tasks_due_then_and_plans_that_name_it(
+    memory: Memory,
+) -> None:
+    for month in ("May", "June"):
+        due = {"due": f"2026-0{5 if month == 'May' else 6}-10"}
+        await memory.save(f"Task {month[0]}", layer="prospective", scope=ADA, attributes=due)
+        await memory.save(f"Move to Go in {month}.", layer="planning", scope=ADA)
+    found = await memory.recall("What is planned for May?", ADA)
+    assert {one.item.content for one in found.items} == {"Task M", "Move to Go in May."}
+
+
+@pytest.mark.parametrize("query", ["What should I do next?", "What is still open?"])
+async def test_what_a_layer_lists_is_told_in_its_order(memory: Memory, query: str) -> None:
+    for name, due in (("stamps", None), ("june", "2026-06-01"), ("april", "2026-04-01")):
+        attributes = None if due is None else {"due": due}
+        await memory.save(
+            f"Task {name}", layer="prospective", name=name, scope=ADA, attributes=attributes
+        )
+    found = await memory.recall(query, ADA)
+    assert [one.item.id for one in found.items] == ["april", "june", "stamps"]
+
+
 async def test_a_search_takes_days_to_be_those_of_the_time_zone_that_is_set(opened: Opened) -> None:
     async with opened(time_zone="Pacific/Kiritimati") as memory:  # 14 hours ahead: 02:00, the 5th
         for name, hours in (("here", 10), ("utc", 30)):

@@ -9,8 +9,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from router.memory.layers.base import StoredLayer, fused_score, reordered
-from router.memory.model import LayerQuery, MemoryItem, Period, Scope, aware
-from router.memory.query.listing import TASK_STEMS, is_keyword, names_no_subject
+from router.memory.model import LayerQuery, MemoryItem, Period, Scope, TaskStatus, aware
+from router.memory.query.listing import (
+    BLOCKED,
+    TASK_STEMS,
+    UNDER_WAY,
+    is_keyword,
+    names_no_subject,
+)
 from router.memory.stores.spaces import EVERYTHING, Filter
 from router.text import stem
 
@@ -28,6 +34,8 @@ _CANCELLED: Final = re.compile(
 _OVERDUE: Final = re.compile(r"\b(?:overdue|past due|late|missed)\b", re.IGNORECASE)
 URGENCY: Final = 0.2
 """How much more a task counts that is due now than one that is due in a year."""
+MAX_OPEN: Final = 1_000
+"""Open tasks that are looked through for those that are blocked, or in progress."""
 
 
 class ProspectiveLayer(StoredLayer):
@@ -36,14 +44,18 @@ class ProspectiveLayer(StoredLayer):
     Attributes of its items: ``status`` (a ``TaskStatus``, ``open`` unless given) and ``due``, an
     ISO date or time. A query sees what is still to be done unless it asks for other tasks ("what
     have I finished?"); a period in it is when they are due: a filter where the query names no
-    subject, a preference where it does. A bare keyword asks for tasks of any status.
+    subject, a preference where it does. A bare keyword asks for tasks of any status, and "blocked"
+    or "in progress" for those alone where nothing else is asked for.
     """
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
         where = _filter(query)
         subject = [term for term in query.terms if stem(term) not in TASK_STEMS]
         if not subject or names_no_subject(query):
-            return self._store.soonest(self.spec.name, scope=scope, k=k, where=where)
+            only = _only_status(query.text)
+            most = k if only is None else MAX_OPEN
+            tasks = self._store.soonest(self.spec.name, scope=scope, k=most, where=where)
+            return [t for t in tasks if only in (None, t.attributes.get("status"))][:k]
         any_status = is_keyword(query.text) and len(subject) == len(query.terms)
         found = self._pool(
             query,
@@ -58,7 +70,16 @@ class ProspectiveLayer(StoredLayer):
         )
 
 
+def _only_status(text: str) -> str | None:
+    """Which one of the open statuses a query asks for; None for all of them."""
+    if BLOCKED.search(text):
+        return TaskStatus.BLOCKED
+    return TaskStatus.IN_PROGRESS if UNDER_WAY.search(text) else None
+
+
 def _filter(query: LayerQuery) -> Filter:
+    if UNDER_WAY.search(query.text):
+        return Filter(status="open")  # whenever it is due
     if _DONE.search(query.text):
         return Filter(status="done", due=query.period)
     if _CANCELLED.search(query.text):

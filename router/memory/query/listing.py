@@ -29,12 +29,19 @@ TASK_STEMS: Final = _stems(
     task tasks todo todos list pending open due overdue late missed reminder remind deadline
     next action item upcoming outstanding left remaining still need needs anything something
     done completed finished closed resolved cancel cancelled canceled dropped abandoned past show
-    get work plate agenda today yet
+    get work plate agenda today yet blocked stuck paused progress
     """
 )
 """Words that ask for tasks of a kind."""
 COMING_UP: Final = re.compile(r"\b(?:coming|comes?) up\b", re.IGNORECASE)
 """Asks for what is to come, and says nothing of what it is."""
+BLOCKED: Final = re.compile(
+    r"(?<!not )(?<!n't )\b(?:blocked|stuck|paused|on hold)\b", re.IGNORECASE
+)
+UNDER_WAY: Final = re.compile(
+    r"(?<!not )(?<!n't )\bin progress\b|\b(?:am I|are we|I'm|we're) (?:\w+ )?working on\b",
+    re.IGNORECASE,
+)
 META_STEMS: Final = _stems(
     """
     know known knowledge remember remembered memory memories store stored hold held cover
@@ -51,10 +58,16 @@ _USE_STEMS: Final = _stems("use used run ran have had rely relied depend depende
 _OF_TASKS: Final = _stems(
     """
     task todo due overdue pending reminder deadline upcoming outstanding completed finished closed
-    resolved cancel cancelled canceled dropped abandoned
+    resolved cancel cancelled canceled dropped abandoned blocked plate agenda
     """
 )
 """Words that ask for tasks and for nothing else."""
+_PLANNED: Final = word_set("planned scheduled")
+"""These ask for tasks where nothing says of what."""
+_TO_WORK: Final = re.compile(
+    r"\b(?:to|begin|start|stop|finish|leave) work\b(?! on\b)", re.IGNORECASE
+)
+"""Where somebody goes, and not what is done."""
 MAX_KEYWORDS: Final = 5
 
 
@@ -77,10 +90,14 @@ def asks_what_was_in_use(query: LayerQuery) -> bool:
 
 def asks_for_tasks(query: LayerQuery) -> bool:
     """Whether a query asks for tasks, whichever they are: "What is coming up in December?"."""
-    is_of_tasks = any(stem(term) in _OF_TASKS for term in query.terms)
-    return names_no_subject(query) and (is_of_tasks or COMING_UP.search(query.text) is not None)
+    return names_no_subject(query) and (
+        any(stem(term) in _OF_TASKS or term in _PLANNED for term in query.terms)
+        or any(asking.search(query.text) for asking in (COMING_UP, BLOCKED, UNDER_WAY))
+    )
 
 
 def names_no_subject(query: LayerQuery) -> bool:
     """Whether nothing in a query says what the memories asked for are about."""
-    return all(stem(term) in _ASKING for term in query.terms)
+    return not _TO_WORK.search(query.text) and all(
+        stem(term) in _ASKING or term in _PLANNED for term in query.terms
+    )

@@ -539,6 +539,10 @@ _RELATIONS: Final = tuple(
         ),
     )
 )
+_PLANNED: Final = "|".join(
+    f"(?<={word} )" for word in ("planned", "scheduled", "due", "tasks", "plans")
+)
+"""Behind these "for March" says when; elsewhere it may say what, as in "the budget for March"."""
 _SINGLES: Final = (
     *(
         (form.compiled(r"(?:(?:on|in|during|from|for|of|at|over)\s+)?(?:the\s+)?"), form.read)
@@ -563,6 +567,7 @@ _SINGLES: Final = (
                 _season_alone,
             ),
             _Form(rf"(?:at|on|over)\s+{_FEAST}", _feast),
+            _Form(rf"(?:{_PLANNED})for\s+(?P<month>{'|'.join(_MONTHS)})", _month),
             _Form(r"recently|lately|(?:the\s+)?other\s+day", _lately),
             _Form(r"just\s+now|a\s+moment\s+ago", _just_now),
         )

@@ -18,10 +18,11 @@ turns to further layers only while the answer is not good enough. Decisions:
   names no subject.
 * A query that names no subject ("Which tasks are overdue?") asks for whatever its layers list, and
   no word of it need be in an answer. What a primary layer lists for it is taken to bear on it with
-  probability ``LISTED`` times the layer's weight, if its words do not make it more. The layer
-  ``graph`` lists nothing: what it gives for no entity is only what is nearest. For a query that
-  asks for tasks ("What have I finished?") only theirs lists of the built-in layers, whatever its
-  weight and its turn.
+  probability ``LISTED`` times the layer's weight, if its words do not make it more, and stays in
+  the layer's order. Of the built-in layers those of ``LISTING`` list; the others answer by words
+  and meaning alone, so what they give for such a query is only what is nearest. For a query that
+  asks for tasks ("What have I finished?") only theirs lists, whatever its weight and its turn; and
+  a plan that names the time asked for ("What is planned for December?") counts half as much.
 * The classifier orders the layers and never vetoes: whoever calls recall wants memory read. Where
   it would read nothing, and for bare keywords, all layers but ``meta`` are read at once.
 * The layer is evidence too. What its weight is short of 1, times ``LAYER_WEIGHT``, is taken off the
@@ -119,7 +120,7 @@ from router.memory.texts.questions import questions_of
 from router.memory.texts.words import words_of
 from router.numeric import logistic
 from router.result import MEMORY_LAYERS
-from router.text import tokens, word_set
+from router.text import stems, tokens, word_set
 
 _log = logging.getLogger(__name__)
 
@@ -137,8 +138,12 @@ ASKS_FOR_RELATIONS: Final = 0.5
 COUNT_TYPE: Final = "coverage"
 """The type of items that count what other layers hold."""
 USER_LAYER: Final = "user"
+PLANNING_LAYER: Final = "planning"
+PLAN_AMONG_TASKS: Final = 0.5
 EVENT_LAYERS: Final = frozenset({"episodic", "session"})
-PASSING_LAYERS: Final = EVENT_LAYERS | {"prospective"}
+PASSING_LAYERS: Final = EVENT_LAYERS | {TASKS}
+LISTING: Final = PASSING_LAYERS | {"governance", COUNTING_LAYER}
+"""Built-in layers that list what they hold of a time or a kind."""
 LAYERS_A_TURN: Final = 2
 MAX_DEPTH: Final = 10
 SIMILARITY_WEIGHT: Final = 0.75
@@ -146,6 +151,7 @@ RECENCY_WEIGHT: Final = 0.05
 USEFULNESS_WEIGHT: Final = 0.2
 FRESH_DAYS: Final = 90.0
 _ONESELF: Final = word_set("i me my mine i'm i've i'd i'll")
+_BESIDE_TIMES: Final = word_set("in for on at of by during from until till before after the")
 _ALMOST_NEVER: Final = 1e-9
 _CANDIDATES_AN_ITEM: Final = 3
 """How many candidates a layer is asked for, for each item wanted: layers order by their own sense,
@@ -402,12 +408,19 @@ class _Pool:
         if self.names_subject:
             return
         for_tasks = asks_for_tasks(self.query)
-        mute = {*MEMORY_LAYERS} - {TASKS} if for_tasks else {GRAPH_LAYER}
+        mute = {*MEMORY_LAYERS} - ({TASKS} if for_tasks else LISTING)
         for report in reports:
-            if report.layer not in mute:
-                weight = 1.0 if for_tasks else report.weight
-                for item in report.items:
+            weight = 1.0 if for_tasks else report.weight
+            for item in report.items:
+                if report.layer not in mute:
                     self._listed.setdefault(item.content, LISTED * weight)
+                elif for_tasks and report.layer == PLANNING_LAYER and self._is_of_time(item):
+                    self._listed.setdefault(item.content, LISTED * PLAN_AMONG_TASKS)
+
+    def _is_of_time(self, item: MemoryItem) -> bool:
+        """Whether an item names the time that the query speaks of."""
+        when = set(stems(self.query.text)) - set(stems(self.query.timeless)) - _BESIDE_TIMES
+        return bool(when) and when <= words_of(item.content).bag.keys()
 
     def unjudged(self) -> list[MemoryItem]:
         return [item for item in self.items if item.content not in self._relevance]
@@ -458,7 +471,9 @@ class _Pool:
         others_follow = self.names_subject and best >= RELEVANCE_FLOOR
         lowest = min(RELEVANCE_FLOOR, best / NEAR) if others_follow else RELEVANCE_FLOOR
         scores = {
-            one.item.content: rerank_score(one.item, similarity, self.query.now)
+            one.item.content: one.relevance
+            if one.item.content in self._listed
+            else rerank_score(one.item, similarity, self.query.now)
             * min(1.0, one.relevance / RELEVANCE_FLOOR)
             for one, similarity in zip(ordered, similarities, strict=True)
             if one.relevance >= lowest

@@ -7,9 +7,10 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
-from memory.remembered import ask, ids, item
+from memory.remembered import NOW, ask, ids, item
 
 from router.memory.model import BlockingLayer, Scope
+from router.memory.query.rewrite import rewrite
 from router.memory.stores.memory_store import MemoryStore
 
 EVERYBODY = Scope()
@@ -54,6 +55,27 @@ def test_tasks_are_told_by_status_and_due_date_soonest_first(
     tasks: MemoryStore, layers: Mapping[str, BlockingLayer], text: str, wanted: list[str]
 ) -> None:
     assert ids(layers["prospective"].search(ask(text), scope=EVERYBODY, k=5)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Which tasks are blocked?", ["budget"]),
+        ("What is on hold?", ["budget"]),
+        ("What am I working on?", ["report"]),
+        ("What are we working on this week?", ["report"]),
+        ("Which tasks are in progress?", ["report"]),
+        ("What are my todos?", ["budget", "report", "stamps"]),
+    ],
+)
+def test_tasks_of_one_of_the_open_statuses_are_told_alone(
+    store: MemoryStore, layers: Mapping[str, BlockingLayer], text: str, wanted: list[str]
+) -> None:
+    for name, status in (("budget", "blocked"), ("report", "in_progress"), ("stamps", "open")):
+        task = item(name, name, layer="prospective", attributes={"status": status})
+        store.save([task])
+    found = layers["prospective"].search(rewrite(text, now=NOW), scope=EVERYBODY, k=5)
+    assert sorted(ids(found)) == wanted
 
 
 @pytest.mark.parametrize("zone", ["Pacific/Auckland", "Europe/Berlin", "America/Los_Angeles"])

@@ -31,6 +31,11 @@ def test_a_query_for_whatever_there_was_names_no_subject() -> None:
     assert not names_no_subject(ask("What did we do about Redis last week?"))
 
 
+@pytest.mark.parametrize("text", ["How do I get to work?", "When do I finish work?"])
+def test_the_work_that_somebody_goes_to_is_a_subject(text: str) -> None:
+    assert not names_no_subject(rewrite(text, now=NOW))
+
+
 def test_a_query_for_whatever_was_in_use_then_is_known() -> None:
     assert asks_what_was_in_use(ask("What did we use in January?"))
     assert not asks_what_was_in_use(ask("Which database did we use in January?"))
@@ -48,6 +53,14 @@ def test_a_query_for_whatever_was_in_use_then_is_known() -> None:
         ("What is coming up in the logs?", False),
         ("Where do I come from?", False),
         ("Have I finished the report?", False),
+        ("What is planned for December?", True),
+        ("What is planned for the warehouse?", False),
+        ("What is on my plate?", True),
+        ("What am I working on?", True),
+        ("What is in progress?", True),
+        ("What is blocked?", True),
+        ("What were we working on last week?", False),
+        ("When do I finish work?", False),
     ],
 )
 def test_a_query_for_tasks_of_any_kind_is_known(text: str, asks: bool) -> None:
