@@ -31,7 +31,7 @@ import numpy as np
 from benchmarks.baselines import bm25, cosine, rank_fusion
 from router import SemanticRouter, Settings
 from router.evaluation import Judgement, LabelledRequest, hit_at_1, judge, read_rows, recall_at
-from router.retrieval import fusion
+from router.retrieval import index
 from router.retrieval.encoder_kinds import build_encoder
 from router.retrieval.encoders import Encoder
 from router.skills.manifest import SkillManifest
@@ -84,12 +84,12 @@ async def route_all(
 def without(source: str) -> Iterator[None]:
     """Fusion with one source's weight at 0."""
     name = f"{source.upper()}_WEIGHT"
-    weight = getattr(fusion, name)
-    setattr(fusion, name, 0.0)
+    weight = getattr(index, name)
+    setattr(index, name, 0.0)
     try:
         yield
     finally:
-        setattr(fusion, name, weight)
+        setattr(index, name, weight)
 
 
 def baselines(

@@ -15,7 +15,7 @@ import re
 import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache, wraps
+from functools import lru_cache
 from typing import Final, TypeVar
 
 import Stemmer
@@ -141,24 +141,32 @@ several stages read within one request. None that is longer is remembered, so th
 is bounded."""
 
 
+class _Memo(dict[str, T]):
+    """The results of a function of a text. One that is there costs what reading a dict costs, and
+    when ``most`` are there, all are forgotten."""
+
+    def __init__(self, work: Callable[[str], T], most: int, longest: int) -> None:
+        self._work = work
+        self._of_long = lru_cache(16)(work)
+        self._most = most
+        self._longest = longest
+
+    def __missing__(self, text: str) -> T:
+        if len(text) > self._longest:
+            return self._of_long(text) if len(text) <= LONG_TEXT else self._work(text)
+        result = self._work(text)
+        if len(self) >= self._most:
+            self.clear()
+        self[text] = result
+        return result
+
+
 def memoised(
     *, short: int, longest: int = SHORT_TEXT
 ) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
-    """Makes a function of a text remember its results for ``short`` texts of at most ``longest``
-    characters, and for a few longer ones."""
-
-    def decorate(work: Callable[[str], T]) -> Callable[[str], T]:
-        of_short, of_long = lru_cache(short)(work), lru_cache(16)(work)
-
-        @wraps(work)
-        def remembering(text: str) -> T:
-            if len(text) <= longest:
-                return of_short(text)
-            return of_long(text) if len(text) <= LONG_TEXT else work(text)
-
-        return remembering
-
-    return decorate
+    """Makes a function of a text remember its results for at most ``short`` texts of at most
+    ``longest`` characters, and for a few longer ones."""
+    return lambda work: _Memo(work, short, longest).__getitem__
 
 
 @memoised(short=4096)  # the caches ask for the same texts again and again
@@ -313,6 +321,11 @@ requests are compared: "not" is one of them."""
 def words(text: str) -> list[str]:
     """The content words of a text, in order."""
     return content_words(tokens(text))
+
+
+def words_of_each(texts: Iterable[str]) -> list[tuple[list[str], list[str]]]:
+    """For each text all its words in order, and its content words."""
+    return [(spoken, content_words(spoken)) for spoken in map(tokens, texts)]
 
 
 def content_words(spoken: Iterable[str]) -> list[str]:

@@ -70,7 +70,6 @@ PARTS: Final = {
     "memory/texts/words": "test_bm25",
     "retrieval/embedding_chroma": "test_retrieval_conformance",
     "retrieval/embedding_file": "test_retrieval_conformance",
-    "retrieval/fusion": "test_index",
     "retrieval/postings": "test_lexical",
     "service/service": "test_mcp_tools and test_http_api",
     "stages/conformance": "test_answers",

@@ -175,6 +175,15 @@ def test_of_texts_that_count_as_long_only_a_few_are_remembered() -> None:
     assert seen == [*texts, *texts]
 
 
+def test_no_more_short_texts_are_remembered_than_were_asked_for() -> None:
+    seen: list[str] = []
+    noted = memoised(short=10)(seen.append)
+    texts = [f"{number:04}" for number in range(100)]
+    for text in (*texts, *texts):
+        noted(text)
+    assert seen == [*texts, *texts]
+
+
 @given(st.text(alphabet="aB c.,;:!?-+#'\"/\\()\n12éß。", max_size=40))
 def test_spacing_and_case_make_no_difference(text: str) -> None:
     assert normalise(f" \n{text.swapcase().lower()}\t ") == normalise(text.lower())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from router.text import words
+from router.text import words_of_each
 
 _BREAK: Final = re.compile(
     r"(?<=[.!?;:])\s+|,\s+(?:and|then|so|but)\s+"
@@ -34,8 +34,8 @@ def clauses(request: str) -> list[str]:
         return found or [request]
     parts: list[list[str]] = []
     count = 0  # of the content words in the last part
-    for part in found:
-        more = len(words(part))
+    for part, (_, words) in zip(found, words_of_each(found), strict=True):
+        more = len(words)
         if parts and (more < _MIN_WORDS or count < _MIN_WORDS):
             parts[-1].append(part)
             count += more

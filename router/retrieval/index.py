@@ -38,7 +38,6 @@ from router.retrieval.copies import Copies, root_numbers
 from router.retrieval.documents import Edit, examples_of
 from router.retrieval.encoders import Encoder, checked, unit
 from router.retrieval.examples import ExampleIndex
-from router.retrieval.fusion import DENSE_WEIGHT, fuse
 from router.retrieval.lexical import LexicalIndex
 from router.retrieval.names import SkillNames
 from router.retrieval.postings import Postings
@@ -49,7 +48,7 @@ from router.skills.catalog import Catalog
 from router.skills.difference import differing
 from router.skills.manifest import SkillManifest
 from router.spare_memory import give_back
-from router.text import content_words, stem, stems_of, tokens
+from router.text import stem, stems_of, words_of_each
 
 SHOWN_TERMS: Final = 5
 REMEMBERED_VECTORS: Final = 1_024
@@ -66,6 +65,15 @@ SCORED_AT_ONCE: Final = 8
 READ_AT_ONCE: Final = 256
 """New skills of one step, or a sixteenth of those that are indexed, if that is more. Reading a
 skill takes ten times the memory of what is kept of it."""
+LEXICAL_WEIGHT: Final = 1.0
+DENSE_WEIGHT: Final = 1.5
+EXAMPLES_WEIGHT: Final = 1.0
+"""A score is the sum of three: of the wording and the meaning of the skill's own text, and of how
+near its examples are. Two of them are cosines, and BM25F is divided by the length of the request,
+as a cosine is, so a weighted sum keeps what rank fusion throws away: how much better the first is
+than the second. The weights were chosen on whole catalogs (real skills, everyday tools, shipped
+skills, intents) with two encoders; near them little changes. ``benchmarks/enrichment.py`` shows
+what each source adds."""
 
 
 class Match(NamedTuple):
@@ -623,7 +631,7 @@ class SkillIndex:
             pool,
             single=single,
         )
-        score = fuse(lexical, cosine, near)
+        score = _fused(lexical, cosine, near)
         closest = np.maximum(cosine, example)
         return _Scored(pool, score, lexical, cosine, near, closest, contributions)
 
@@ -647,7 +655,7 @@ class SkillIndex:
             return positions
         cosine = self._vectors.cosines(vector, allowed).astype(np.float64)
         near = self._examples.about(vector, float(self._vectors.mean @ vector))[allowed]
-        score = fuse(matched[allowed] / asked.reach, cosine, near)
+        score = _fused(matched[allowed] / asked.reach, cosine, near)
         if wanted:
             score[np.isin(positions, wanted)] = np.inf
         chosen = (-score).argpartition(keep)[:keep]
@@ -702,9 +710,8 @@ class SkillIndex:
         those."""
         terms: dict[str, tuple[str, int | None]] = {}
         asked = []
-        for text in texts:
-            spoken = tokens(text)
-            words = content_words(spoken) or spoken
+        for spoken, content in words_of_each(texts):
+            words = content or spoken
             if new := [word for word in dict.fromkeys(words) if word not in terms]:
                 terms |= self._terms(new)
             known: dict[int, str] = {}
@@ -746,6 +753,13 @@ def _routable(skills: Iterable[SkillManifest]) -> dict[str, SkillManifest]:
 
 def _example_key(text: str) -> str:
     return f"example/{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()}"
+
+
+def _fused(
+    lexical: NDArray[np.float64], dense: NDArray[np.float64], examples: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The scores of skills from those by the three sources, all of one shape."""
+    return LEXICAL_WEIGHT * lexical + DENSE_WEIGHT * dense + EXAMPLES_WEIGHT * examples
 
 
 def _ordered(scores: NDArray[np.float64], count: int) -> tuple[NDArray[np.intp], float]:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.retrieval.postings import Postings
-from router.text import MAX_WORD_LETTERS, memoised, stem, stems_of, tokens
+from router.text import MAX_WORD_LETTERS, memoised, stem, tokens
 
 LETTERS: Final = 4
 PROFILES: Final = 3
@@ -37,7 +37,7 @@ terms are left out, which tell hardly any skill from another."""
 _ENTRY: Final = np.dtype("<u2")
 
 
-@memoised(short=65_536, longest=2 * MAX_WORD_LETTERS)  # also of pairs of words
+@memoised(short=16_384, longest=MAX_WORD_LETTERS)
 def code(term: str) -> int:
     """The hash of a term, in [0, 2^32)."""
     return zlib.crc32(term.encode("utf-8", "replace"))
@@ -45,7 +45,8 @@ def code(term: str) -> int:
 
 def pairs(roots: Sequence[str]) -> set[int]:
     """The hashes of the pairs of neighbouring stems, with both ends of the text marked."""
-    return set(map(code, map(" ".join, pairwise(("", *roots, "")))))
+    neighbours = pairwise(("", *roots, ""))
+    return {zlib.crc32(" ".join(pair).encode("utf-8", "replace")) for pair in neighbours}
 
 
 def letters(words: Iterable[str]) -> set[int]:
@@ -61,21 +62,22 @@ def _letters(word: str) -> tuple[int, ...]:
 
 
 @memoised(short=16_384, longest=MAX_WORD_LETTERS)
-def _of_word(word: str) -> tuple[int, ...]:
-    """The terms of a word in the first and the last profile."""
-    first, last = code(stem(word)), _letters(word)
-    return (first % HASHES, *(2 * HASHES + term % HASHES for term in last))
+def _of_word(word: str) -> tuple[str, tuple[int, ...]]:
+    """The stem of a word, and the word's terms in the first and the last profile."""
+    root = stem(word)
+    return root, (
+        code(root) % HASHES,
+        *(2 * HASHES + term % HASHES for term in _letters(word)),
+    )
 
 
 def _terms(spoken: Sequence[str]) -> list[int]:
     """The terms of a text's words in all profiles, each with a number of its own. Some come more
     than once."""
-    words = spoken[:MAX_WORDS]
-    if not words:
+    if not spoken:
         return []
-    found = [HASHES + term % HASHES for term in pairs(stems_of(words))]
-    found.extend(chain.from_iterable(map(_of_word, words)))
-    return found
+    roots, of_words = zip(*map(_of_word, spoken[:MAX_WORDS]), strict=True)
+    return [*(HASHES + term % HASHES for term in pairs(roots)), *chain.from_iterable(of_words)]
 
 
 def profile_of(examples: Sequence[str]) -> bytes:

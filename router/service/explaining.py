@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from router.request import Request
-from router.retrieval.fusion import DENSE_WEIGHT, EXAMPLES_WEIGHT, LEXICAL_WEIGHT
 from router.stages.followup import read
 
 if TYPE_CHECKING:
@@ -150,6 +149,8 @@ def _role_of(name: str, result: RoutingResult) -> str:
 
 def _weighted(match: Match) -> tuple[float, float, float]:
     """The parts of a skill's score, in the order of ``PARTS``."""
+    from router.retrieval.index import DENSE_WEIGHT, EXAMPLES_WEIGHT, LEXICAL_WEIGHT
+
     return (
         LEXICAL_WEIGHT * match.lexical,
         DENSE_WEIGHT * match.cosine,

@@ -22,8 +22,15 @@ from router.retrieval.background import Background
 from router.retrieval.candidates import BY_SCORE
 from router.retrieval.clauses import clauses
 from router.retrieval.encoders import WordLlamaEncoder, unit
-from router.retrieval.fusion import DENSE_WEIGHT, EXAMPLES_WEIGHT, LEXICAL_WEIGHT
-from router.retrieval.index import MAX_CLAUSES, MAX_MISSPELT, SkillIndex, encode_requests
+from router.retrieval.index import (
+    DENSE_WEIGHT,
+    EXAMPLES_WEIGHT,
+    LEXICAL_WEIGHT,
+    MAX_CLAUSES,
+    MAX_MISSPELT,
+    SkillIndex,
+    encode_requests,
+)
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
 from router.skills.enrichment import Enrichment
