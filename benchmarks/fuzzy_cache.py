@@ -29,7 +29,7 @@ from benchmarks.inputs import read
 from router.numeric import wilson
 from router.result import Decision, RoutingResult, Stage
 from router.stages.fuzzy import FuzzyCache
-from router.stages.gate import signature_of
+from router.stages.wording import signature_of
 from router.text import normalise
 
 THRESHOLD = 0.75

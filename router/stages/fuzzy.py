@@ -32,8 +32,9 @@ from router.result import Evidence, EvidenceValue, Outcome, RoutingResult, Stage
 from router.stages.exact import CacheStats
 from router.stages.fuzzy_index import Entry, Index
 from router.stages.fuzzy_store import Store
-from router.stages.gate import Signature, judge, signature_of
+from router.stages.gate import judge
 from router.stages.validation import Basis, KeptAnswer
+from router.stages.wording import Signature, signature_of
 from router.text import normalise
 
 _MAX_COMPARED: Final = 64

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from router.stages.gate import Signature
 from router.stages.typos import is_typo, may_be_misspelt
 from router.stages.validation import KeptAnswer
+from router.stages.wording import Signature
 
 _MAX_RESPELLINGS: Final = 16
 _RECENT: Final = 8
@@ -55,13 +55,14 @@ class Index:
     def add(self, entry: Entry, items: Signature) -> None:
         key = (entry.context, items.asks, items.stems)
         self._by_items.setdefault(key, []).append(entry)
+        may_be_typos = may_be_misspelt(items.words)
         for word, stem in zip(items.words, items.stems, strict=True):
             self._stem_uses[stem] = self._stem_uses.get(stem, 0) + 1
             recent = self._recent.setdefault(stem, [])
             recent.append(entry)
             if len(recent) > _RECENT:
                 del recent[0]
-            if may_be_misspelt(word):
+            if word in may_be_typos:
                 pair = (word, stem)
                 uses = self._word_uses[pair] = self._word_uses.get(pair, 0) + 1
                 if uses == 1:
@@ -75,11 +76,12 @@ class Index:
         same.remove(entry)
         if not same:
             del self._by_items[key]
+        may_be_typos = may_be_misspelt(items.words)
         for word, stem in zip(items.words, items.stems, strict=True):
             self._stem_uses[stem] -= 1
             if not self._stem_uses[stem]:
                 del self._stem_uses[stem], self._recent[stem]
-            if may_be_misspelt(word):
+            if word in may_be_typos:
                 pair = (word, stem)
                 self._word_uses[pair] -= 1
                 if not self._word_uses[pair]:
@@ -114,7 +116,7 @@ class Index:
         return itertools.islice(itertools.product(*choices), _MAX_RESPELLINGS)
 
     def _meant_by(self, word: str) -> tuple[str, ...]:
-        if not may_be_misspelt(word):
+        if not may_be_misspelt([word]):
             return ()
         seen = {pair for form in _shortened(word) for pair in self._shortened.get(form, ())}
         return tuple(sorted({stem for other, stem in seen if is_typo(word, other)}))

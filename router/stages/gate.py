@@ -22,8 +22,8 @@ letter at the end or in the middle of a word often is grammar (Turkish "geliyor"
 
 Symmetric and reflexive; not transitive, because two forgiven differences need not add up to one.
 
-``wording`` says which words of a request count, and ``typos`` what counts as a typo or an
-inflection.
+``wording`` says which words of a request count and makes its signature, and ``typos`` says what
+counts as a typo or an inflection.
 """
 
 from __future__ import annotations
@@ -34,20 +34,7 @@ from enum import StrEnum
 from typing import Final
 
 from router.stages.typos import is_inflection, is_typo
-from router.stages.wording import (
-    AUXILIARIES,
-    DIRECTIONS,
-    FOREIGN_QUESTIONS,
-    MODALS,
-    NEGATIONS,
-    PLAIN_RELATIONS,
-    QUESTIONS,
-    SAME,
-    split,
-    without_courtesies,
-    without_fillers,
-)
-from router.text import STOPWORDS, is_english, memoised, stems_of
+from router.stages.wording import DIRECTIONS, MODALS, NEGATIONS, QUESTIONS, SAME, Signature
 
 MAX_TYPOS: Final = 2
 """Typos forgiven between two requests, one in a word."""
@@ -97,67 +84,6 @@ class GateVerdict:
 
 
 _PASS: Final = GateVerdict()
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """What carries the meaning of one request.
-
-    Attributes:
-        core: the normalised text without fillers; what the Levenshtein similarity compares.
-        stems: the ordered items by which requests are looked up: stems and literals.
-        words: the same items as they were written.
-        relations: plain prepositions before each item and after the last, joined; often all empty.
-        asks: whether it is a question.
-        english: whether English rules apply.
-    """
-
-    core: str
-    stems: tuple[str, ...]
-    words: tuple[str, ...]
-    relations: tuple[str, ...]
-    asks: bool
-    english: bool
-
-
-@memoised(short=2048)  # each request is looked up, and then kept
-def signature_of(text: str) -> Signature:
-    """The signature of a text that is normalised already."""
-    words = split(text) or [text]
-    marked = text.endswith("?") or "? " in text
-    if not is_english(words):
-        asks = marked or not FOREIGN_QUESTIONS.isdisjoint(words)
-        plain = tuple(words)
-        return Signature(" ".join(words), plain, plain, ("",) * (len(plain) + 1), asks, False)
-    request = without_courtesies(words)
-    beginning = request[0] if request else ""
-    indirect = beginning in ("if", "whether")  # tell me if ...
-    asks = (
-        indirect
-        or (beginning in AUXILIARIES and request[:2] != ["do", "not"])
-        or (marked and len(words) - len(request) < 2)  # "Can you ...?" is no question
-        or not QUESTIONS.isdisjoint(request)
-    )
-    kept = without_fillers(request[1:] if indirect else request)
-    plain_relations = PLAIN_RELATIONS
-    if STOPWORDS.issuperset(kept):
-        kept, plain_relations = words, frozenset()  # nothing but function words: all of them count
-    written: list[str] = []
-    relations: list[str] = []
-    relation = ""
-    for word in kept:
-        if word in plain_relations:
-            relation += " " + word
-            continue
-        written.append(word)
-        relations.append(relation)
-        relation = ""
-    relations.append(relation)
-    items = tuple(
-        SAME.get(word, root if word.isalpha() else word)
-        for word, root in zip(written, stems_of(written), strict=True)
-    )
-    return Signature(" ".join(kept), items, tuple(written), tuple(relations), asks, True)
 
 
 # What may stand at the end of a question (what is it for) without changing what is asked.

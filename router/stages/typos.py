@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from rapidfuzz.distance import OSA
@@ -48,9 +49,13 @@ _DOUBLED_ENDING: Final = re.compile("(?:ing|ings|ed|er|ers)$")
 _ALPHABETIC: Final = re.compile("[a-z\u00df-\u024f\u0370-\u058f\u10a0-\u10ff]+")
 
 
-def may_be_misspelt(word: str) -> bool:
-    """Whether the word is long enough for a typo to be told from another word."""
-    return MIN_TYPO_LETTERS <= len(word) <= MAX_WORD_LETTERS and word.isalpha()
+def may_be_misspelt(words: Iterable[str]) -> set[str]:
+    """Those of some words that are long enough for a typo to be told from another word."""
+    return {
+        word
+        for word in words
+        if MIN_TYPO_LETTERS <= len(word) <= MAX_WORD_LETTERS and word.isalpha()
+    }
 
 
 def is_typo(one: str, other: str, *, english: bool = True) -> bool:
@@ -69,8 +74,7 @@ def is_typo(one: str, other: str, *, english: bool = True) -> bool:
     if len(one) > len(other):
         one, other = other, one
     if (
-        not may_be_misspelt(one)
-        or not may_be_misspelt(other)
+        len(may_be_misspelt((one, other))) < 2
         or one[:2] != other[:2]
         or one[-1] != other[-1]
         or not (_ALPHABETIC.fullmatch(one) and _ALPHABETIC.fullmatch(other))

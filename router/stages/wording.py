@@ -1,9 +1,9 @@
-"""The words of an English request that count: contractions written out, politeness left out.
+"""The words of an English request that count, and the ``Signature`` that they make.
 
-``split`` takes the text apart, ``without_courtesies`` cuts the phrases that open and close a polite
-request, ``without_fillers`` drops the words that are fillers where they stand. The lists of words
-that they and the content gate treat in a special way come first: function words, phrases of polite
-requests, and question words of other languages. The fillers, which retrieval needs too, are in
+``signature_of`` takes the text apart, writes contractions out, cuts the phrases that open and close
+a polite request, and drops the words that are fillers where they stand. The lists of words that it
+and the content gate treat in a special way come first: function words, phrases of polite requests,
+and question words of other languages. The fillers, which retrieval needs too, are in
 ``router.text``.
 """
 
@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from router.text import FILLERS, STOPWORDS, word_set
+from router.text import FILLERS, STOPWORDS, is_english, memoised, stems_of, word_set
 
 NEGATIONS: Final = word_set("not no never without neither nor none nothing nobody nowhere non")
 QUESTIONS: Final = word_set("what which who whom whose when where why how")
@@ -131,7 +132,68 @@ _CHUNK: Final = re.compile(r"""["`][^"`]*["`]|(?<!\w)'[^']+'(?!\w)|\S+""")
 _HYPHENATED: Final = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*'?")
 
 
-def split(text: str) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What carries the meaning of one request.
+
+    Attributes:
+        core: the normalised text without fillers; what the Levenshtein similarity compares.
+        stems: the ordered items by which requests are looked up: stems and literals.
+        words: the same items as they were written.
+        relations: plain prepositions before each item and after the last, joined; often all empty.
+        asks: whether it is a question.
+        english: whether English rules apply.
+    """
+
+    core: str
+    stems: tuple[str, ...]
+    words: tuple[str, ...]
+    relations: tuple[str, ...]
+    asks: bool
+    english: bool
+
+
+@memoised(short=2048)  # each request is looked up, and then kept
+def signature_of(text: str) -> Signature:
+    """The signature of a text that is normalised already."""
+    words = _split(text) or [text]
+    marked = text.endswith("?") or "? " in text
+    if not is_english(words):
+        asks = marked or not FOREIGN_QUESTIONS.isdisjoint(words)
+        plain = tuple(words)
+        return Signature(" ".join(words), plain, plain, ("",) * (len(plain) + 1), asks, False)
+    request = _without_courtesies(words)
+    beginning = request[0] if request else ""
+    indirect = beginning in ("if", "whether")  # tell me if ...
+    asks = (
+        indirect
+        or (beginning in AUXILIARIES and request[:2] != ["do", "not"])
+        or (marked and len(words) - len(request) < 2)  # "Can you ...?" is no question
+        or not QUESTIONS.isdisjoint(request)
+    )
+    kept = _without_fillers(request[1:] if indirect else request)
+    plain_relations = PLAIN_RELATIONS
+    if STOPWORDS.issuperset(kept):
+        kept, plain_relations = words, frozenset()  # nothing but function words: all of them count
+    written: list[str] = []
+    relations: list[str] = []
+    relation = ""
+    for word in kept:
+        if word in plain_relations:
+            relation += " " + word
+            continue
+        written.append(word)
+        relations.append(relation)
+        relation = ""
+    relations.append(relation)
+    items = tuple(
+        SAME.get(word, root if word.isalpha() else word)
+        for word, root in zip(written, stems_of(written), strict=True)
+    )
+    return Signature(" ".join(kept), items, tuple(written), tuple(relations), asks, True)
+
+
+def _split(text: str) -> list[str]:
     """Words with contractions written out, and literals (all that is not letters) as they are."""
     words: list[str] = []
     for chunk in _CHUNK.findall(text):
@@ -165,7 +227,7 @@ def _written_out(word: str) -> Iterable[str]:
     return (word,)
 
 
-def without_courtesies(words: list[str]) -> list[str]:
+def _without_courtesies(words: list[str]) -> list[str]:
     """The words without the phrases that open and close a polite request."""
     start, end = 0, len(words)
     while start < end and (size := _opening(words[start : start + LONGEST_PHRASE])):
@@ -195,7 +257,7 @@ def _matching(phrases: Mapping[str, Sequence[tuple[str, ...]]], words: list[str]
     return 0
 
 
-def without_fillers(words: list[str]) -> list[str]:
+def _without_fillers(words: list[str]) -> list[str]:
     """What is left without the fillers that are fillers where they stand."""
     kept: list[str] = []
     question = bool(words) and (words[0] in AUXILIARIES or words[0] in QUESTIONS)

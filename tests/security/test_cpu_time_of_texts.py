@@ -41,7 +41,7 @@ from router.result import RoutingResult
 from router.retrieval.clauses import clauses
 from router.retrieval.documents import SkillDocument, indexed_words
 from router.skills.manifest import parse_manifest
-from router.stages.gate import signature_of
+from router.stages.wording import signature_of
 from router.text import normalise, stems, tokens
 
 QUIET_SECONDS: Final = 0.05

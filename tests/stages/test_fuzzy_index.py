@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
 from router.stages.fuzzy import FuzzyCache
-from router.stages.gate import judge, signature_of
+from router.stages.gate import judge
+from router.stages.wording import signature_of
 from router.text import normalise
 
 

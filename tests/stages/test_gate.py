@@ -6,7 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from router.stages.gate import Difference, GateVerdict, judge, signature_of
+from router.stages.gate import Difference, GateVerdict, judge
+from router.stages.wording import signature_of
 from router.text import normalise
 
 SAME = [
