@@ -65,13 +65,15 @@ class Decided(NamedTuple):
 class Decider:
     """Decides requests over one snapshot."""
 
-    def __init__(self, snapshot: Snapshot, settings: Settings) -> None:
-        """Holds references only, so one is made for each request."""
+    def __init__(self, snapshot: Snapshot, settings: Settings, evidence: str = "") -> None:
+        """Holds references only, so one is made for each request; ``evidence`` as in ``Question``:
+        while there is none, the examples do not answer."""
         self._index = snapshot.index
         self._skills = snapshot.index.catalog.skills
         self._parts = snapshot.parts
         self._waits = snapshot.waits
         self._settings = settings
+        self._evidence = evidence
 
     async def decide(self, asked: Request, caches: tuple[StageTrace, ...]) -> Decided:
         """Decide a request anew; ``caches`` had no answer.
@@ -87,7 +89,7 @@ class Decider:
         if (
             decided.kept_as is not None
             and learner is not None
-            and (self._waits or learner.evidence)
+            and (self._waits or self._evidence)
             and await learner.correction(asked) != by_person
         ):  # A person has said meanwhile what is right.
             return decided._replace(kept_as=None)
@@ -208,11 +210,7 @@ class Decider:
         settings, learner = self._settings.vector, self._parts.learner
         retrieved = await self._retrieve(asked, asked.available)
         by_examples = None
-        if (
-            learner is not None
-            and learner.evidence  # else no model could answer
-            and (fits := retrieved.fits) is not None
-        ):
+        if learner is not None and self._evidence and (fits := retrieved.fits) is not None:
             scores = {match.name: match.score for match in retrieved.matches}
             by_examples = await learner.answer_by_examples(asked, self._index, scores, fits=fits)
         if learner is None or by_examples is None:
@@ -234,14 +232,14 @@ class Decider:
     async def _retrieve(self, asked: Request, among: Sequence[str] | None) -> RetrievalDecision:
         """What retrieval decides. A request that cannot stand alone is read with the user's latest
         turn, and the evidence says which text was read."""
-        reading = read(asked)
+        reading = read(asked) if asked.history else None
         local = await decide_by_retrieval(
-            reading.text,
+            asked.text if reading is None else reading.text,
             self._index,
             among=among,
             caution=self._settings.vector.least_right,
         )
-        if not asked.history:
+        if reading is None:
             return local
         evidence = {**local.evidence, **reading.evidence}
         return replace(local, reason=reading.explained(local.reason), evidence=evidence)

@@ -83,11 +83,6 @@ class Request:
     scope: str | None = None
     group: str | None = None
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether the request is nothing but its text."""
-        return self.available is None and not self.history and self.scope is None
-
     @classmethod
     def parse(
         cls,

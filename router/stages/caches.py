@@ -14,7 +14,7 @@ from router.events import CacheLookup, CacheOutcome, Events
 from router.request import Request
 from router.result import Outcome, RoutingResult, Stage, StageTrace
 from router.stages.answers import AnswerCache
-from router.stages.validation import Basis, DecidedBy, KeptAnswer, marks, refusal, state_of
+from router.stages.validation import Basis, DecidedBy, KeptAnswer, marks, refusal
 
 if TYPE_CHECKING:
     from router.retrieval.index import SkillIndex
@@ -66,7 +66,7 @@ class CacheStages:
         """
         asked, context, index, evidence, similar = question
         found = await self._cache.find(asked.text, context, similar=similar)
-        kept, refused, state = found.kept, None, state_of(index.catalog.version, evidence)
+        kept, refused, state = found.kept, None, (index.catalog.version, evidence)
         if kept is not None and kept.holds_in != state:
             refused = await self._refusal(kept, found.text, question)
             if refused is None:

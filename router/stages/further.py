@@ -69,7 +69,7 @@ MAX_CANDIDATES: Final = 10
 the candidates that stage 4 tells of."""
 
 
-def further(whole: Ranking, first: str) -> dict[str, float]:
+def further(whole: Ranking, first: str, least: float = 0.0) -> dict[str, float]:
     """The skills that clauses may ask for beside the first, likeliest first, each with the
     estimated probability, in (0, 1), that it is needed. No two of them are asked for by the same
     clause.
@@ -77,21 +77,24 @@ def further(whole: Ranking, first: str) -> dict[str, float]:
     Args:
         whole: of the request.
         first: the skill that is loaded anyway, one of the matches.
+        least: the least probability of those that are given.
     """
     if len(whole.clauses) < 2:
         return {}
-    asked = sorted(_asked_for(whole, first), key=lambda one: -one[0])
     found: dict[str, float] = {}
     taken: set[int] = set()
-    for probability, clause, name in asked:
+    for log_odds, clause, name in sorted(_asked_for(whole, first), key=lambda one: -one[0]):
         if clause not in taken:
+            probability = logistic(log_odds)
+            if probability < least:
+                break
             taken.add(clause)
             found[name] = probability
     return found
 
 
 def _asked_for(whole: Ranking, first: str) -> Iterator[tuple[float, int, str]]:
-    """The probability of each other skill, with its clause."""
+    """The log-odds of each other skill, with its clause."""
     matches, clauses = whole.matches, whole.clauses
     ours = next(place for place, match in enumerate(matches) if match.name == first)
     for place, match in enumerate(matches[:MAX_CANDIDATES]):
@@ -119,7 +122,7 @@ def _asked_for(whole: Ranking, first: str) -> Iterator[tuple[float, int, str]]:
             "bias": 1.0,
         }
         log_odds = sum(weight * values[name] for name, weight in WEIGHTS.items())
-        yield logistic(log_odds), number, match.name
+        yield log_odds, number, match.name
 
 
 def _margin(clause: Clause, place: int) -> float:

@@ -67,11 +67,6 @@ class Basis:
         digests = tuple((name, catalog.skills[name].routing_digest) for name in selected)
         return cls(decided_by, catalog.version, evidence, digests)
 
-    @property
-    def state(self) -> str:
-        """The catalog and the evidence, in a word: while it is the same, so is the decision."""
-        return state_of(self.catalog, self.evidence)
-
     def to_json(self) -> str:
         """One line; ``from_json`` reads it back."""
         return json.dumps([self.decided_by, self.catalog, self.evidence, self.digests])
@@ -94,21 +89,17 @@ class KeptAnswer:
     Attributes:
         result: the answer.
         basis: what it rests on; None says that nothing is known, and it is never given.
-        holds_in: the last ``Basis.state`` in which it was found to hold.
+        holds_in: the catalog and the evidence over which it was last found to hold: while they are
+            the same, so is the decision.
     """
 
     result: RoutingResult
     basis: Basis | None
-    holds_in: str = ""
+    holds_in: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
-        if self.basis is not None and not self.holds_in:
-            self.holds_in = self.basis.state
-
-
-def state_of(catalog_version: str, evidence: str) -> str:
-    """See ``Basis.state``."""
-    return f"{catalog_version}/{evidence}"
+        if self.basis is not None and self.holds_in is None:
+            self.holds_in = self.basis.catalog, self.basis.evidence
 
 
 async def refusal(
@@ -182,7 +173,7 @@ def newer_skills(catalog: Catalog, marks_then: bytes) -> list[str]:
 def context_of(base: str, asked: Request) -> str:
     """``base``, and everything else but the text that changes the answer to a request. Two requests
     share cached answers only when it is equal."""
-    if asked.is_plain:
+    if asked.available is None and not asked.history and asked.scope is None:
         return base
     turns = [[turn.role, turn.text] for turn in asked.history]
     available = asked.available if asked.group is None else {"group": asked.group}

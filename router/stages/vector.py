@@ -210,11 +210,7 @@ def _with_clauses(decided: RetrievalDecision, whole: Ranking, caution: float) ->
         decided = _of_clause(decided, whole, caution)
     if not decided.selected:
         return decided
-    wanted = {
-        name: probability
-        for name, probability in further(whole, decided.selected[0]).items()
-        if probability >= caution
-    }
+    wanted = further(whole, decided.selected[0], caution)
     names = tuple(wanted)[: MAX_SELECTED - 1]
     if not names:
         return decided
