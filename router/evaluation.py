@@ -175,6 +175,7 @@ class Report(PlainJson):
         hit_at_1: labelled rows whose ranking starts with a label.
         recall_at_5: mean share of a labelled row's labels among the first five.
         ndcg_at_10: mean nDCG of the labelled rows' first ten.
+        right: rows that are routed to labels only or, where nothing fits, not routed.
         coverage: labelled rows that are routed.
         accuracy: routed rows with labels whose every selected skill is a label.
         exact: routed rows with labels whose selection is exactly the labels.
@@ -192,6 +193,7 @@ class Report(PlainJson):
     hit_at_1: Share | None
     recall_at_5: Share | None
     ndcg_at_10: Share | None
+    right: Share | None
     coverage: Share | None
     accuracy: Share | None
     exact: Share | None
@@ -344,6 +346,7 @@ def summarise(judgements: Sequence[Judgement]) -> Report:
         hit_at_1=share(hit_at_1(j.ranking, j.row.skills) for j in labelled),
         recall_at_5=share(recall_at(j.ranking, j.row.skills, RECALL_DEPTH) for j in labelled),
         ndcg_at_10=share(ndcg_at(j.ranking, j.row.skills, NDCG_DEPTH) for j in labelled),
+        right=share(j.right for j in judgements),
         coverage=share(j.decision is Decision.ROUTE for j in labelled),
         accuracy=share(j.right for j in routed_labelled),
         exact=share(set(j.selected) == set(j.row.skills) for j in routed_labelled),

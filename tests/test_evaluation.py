@@ -370,6 +370,7 @@ def test_a_report_counts_each_row_where_it_belongs() -> None:
     shares = {
         "hit": report.hit_at_1,
         "recall": report.recall_at_5,
+        "right": report.right,
         "coverage": report.coverage,
         "accuracy": report.accuracy,
         "exact": report.exact,
@@ -378,6 +379,7 @@ def test_a_report_counts_each_row_where_it_belongs() -> None:
     assert {key: (s.value, s.rows) for key, s in shares.items() if s} == {
         "hit": (2 / 4, 4),
         "recall": (1.5 / 4, 4),
+        "right": (3 / 6, 6),
         "coverage": (3 / 4, 4),
         "accuracy": (2 / 3, 3),
         "exact": (1 / 3, 3),

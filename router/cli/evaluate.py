@@ -41,6 +41,17 @@ def evaluate_file(
         Path | None,
         typer.Option("--rows", metavar="FILE", help="Write one JSON line a row to this file."),
     ] = None,
+    min_right: Annotated[
+        float | None,
+        typer.Option(
+            "--min-right",
+            metavar="PERCENT",
+            min=0,
+            max=100,
+            help="Exit with 1 when a smaller share of all rows is right: routed to labels only or, "
+            "where nothing fits, not routed.",
+        ),
+    ] = None,
     no_llm: NoLLM = False,
 ) -> None:
     """Measure routing on labelled requests: ranking, decisions, calibration and latency.
@@ -68,6 +79,10 @@ def evaluate_file(
     labels = {name for row in rows for name in row.skills}
     if labels and labels == unknown:
         output.error("no label names an installed skill: are these the right folders of skills?")
+        raise typer.Exit(1)
+    if report.right is not None and 100 * report.right.value < (min_right or 0):
+        right = sum(judgement.right for judgement in judgements)
+        output.error(f"{right} of {report.rows} rows are right, fewer than {min_right:g}%")
         raise typer.Exit(1)
 
 
@@ -161,6 +176,7 @@ _FIGURES: Final[Mapping[str, Callable[[Report], str]]] = {
     "route": lambda r: str(r.decisions["route"]),
     "clarify": lambda r: str(r.decisions["clarify"]),
     "abstain": lambda r: str(r.decisions["abstain"]),
+    "right": lambda r: _share(r.right),
     "coverage": lambda r: _share(r.coverage),
     "accuracy": lambda r: _share(r.accuracy),
     "exact": lambda r: _share(r.exact),

@@ -32,7 +32,7 @@ _SAYS_WHEN: Final = re.compile(
     | \b(?:if|unless)\s+(?:(?:the|an?|your|our)\s+)?
         (?:users?|someone|anyone|you|it|there|something|customers?|people|asked|needed|requested)\b
     | \b(?:use|used|useful|apply|applies|invoke|call|run|load|activate|choose|consult|reach\ for)\b
-        [^.!?]{0,60}?\b(?:if|for|to|before|after|during|while|on)\b
+        [^.!?]{0,60}?\b(?:if|for|to|before|after|between|during|while|on)\b
     | \b(?:ideal|best|suitable|suited|intended|meant|designed|preferred|great|good|appropriate)
         \s+(?:for|to|in)\b
     | \b(?:before|after|while|during)\s+(?:\w+\s+){0,2}?\w+ing\b

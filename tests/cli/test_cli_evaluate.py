@@ -129,6 +129,17 @@ def test_labels_of_which_none_is_installed_are_an_error(
     assert json.loads(result.stdout)["rows"] == 2
 
 
+@pytest.mark.parametrize(("least", "code"), [("75", 0), ("75.1", 1)])
+def test_a_smaller_share_of_right_rows_than_is_asked_for_fails(
+    run: Run, skills: Path, labelled: Labelled, least: str, code: int
+) -> None:
+    rows = [*ROWS[1:], {"request": ROWS[0]["request"], "skills": []}]
+    rows = [{key: row[key] for key in ("request", "skills")} for row in rows]
+    result = run("eval", labelled(rows), "--skills", skills, "--min-right", least)
+    assert result.exit_code == code
+    assert ("3 of 4 rows are right, fewer than 75.1%" in result.stderr) == bool(code)
+
+
 def test_what_was_learnt_is_measured_and_left_as_it_is(
     run: Run, skills: Path, labelled: Labelled, tmp_path: Path
 ) -> None:

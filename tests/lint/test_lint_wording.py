@@ -25,6 +25,7 @@ def test_a_described_skill_has_no_findings(lint: Lint) -> None:
         "Use when a call was recorded.",
         "Use this skill whenever a recording turns up.",
         "Use for recorded calls.",
+        "Use between two calls.",
         "Use before sending minutes to a client.",
         "This skill should be used when working with recordings.",
         "If the user shares a recording, start here.",
