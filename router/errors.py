@@ -27,6 +27,7 @@ cascade goes on.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copyreg import __newobj__  # type: ignore[attr-defined]
 from pathlib import Path
 from typing import Final, Self
 
@@ -35,7 +36,12 @@ _MAX_NAME: Final = 200
 
 
 class RouterError(Exception):
-    """Root of all errors raised by this package."""
+    """Root of all errors raised by this package. They can be pickled, so a pool of processes hands
+    them to its caller."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exception's own calls the class with the message, in place of what that was made of.
+        return __newobj__, (type(self), *self.args), self.__dict__
 
 
 class ConfigurationError(RouterError):

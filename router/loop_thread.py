@@ -188,6 +188,32 @@ class OpenedInBlock:
         await self.aclose()
 
 
+class OwnLoop:
+    """The event loop that an object belongs to: the first one that uses it. On another one its
+    locks and tasks would never be woken."""
+
+    def __init__(self, name: str, sync: str) -> None:
+        """``name`` is what the error calls the object, ``sync`` the class to use instead."""
+        self._name = name
+        self._sync = sync
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def check(self) -> None:
+        """Take the running loop as the object's own if it has none yet.
+
+        Raises:
+            RuntimeError: it belongs to another loop.
+        """
+        here = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = here
+        elif self._loop is not here:
+            raise RuntimeError(
+                f"this {self._name} belongs to the event loop that used it first, and this is "
+                f"another one: make one for each loop, or one {self._sync} for all of them"
+            )
+
+
 Opened = TypeVar("Opened", bound=OpenedInBlock)
 
 

@@ -192,7 +192,7 @@ class SemanticRouter(OpenedInBlock):
             ConfigurationError: a root does not exist, or a setting cannot be met.
             EncoderError: the encoder cannot be loaded.
             StoreError: the index or the cache cannot be opened.
-            RuntimeError: the router is closed.
+            RuntimeError: the router is closed, or belongs to another event loop.
         """
         return await self._runtime.open()
 
@@ -257,7 +257,7 @@ class SemanticRouter(OpenedInBlock):
 
         Raises:
             EncoderError: a changed skill cannot be encoded; the old snapshot stays.
-            RuntimeError: the router is closed.
+            RuntimeError: the router is closed, or belongs to another event loop.
         """
         await self.open()
         return await self.manager.reload()
@@ -290,7 +290,7 @@ class SemanticRouter(OpenedInBlock):
             EncoderError: a remote encoder cannot be reached.
             Overloaded: ``max_pending`` requests are under way already.
             ForkedProcess: the router was opened before this process was forked.
-            RuntimeError: the router is closed.
+            RuntimeError: the router is closed, or belongs to another event loop.
         """
         began = perf_counter()
         if self._runtime.ready is None:
@@ -501,7 +501,7 @@ class SemanticRouter(OpenedInBlock):
             InvalidRequest: the request or one of its parts cannot be ranked.
             Overloaded: ``max_pending`` requests are under way already.
             RouterError: the skills cannot be read or indexed at first use.
-            RuntimeError: the router is closed.
+            RuntimeError: the router is closed, or belongs to another event loop.
         """
         from router.ranking import rank
 
@@ -558,7 +558,7 @@ class SemanticRouter(OpenedInBlock):
             Overloaded: ``max_pending`` requests are under way already.
             RouterError: skills cannot be read or indexed. A listing that cannot be read is no
                 error: it is logged and left out.
-            RuntimeError: the router is closed.
+            RuntimeError: the router is closed, or belongs to another event loop.
         """
         from router.retrieval.discover import discover
         from router.stages.followup import read
@@ -609,7 +609,7 @@ class SemanticRouter(OpenedInBlock):
                 there is a budget and no price.
             UnknownSkill: there is no skill of one of the names.
             StoreError: a file cannot be written, or another run is writing.
-            RuntimeError: the router is closed.
+            RuntimeError: the router is closed, or belongs to another event loop.
         """
         from router.enrichment.asking import Asker, to_ask
         from router.enrichment.files import one_writer

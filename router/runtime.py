@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from router.errors import ForkedProcess
 from router.events import Events, Reloaded
 from router.flight import BackgroundTasks, in_thread
+from router.loop_thread import OwnLoop
 
 if TYPE_CHECKING:
     from router.cluster.cluster import Cluster
@@ -79,6 +80,7 @@ class Runtime:
         # One thread, because memory that a thread has freed can be used again by that thread only.
         self._builder = ThreadPoolExecutor(1, thread_name_prefix="skills-builder")
         self._process: int | None = None  # the one that opened the router
+        self._loop = OwnLoop("router", "SyncSemanticRouter")
 
     @property
     def current(self) -> Snapshot:
@@ -104,10 +106,11 @@ class Runtime:
 
         Raises:
             ForkedProcess: it was opened in the process that this one was forked from.
-            RuntimeError: it is closed.
+            RuntimeError: it is closed, or belongs to another event loop.
         """
         if self._process is not None and self._process != os.getpid():
             raise ForkedProcess("router")
+        self._loop.check()
         if self.closed:
             raise RuntimeError("this router is closed")
         return self.snapshot
@@ -175,10 +178,16 @@ class Runtime:
 
     async def aclose(self, *, after: Callable[[], Awaitable[None]]) -> None:
         """Refuse to open from now on, wait for ``after``, and close everything; again is fine.
-        In a process forked from the one that opened it, nothing is touched."""
-        self.closed = True
+        In a process forked from the one that opened it, nothing is touched.
+
+        Raises:
+            RuntimeError: it belongs to another event loop; it stays open.
+        """
         if self._process is not None and self._process != os.getpid():
+            self.closed = True
             return
+        self._loop.check()
+        self.closed = True
         # From the last to the first: each is closed also where another one cannot be, and where
         # nobody waits any longer.
         async with self._turn, AsyncExitStack() as closing:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cascade import (
@@ -21,6 +23,8 @@ from cascade import (
 
 from router import (
     ConfigurationError,
+    Memory,
+    SemanticRouter,
     SyncSemanticRouter,
 )
 from router.loop_thread import LoopThread
@@ -164,3 +168,24 @@ def test_a_failure_at_the_end_is_raised_and_the_thread_ends_all_the_same() -> No
     again.join(10)
     assert not again.is_alive()
     assert "thing" not in [one.name for one in threading.enumerate()]
+
+
+@pytest.mark.parametrize("kind", ["router", "memory"])
+async def test_another_event_loop_is_told_so_and_changes_nothing(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It waited for ever, or ended in an error of asyncio that named neither cause nor cure.
+    monkeypatch.chdir(tmp_path)
+    settings = settings_for(tmp_path)
+    thing: SemanticRouter | Memory = (
+        SemanticRouter(settings, roots=[SHIPPED]) if kind == "router" else Memory(settings)
+    )
+
+    def elsewhere(work: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        with pytest.raises(RuntimeError, match=f"this {kind} belongs to the event loop that used"):
+            asyncio.run(work())
+
+    async with thing:
+        for work in (thing.open, thing.aclose, thing.__aenter__):
+            await asyncio.to_thread(elsewhere, work)
+        await thing.open()  # still open here

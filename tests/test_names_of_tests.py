@@ -18,7 +18,6 @@ DEFINITIONS: Final = {
     # Types, names and interfaces, which do nothing by themselves.
     "adapters/definitions": "how providers write a tool; test_openai and test_anthropic",
     "cli/options": "options that commands share",
-    "errors": "error types",
     "http/decisions": "two types; test_http_api",
     "http/problems": "one shape of answer; test_http_app",
     "learning/peers": "an interface; tests/cluster tests the one over Redis",

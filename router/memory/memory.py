@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from router.errors import ConfigurationError, InvalidRequest, UnknownMemory
 from router.flight import in_thread
-from router.loop_thread import OpenedInBlock
+from router.loop_thread import OpenedInBlock, OwnLoop
 from router.memory.contexts.context import (
     PRESETS,
     AssembledContext,
@@ -115,6 +115,7 @@ class Memory(OpenedInBlock):
             )
 
         self._make_parts = make_parts
+        self._loop = OwnLoop("memory", "SyncMemory")
         self._opening = asyncio.Lock()
         self._parts: MemoryParts | None = None
         self._closed = False
@@ -129,8 +130,9 @@ class Memory(OpenedInBlock):
             ConfigurationError: a setting cannot be met.
             EncoderError: the encoder cannot be loaded.
             StoreError: a store cannot be opened.
-            RuntimeError: the memory is closed.
+            RuntimeError: the memory is closed, or belongs to another event loop.
         """
+        self._loop.check()
         async with self._opening:
             if self._closed:
                 raise RuntimeError("this memory is closed")
@@ -145,6 +147,7 @@ class Memory(OpenedInBlock):
 
     async def aclose(self) -> None:
         """Finish what is under way and close all stores. Closing twice is fine."""
+        self._loop.check()
         self._closed = True
         async with self._opening:
             await self._idle.wait()
