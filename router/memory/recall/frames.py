@@ -86,28 +86,35 @@ _PARTICIPLES: Final = {
     },
 }
 """What follows "is" and says which attribute."""
-_VERBS: Final = {
-    f"{verb}{ending} {preposition}": f"{verb} {preposition}"
-    for verb, prepositions in {
-        "live": "in at",
-        "reside": "in at",
-        "work": "at for as",
-        "open": "at",
-        "close": "at",
-        "start": "at on",
-        "begin": "at on",
-        "end": "at on",
-        "leave": "at on from",
-        "arrive": "at on",
-        "come": "from",
-        "run": "on",
-        "listen": "on",
-        "study": "at",
-        "expire": "on in after",
-    }.items()
-    for preposition in prepositions.split()
-    for ending in ("", "s")
-} | {"works for": "work at", "work for": "work at", "studies at": "study at"}
+_VERBS: Final = (
+    {
+        f"{verb}{ending} {preposition}": f"{verb} {preposition}"
+        for verb, prepositions in {
+            "live": "in at",
+            "reside": "in at",
+            "work": "at for as",
+            "open": "at",
+            "close": "at",
+            "start": "at on",
+            "end": "at on",
+            "leave": "at on from",
+            "arrive": "at on",
+            "come": "from",
+            "run": "on",
+            "listen": "on",
+            "study": "at",
+            "expire": "on in after",
+        }.items()
+        for preposition in prepositions.split()
+        for ending in ("", "s")
+    }
+    | {"works for": "work at", "work for": "work at", "studies at": "study at"}
+    | {
+        f"begin{ending} {preposition}": f"start {preposition}"
+        for ending in ("", "s")
+        for preposition in ("at", "on")
+    }
+)
 _MEASURES: Final = {
     **dict.fromkeys(("cost", "costs"), "cost"),
     **dict.fromkeys(("weigh", "weighs"), "weigh"),
@@ -124,6 +131,12 @@ _OWNERS: Final = {
 """Verbs whose subject is the value, and whose object is what has it."""
 
 
+_OF_VERBS: Final = frozenset({*_VERBS.values(), *_MEASURES.values()})
+_STATE: Final = "state"
+"""What is said by another word than a value, as in "is now closed"; nothing contradicts it."""
+_MY: Final = frozenset({"my"})
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """What a statement says of what. The attribute holds the unit too, and on which days."""
@@ -135,15 +148,32 @@ class Frame:
 
 def contradict(one: str, other: str) -> bool | None:
     """Whether two statements give one attribute of one subject two values; False also where they
-    clearly speak of two subjects. None if that cannot be told."""
+    clearly speak of two subjects, or of two matters. None if that cannot be told."""
     ours, theirs = frame_of(one), frame_of(other)
     if ours is None or theirs is None:
         return None
-    if ours.subject != theirs.subject:
+    if ours.subject != theirs.subject and not _is_one_thing(ours.subject, theirs.subject):
         return None if ours.subject <= theirs.subject or theirs.subject <= ours.subject else False
     if ours.attribute != theirs.attribute:
+        return False if _are_two_matters(ours.attribute, theirs.attribute) else None
+    if ours.attribute == (_STATE,):
         return None
     return bool(ours.value - theirs.value and theirs.value - ours.value)
+
+
+def _is_one_thing(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether "my wifi password" is "the wifi password"; "my name" need not be "the name"."""
+    return len(one & other) > 1 and one ^ other == _MY
+
+
+def _are_two_matters(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Whether two attributes have nothing to do with each other, as where one works and where one
+    lives, or where the office is and that it is closed."""
+    ours, theirs = one[0], other[0]
+    if _STATE in (ours, theirs):
+        stated = other if ours == _STATE else one
+        return stated[0] == "is " or stated[0].endswith(" name") or len(stated) > 1
+    return ours != theirs and {ours, theirs} <= _OF_VERBS
 
 
 def frame_of(text: str) -> Frame | None:
@@ -216,8 +246,9 @@ def _what_is(subject: list[str], value: list[str], *, several: bool) -> Frame | 
         else not _VALUES.isdisjoint(whose)
         or (is_name and not (is_person or several or whose & _SEVERAL))
     )
-    attribute = f"is {place}{' name' * (is_name and bool(place))}"
-    return _frame(subject, attribute, value) if one_at_a_time else None
+    if one_at_a_time:
+        return _frame(subject, f"is {place}{' name' * (is_name and bool(place))}", value)
+    return None if place or is_name else _frame(subject, _STATE, value[:1])
 
 
 def _frame(subject: list[str], attribute: str, value: list[str]) -> Frame | None:

@@ -6,7 +6,7 @@ and later "We moved to MySQL 8". A memory that says by an attribute what has rep
 the same layer and scope
 
 * if both give one attribute of one subject, and each another value (``frames.py``); where two such
-  statements speak of two subjects, nothing is replaced;
+  statements speak of two subjects or of two matters, nothing is replaced;
 * if it speaks of a change ("now", "moved", "instead"), of the same person, and not of a plan, and
   shares at least ``SHARED_BY_CHANGE`` of the words of the shorter one, related words included and
   numbers not; where the word of change is itself the related one ("I moved to Hamburg" after "I
@@ -108,25 +108,25 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
     new, old = words_of(newer.content), words_of(older.content)
     if not new.terms or not old.terms or max(len(new.terms), len(old.terms)) > MAX_WORDS:
         return False
-    tells_change = not _CHANGES.isdisjoint(new.bag)
-    if tells_change and (_is_of_another(newer, older) or not _PLANS.isdisjoint(new.bag)):
-        return False
-    if not tells_change and new.terms[0] != old.terms[0]:
-        return False  # so most pairs are told apart before their words are compared
     said, before = set(new.terms), set(old.terms)
     shared = said & before
-    if tells_change:
+    if not _CHANGES.isdisjoint(new.bag):
+        who, whom = speaks_of(newer.content), speaks_of(older.content)
+        is_of_another = who != whom and who is not None and whom is not None
+        if is_of_another or not _PLANS.isdisjoint(new.bag):
+            return False
         related = related_to(before).items()
         alike = {word for word in shared if not word.isdigit()}
         alike |= {word for word, others in related if others & said - _CHANGES}
         if len(alike) >= SHARED_BY_CHANGE * min(len(said), len(before)):
             return True
-        who = speaks_of(newer.content)
-        if who != speaks_of(older.content):
+        if who != whom:
             return False
         moved = {word for word, others in related if others & said}
         least = len(before) if who is None else min(len(said), len(before))
         return len(alike | moved) >= SHARED_BY_CHANGE * least
+    if new.terms[0] != old.terms[0]:
+        return False
     every = said | before
     return SHARED_BY_FRAME * len(every) <= len(shared) < min(len(said), len(before))
 
@@ -134,12 +134,6 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
 def tells_change(update: Update) -> bool:
     """Whether the newer one says itself that something has changed."""
     return not _CHANGES.isdisjoint(words_of(update.newer.content).bag)
-
-
-def _is_of_another(one: MemoryItem, other: MemoryItem) -> bool:
-    """Whether two memories speak of two people, such as oneself and one's brother."""
-    ours, theirs = speaks_of(one.content), speaks_of(other.content)
-    return ours != theirs and ours is not None and theirs is not None
 
 
 def asks_for_history(query: LayerQuery) -> bool:

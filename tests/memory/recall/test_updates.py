@@ -23,6 +23,10 @@ from router.memory.recall.updates import asks_for_history, held_then, replaces, 
         ("Our main database is Postgres 14", "Our database is now MySQL 8"),
         ("My sister Mia lives in Lyon", "Mia has moved to Ghent"),
         ("I work at Siemens", "I changed jobs"),
+        ("The lesson starts at 17:00", "The lesson now begins at 18:00"),
+        ("My sister lives in Lyon", "My sister is now in Ghent"),
+        ("My wifi password is hunter2", "The wifi password is swordfish"),
+        ("The API is in beta", "The API is now stable"),
     ],
 )
 def test_a_later_statement_of_one_matter_replaces_the_earlier(before: str, after: str) -> None:
@@ -48,6 +52,10 @@ def test_a_later_statement_of_one_matter_replaces_the_earlier(before: str, after
         ("I live in Lyon", "Mia moved to Ghent"),
         ("Our database is Postgres 14", "We might move the database to MySQL next year"),
         ("The production server runs on port 8080", "The staging server runs on port 9090"),
+        ("The office is in Ghent", "The office is now closed on Fridays."),
+        ("My brother works at Siemens", "My brother now lives in Ghent"),
+        ("Backups are kept for 30 days", "Backups are now encrypted"),
+        ("My name is Ada", "The name is Zoe"),
     ],
 )
 def test_other_matters_replace_nothing(before: str, after: str) -> None:
