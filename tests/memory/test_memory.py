@@ -182,6 +182,14 @@ async def test_what_only_lies_nearest_to_a_query_without_a_subject_is_no_answer(
     assert (await memory.recall(query, ADA)).items == ()
 
 
+async def test_a_rule_that_names_the_day_asked_about_comes_first(memory: Memory) -> None:
+    for day, rule in (("Friday", "forbidden"), ("Monday", "announced a day before")):
+        await memory.save(f"Deploys on {day}s are {rule}.", layer="project", scope=ADA)
+    for day in ("Friday", "Monday"):
+        found = await memory.recall(f"May I deploy on {day}?", ADA)
+        assert day in found.items[0].item.content
+
+
 async def test_what_is_planned_for_a_time_are_tasks_due_then_and_plans_that_name_it(
     memory: Memory,
 ) -> None:

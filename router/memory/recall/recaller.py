@@ -31,7 +31,8 @@ turns to further layers only while the answer is not good enough. Decisions:
   ``OF_ONESELF`` for the layer ``user`` where the query says "I" or "my"; ``PASSING``, which is
   negative, for events and tasks, because most questions ask for what holds, unless their layer is
   what the query asks for first; and ``IN_PERIOD`` for events of the time spoken of. All were fitted
-  together with the coefficients of ``relevance``.
+  together with the coefficients of ``relevance``. ``NAMES_TIME`` is added, unfitted, for what lasts
+  and names that time itself: "Is the office open on Friday?" asks for what is said of Fridays.
 * One turn reads the next ``LAYERS_A_TURN`` secondary layers. Two, because they are read in
   parallel at the price of one. The last turn allowed reads every layer that is left but ``meta``.
   "Nothing relevant is stored" is said only after a look into all of them.
@@ -131,6 +132,7 @@ LAYER_WEIGHT: Final = 1.9
 OF_ONESELF: Final = 1.0
 PASSING: Final = -1.0
 IN_PERIOD: Final = 4.0
+NAMES_TIME: Final = 1.5
 GRAPH_LAYER: Final = "graph"
 RELATION: Final = 0.7
 ASKS_FOR_RELATIONS: Final = 0.5
@@ -563,6 +565,8 @@ class _Pool:
         evidence += PASSING * (item.layer in PASSING_LAYERS and weight < 1)
         if period is not None and item.layer in EVENT_LAYERS:
             evidence += IN_PERIOD * (period.start <= item.created < period.end)
+        if period is not None and item.layer in LASTING_LAYERS and self._is_of_time(item):
+            evidence += NAMES_TIME
         if evidence:
             relevance = min(max(relevance, _ALMOST_NEVER), 1 - _ALMOST_NEVER)
             relevance = logistic(math.log(relevance / (1 - relevance)) + evidence)
