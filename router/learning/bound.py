@@ -39,6 +39,20 @@ each was taken to err by itself, twice as many streams came above the bound. So 
 of the normal approximation. z is the two-sided quantile of the confidence, so half of what it
 leaves open remains for what the model does not know of its shape.
 
+**Several processes** that share their outcomes (``pool``) have an account each. Of rare events, the
+spread of the sum is less than the sum of the spreads: where each of four kept back z sqrt(S), that
+was twice as much as one process keeps back for the same requests. So each keeps back what is its
+due of the sum. With w the part of all requests that it gets,
+
+    U = S + z sqrt(w S + (sum_b S_b / sqrt(k_b + a))^2)
+
+When this stays within the allowance of each, U of all stays within that of all, however unequally
+they spend: the pairs of S / w and of the sum over the bands, divided by w, with which U stays
+within an allowance, are a convex set, and the pair of all is the mean of theirs, weighted by w.
+How many requests the others get is estimated from their outcomes, of which each stands for
+1 / propensity requests. Numbers of requests that say how long something is known (``HORIZON``,
+``REVALUED``, ``AUDIT_DECAY``) are of all processes, too.
+
 This is a statement about one moment, under those assumptions. It is not free of assumptions, and
 cannot be at this price: the outcomes that come for free say little about confident answers, and
 of 100 audited answers with a risk of 1% one is wrong. To show without a model, at 95% confidence,
@@ -116,7 +130,7 @@ what its request pays in."""
 RECENT: Final = 1_000
 """Requests whose risks stand for the traffic to come."""
 REVALUED: Final = 1_000
-"""Requests after which the risk of a local answer is final. 500 and 2,000 do about as well; with 0
+"""Requests of all processes after which the risk of a local answer is final. 500 and 2,000 do about as well; with 0
 a slow drift broke the bound."""
 RETUNE_EVERY: Final = 25
 """Requests between two settings of the threshold."""
@@ -271,6 +285,7 @@ class ErrorBound:
         self._epoch = 0
         self._drifts = 0
         self._unproven: dict[str, int] = {}
+        self._others = 0.0
         self._forget(keep=0)
 
     def _forget(self, *, keep: int) -> None:
@@ -302,6 +317,8 @@ class ErrorBound:
             answer: name of the local answer.
         """
         self._request += 1
+        if self._request > WINDOW:
+            self._others *= 1 - 1 / WINDOW
         while self._account and self._account[0].request <= self._request - WINDOW:
             self._spend(self._account.popleft().risk, sign=-1)
         if signals is None or answer is None or self.max_error == 0:
@@ -349,7 +366,8 @@ class ErrorBound:
     def _local(self, risk: float, answer: str, signals: Vector) -> BoundDecision:
         self._account.append(_Spent(self._request, risk, signals))
         self._since_audit_start += 1
-        share = AUDIT_START / math.sqrt(1 + self._since_audit_start / AUDIT_DECAY)
+        since_start = self._since_audit_start / self._part
+        share = AUDIT_START / math.sqrt(1 + since_start / AUDIT_DECAY)
         share = max(share, AUDIT_FLOOR) * (1 + risk / self._threshold) / 2
         audit = self._uniform() < share
         reason = f"A risk of {risk:.2%} is within the threshold of {self._threshold:.2%}"
@@ -378,7 +396,13 @@ class ErrorBound:
         """U of the module's docstring, for amounts of shape (bands, ...)."""
         total = np.maximum(spent.sum(axis=0), 0.0)
         unknown = (spent.T / np.sqrt(self._wrong + PRIOR_ERRORS)).T.sum(axis=0)
-        return np.asarray(total + Z * np.sqrt(total + unknown**2))
+        return np.asarray(total + Z * np.sqrt(self._part * total + unknown**2))
+
+    @property
+    def _part(self) -> float:
+        """w of the module's docstring."""
+        own = max(1, min(self._request, WINDOW))
+        return own / (own + self._others)
 
     def _allowance(self, ahead: int) -> float:
         return self.max_error * min(self._request + ahead, WINDOW)
@@ -393,15 +417,16 @@ class ErrorBound:
         """Sets the threshold by what the recent requests would cost at each."""
         if not self._recent:
             return
-        last = self._request + HORIZON - WINDOW
+        horizon = math.ceil(HORIZON * self._part)
+        last = self._request + horizon - WINDOW
         leaving = [
             some.risk for some in takewhile(lambda some: some.request <= last, self._account)
         ]
         staying = self._spent - self._costs(np.asarray(leaving)).sum(axis=1)
         risks = np.sort(np.fromiter(self._recent_risks, float))
-        costs = np.cumsum(self._costs(risks), axis=1) * (HORIZON / len(self._recent))
+        costs = np.cumsum(self._costs(risks), axis=1) * (horizon / len(self._recent))
         planned = self._limit(staying[:, None] + costs)
-        affordable = planned <= PLANNED * self._allowance(HORIZON)
+        affordable = planned <= PLANNED * self._allowance(horizon)
         best = float(risks[affordable][-1]) if affordable.any() else 0.0
         self._threshold = min(best, RISK_CAP * self.max_error)
 
@@ -469,6 +494,7 @@ class ErrorBound:
             or (told_risk is None and risk is not None)
         ):
             raise ValueError("not an outcome of these signals")
+        self._others += 1 / max(share, AUDIT_FLOOR / 2)  # no process audits less
         self._learn(
             _Outcome(self._request, str(answer), _vector(signals), not right, share),
             None if told_risk is None else min(max(told_risk, 1e-6), 1 - 1e-6),
@@ -517,7 +543,7 @@ class ErrorBound:
         self._expected = np.histogram(risks, edges, weights=risks)[0]
         self._wrong = np.histogram(risks[fitted.wrong[self._doubted_at :]], edges)[0] * 1.0
         self._value_recent(fitted.model)
-        self._settle(self._request - REVALUED)
+        self._settle(self._request - round(REVALUED * self._part))
         self._account = deque(_valued(self._account, fitted.model))
         self._total()
         self._retune()
@@ -576,6 +602,7 @@ class ErrorBound:
         return {
             "version": _STATE,
             "request": self._request,
+            "others": self._others,
             "outcomes": [
                 [some.request, some.answer, some.wrong, some.propensity, _plain(some.signals)]
                 for some in self._outcomes
@@ -606,6 +633,10 @@ class ErrorBound:
         if state["version"] != _STATE:
             raise ValueError(f"a state of version {state['version']}")
         self._request = int(state["request"])
+        others = finite(state.get("others", 0.0))  # of before processes counted each other
+        if others is None or others < 0:
+            raise ValueError("a number of requests of other processes that is none")
+        self._others = others
         self._outcomes.clear()
         for request, answer, wrong, propensity, signals in state["outcomes"]:
             self._outcomes.append(

@@ -109,7 +109,7 @@ def serve(
             right = not event.labelled_wrong
             outcome = own.outcome_of(decision, right=right)
             own.observe(decision, right=right)
-            for another in bounds:
+            for another in dict.fromkeys(bounds):
                 if another is not own and outcome is not None:
                     another.pool(outcome)
                 if another.due:
@@ -141,7 +141,7 @@ def test_the_error_over_all_traffic_stays_within_the_bound(
 
 def test_four_processes_keep_the_bound_together_and_save_nearly_as_much_as_one() -> None:
     """Each has an account of its own, and hears of the outcomes of the others. Over 50 streams
-    (``ROUTER_STREAMS=50``) four save at most 5 points less; a few streams alone scatter more."""
+    (``ROUTER_STREAMS=50``) four save at most 2 points less; a few streams alone scatter more."""
     one, four, wrong = [], [], []
     for seed in range(STREAMS):
         alone = serve(ErrorBound(MAX_ERROR, seed=seed), stationary(np.random.default_rng(seed)))
@@ -151,7 +151,25 @@ def test_four_processes_keep_the_bound_together_and_save_nearly_as_much_as_one()
         four.append(local_share(served))
         wrong.append(errors(served))
     assert max(wrong) <= MAX_ERROR * LENGTH
-    assert np.mean(four) >= np.mean(one) - (0.05 if STREAMS >= 50 else 0.08)
+    assert np.mean(four) >= np.mean(one) - (0.02 if STREAMS >= 50 else 0.05)
+
+
+@pytest.mark.parametrize("turns", [(0, 1, 2, 3), (0, 0, 0, 1), (0, 0, 0, 0, 0, 1, 1, 2)])
+def test_processes_that_keep_the_bound_each_keep_it_together(turns: tuple[int, ...]) -> None:
+    """Their accounts, put together, are as far from the allowance as each is, even where some get
+    more requests than others; and not much farther."""
+    bounds = [ErrorBound(MAX_ERROR, seed=number) for number in range(max(turns) + 1)]
+    first, *others = (bounds[number] for number in turns)
+    serve(first, stream(np.random.default_rng(21), length=3_000), *others)
+    states = [bound.to_dict() for bound in bounds]
+    together = ErrorBound(MAX_ERROR)
+    together.restore(
+        states[0]
+        | {"request": 3_000, "others": 0.0, "account": [row for s in states for row in s["account"]]}
+    )
+    limits = [bound.status().error_limit for bound in bounds]
+    assert together.status().error_limit <= max(limits) * 1.03  # the others are estimated
+    assert together.status().error_limit >= min(limits) * 0.9
 
 
 def test_an_easy_stream_is_mostly_answered_locally() -> None:
