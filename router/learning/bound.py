@@ -130,8 +130,8 @@ what its request pays in."""
 RECENT: Final = 1_000
 """Requests whose risks stand for the traffic to come."""
 REVALUED: Final = 1_000
-"""Requests of all processes after which the risk of a local answer is final. 500 and 2,000 do about as well; with 0
-a slow drift broke the bound."""
+"""Requests of all processes after which the risk of a local answer is final. 500 and 2,000 do about
+as well; with 0 a slow drift broke the bound."""
 RETUNE_EVERY: Final = 25
 """Requests between two settings of the threshold."""
 

@@ -163,10 +163,8 @@ def test_processes_that_keep_the_bound_each_keep_it_together(turns: tuple[int, .
     serve(first, stream(np.random.default_rng(21), length=3_000), *others)
     states = [bound.to_dict() for bound in bounds]
     together = ErrorBound(MAX_ERROR)
-    together.restore(
-        states[0]
-        | {"request": 3_000, "others": 0.0, "account": [row for s in states for row in s["account"]]}
-    )
+    accounts = [row for state in states for row in state["account"]]
+    together.restore({**states[0], "request": 3_000, "others": 0.0, "account": accounts})
     limits = [bound.status().error_limit for bound in bounds]
     assert together.status().error_limit <= max(limits) * 1.03  # the others are estimated
     assert together.status().error_limit >= min(limits) * 0.9
