@@ -53,6 +53,7 @@ class RootScan:
         places: for each file, the path without links on the way to its folder. Two files with one
             place are the same file.
         folders: the folders that were searched, without links on the way.
+        unreadable: the folders that are there and could not be searched.
         diagnostics: what was not searched or not taken, and why.
     """
 
@@ -60,6 +61,7 @@ class RootScan:
     files: tuple[str, ...]
     places: tuple[str, ...]
     folders: tuple[str, ...]
+    unreadable: tuple[str, ...]
     diagnostics: tuple[Diagnostic, ...]
 
 
@@ -171,6 +173,7 @@ class _Search:
         self._files: list[tuple[str, str]] = []
         self._left_out = 0
         self._searched: dict[str, None] = {}
+        self._unreadable: list[str] = []
         self._diagnostics: list[Diagnostic] = []
 
     def run(self) -> RootScan:
@@ -208,6 +211,7 @@ class _Search:
             tuple(path for path, _ in files),
             tuple(place for _, place in files),
             tuple(self._searched),
+            tuple(self._unreadable),
             tuple(self._diagnostics),
         )
 
@@ -220,6 +224,8 @@ class _Search:
             message = f"cannot be searched: {error.strerror or error}"
             self._warn(folder.path, "unreadable-folder", message)
             del self._searched[folder.place]
+            if not isinstance(error, FileNotFoundError | NotADirectoryError):  # not deleted
+                self._unreadable.append(folder.path)
             return
         is_skill = SKILL_FILE in [entry.name for entry in entries]
         in_skill = folder.in_skill or is_skill

@@ -2,10 +2,12 @@
 
 Skills are edited while they are in use, and an editor saves what its author has half written. So a
 file that was loaded once and cannot be loaded now keeps its last good version, until it is mended
-or gone. The same holds for a file whose frontmatter was valid YAML and is no longer: an unclosed
-quote can be repaired into a description that its author never meant. The failure is reported all
-the same. The last good version lives in the previous snapshot and nowhere else: a new process
-starts from what is on disk, and reads it as leniently as it can.
+or gone. What lies in a folder that cannot be searched now keeps it as well: a network's disk that
+is away for a moment would take all its skills with it. The same holds for a file whose frontmatter
+was valid YAML and is no longer: an unclosed quote can be repaired into a description that its
+author never meant. The failure is reported all the same. The last good version lives in the
+previous snapshot and nowhere else: a new process starts from what is on disk, and reads it as
+leniently as it can.
 
 Loading reads every file and parses what changed. ``quick`` loading, for those who look all the
 time, does not even read a file whose size, inode and times are what they were. Times lie when two
@@ -129,9 +131,15 @@ class FolderSource:
                 notices.append(Diagnostic(root, 0, Severity.WARNING, "missing-root", _MISSING))
                 continue
             notices += scan.diagnostics
-            enrichments = reader.enrichments_of(scan.root, notices)
+            shut = str(scan.root) in scan.unreadable
+            enrichments = reader.enrichments_of(scan.root, notices, shut=shut)
             unused = set(enrichments)
-            for text, place in zip(scan.files, scan.places, strict=True):
+            files, unsearched = list(zip(scan.files, scan.places, strict=True)), set[str]()
+            if scan.unreadable:
+                unsearched = reader.known_below(scan.unreadable) - set(scan.files)
+                files += [(text, os.path.realpath(text)) for text in unsearched]
+                files.sort(key=lambda file: file[0].split(os.sep))  # noqa: PTH206
+            for text, place in files[: self._max_skills - len(skills)]:
                 if place in seen:
                     unused.clear()  # they may be about this one, whose name was read elsewhere
                     continue
@@ -139,7 +147,7 @@ class FolderSource:
                 try:
                     manifest = reader.read(text)
                 except ManifestError as error:
-                    if not os.path.lexists(text):  # deleted since the search
+                    if text not in unsearched and not os.path.lexists(text):  # deleted meanwhile
                         continue
                     path, last_good = error.path, reader.known.get(text)
                     failures[path] = _failure(error, last_good)
@@ -203,10 +211,21 @@ class _Reader:
         self._trust(text, state)
         return known
 
-    def enrichments_of(self, root: Path, notices: list[Diagnostic]) -> Mapping[str, Enrichment]:
-        """What the file of a root says, by skill; a link that leaves the root is not followed."""
+    def known_below(self, folders: Iterable[str]) -> set[str]:
+        """The paths of the manifests of the previous snapshot that lie in one of these folders."""
+        above = tuple(folder.rstrip(os.sep) + os.sep for folder in folders)
+        return {text for text in self.known if text.startswith(above)}
+
+    def enrichments_of(
+        self, root: Path, notices: list[Diagnostic], *, shut: bool
+    ) -> Mapping[str, Enrichment]:
+        """What the file of a root says, by skill; a link that leaves the root is not followed. Of a
+        root that is ``shut``, what it said before."""
         path = root / ENRICHMENT_FILE
         text = str(path)
+        if shut and path in self._known_enrichments:
+            self.enrichments[path] = self._known_enrichments[path]
+            return self.enrichments[path].by_skill
         if not os.path.lexists(path):
             return _NO_ENRICHMENTS
         if not Path(os.path.realpath(path)).is_relative_to(root.resolve()):

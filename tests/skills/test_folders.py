@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from router.errors import ManifestError
 from router.skills import folders as folders_module
 from router.skills.catalog import load_catalog
 from router.skills.diagnostics import Severity
@@ -187,6 +190,47 @@ def test_deleting_a_broken_file_removes_its_skill(tmp_path: Path) -> None:
     broken = load_catalog([tmp_path], previous=good)
     path.unlink()
     assert load_catalog([tmp_path], previous=broken).skills == {}
+
+
+@pytest.mark.parametrize("shut", ["skills", "skills/team", "skills/team/git"])
+def test_a_folder_that_cannot_be_searched_keeps_its_skills(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shut: str
+) -> None:
+    """What a network's disk does while it is away."""
+    root = tmp_path / "skills"
+    git = put(root / "team" / "git", text="good")
+    put(root / "other" / "git", text="shadows it")
+    put(root / "team" / "gone")
+    line = '{"skill": "git", "requests": ["undo my last commit"]}\n'
+    (root / "enrichment.jsonl").write_text(line)
+    good = load_catalog([root])
+
+    def search(path: str) -> Any:
+        if path == str(tmp_path / shut):
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return scandir(path)
+
+    def read(path: Path) -> bytes:
+        if path.is_relative_to(tmp_path / shut):
+            raise ManifestError(path, 0, "cannot be read: Stale file handle")
+        return read_manifest_bytes(path)
+
+    def exists(path: Any) -> bool:
+        return shut != "skills" and lexists(path)
+
+    scandir, lexists = os.scandir, os.path.lexists
+    monkeypatch.setattr(os, "scandir", search)
+    monkeypatch.setattr(os.path, "lexists", exists)
+    monkeypatch.setattr(folders_module, "read_manifest_bytes", read)
+    away = load_catalog([root], previous=good)
+    assert (away.skills, away.shadowed) == (good.skills, good.shadowed)
+    assert away.get("git").enrichment is not None
+    assert git in {failure.path for failure in away.failures}
+    assert [notice.code for notice in away.notices] == ["unreadable-folder"]
+    monkeypatch.undo()
+    shutil.rmtree(root / "team" / "gone")
+    back = load_catalog([root], previous=away)
+    assert (set(back.skills), back.failures) == ({"git"}, ())
 
 
 def test_a_file_that_goes_between_the_search_and_the_reading_has_not_failed(
