@@ -57,7 +57,9 @@ def served_names(
 
 
 class NamesChecked:
-    """Lets requests through whose ``Host`` and ``Origin`` name this server."""
+    """Lets requests through whose ``Host`` and ``Origin`` name this server. A slash at the end of
+    a path says nothing: Starlette would send the client to an address without slash, but also
+    without the proxy's TLS and the prefix that the proxy took away."""
 
     def __init__(self, app: ASGIApp, names: Sequence[str]) -> None:
         """``names`` as ``served_names`` gives them."""
@@ -70,7 +72,9 @@ class NamesChecked:
             refusal = None
             if not self._is_ours(headers.get("host", "")):
                 refusal = problem(
-                    421, "the request is for another server", "the Host header names another one"
+                    421,
+                    "the request is for another server",
+                    "the Host header holds none of the server's names; --allow-host adds one",
                 )
             elif (origin := headers.get("origin")) and not self._is_our_origin(origin):
                 refusal = problem(
@@ -79,6 +83,7 @@ class NamesChecked:
             if refusal is not None:
                 await refusal(scope, receive, send)
                 return
+            scope = {**scope, "path": scope["path"].rstrip("/") or "/"}
         await self._app(scope, receive, send)
 
     def _is_ours(self, host: str) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
+from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from router.errors import ConfigurationError
@@ -68,6 +70,16 @@ def test_only_whole_names_of_this_server_pass(headers: dict[str, str], status: i
     names = served_names("127.0.0.1", allowed=["Box.Example"], guarded=False, guard="")
     app = NamesChecked(PlainTextResponse("fine"), names)
     assert TestClient(app).get("/", headers=headers).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("path", "status"), [("/mcp", 200), ("/mcp/", 200), ("/mcp//", 200), ("/", 404), ("//", 404)]
+)
+def test_a_slash_at_the_end_sends_nobody_elsewhere(path: str, status: int) -> None:
+    # Behind a proxy the address to go to had neither its prefix nor its TLS.
+    app = NamesChecked(Starlette(routes=[Route("/mcp", PlainTextResponse("fine"))]), ["testserver"])
+    client = TestClient(app, follow_redirects=False)
+    assert client.get(f"http://testserver{path}").status_code == status
 
 
 @pytest.mark.parametrize(
