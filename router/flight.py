@@ -42,6 +42,7 @@ class SingleFlight(Generic[T]):
 
     def __init__(self) -> None:
         self._flights: dict[Hashable, _Flight[T]] = {}
+        self._ending: set[asyncio.Task[T]] = set()  # cancelled, because all callers have left
 
     async def do(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """The result of ``work()``, or of the same key's work that is already under way.
@@ -63,12 +64,16 @@ class SingleFlight(Generic[T]):
                 # Landed, or nobody is left: a later caller must not join a dying task.
                 if self._flights.get(key) is flight:
                     del self._flights[key]
-                flight.task.cancel()
+                if not flight.task.done():
+                    flight.task.cancel()
+                    self._ending.add(flight.task)
+                    flight.task.add_done_callback(self._ending.discard)
 
     async def finish(self) -> None:
-        """Wait until no work is under way, however it ends."""
-        while self._flights:
-            await asyncio.wait([flight.task for flight in self._flights.values()])
+        """Wait until no work is under way, however it ends, also none that nobody waits for."""
+        while self._flights or self._ending:
+            under_way = {flight.task for flight in self._flights.values()}
+            await asyncio.wait(under_way | self._ending)
 
 
 class BackgroundTasks:

@@ -82,6 +82,29 @@ async def test_work_that_nobody_waits_for_any_more_is_cancelled() -> None:
         await work.cancelled.wait()
 
 
+async def test_who_closes_waits_for_work_too_whose_last_caller_has_left() -> None:
+    """It may be in a thread, which uses what is closed next."""
+    flights: SingleFlight[None] = SingleFlight()
+    started, release, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def in_a_thread() -> None:
+        started.set()
+        release.wait()
+        ended.set()
+
+    only = asyncio.create_task(flights.do("key", lambda: in_thread(in_a_thread)))
+    await asyncio.to_thread(started.wait)
+    only.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await only
+    finishing = asyncio.create_task(flights.finish())
+    await give_way()
+    assert not finishing.done()
+    release.set()
+    await finishing
+    assert ended.is_set()
+
+
 async def test_a_caller_after_the_last_cancellation_does_not_join_the_dying_work() -> None:
     flights: SingleFlight[int] = SingleFlight()
     dying = Work()

@@ -97,7 +97,7 @@ class SharedAnswers:
         self._marks: LRUCache[str, bytes] = LRUCache(64)
         self._pending: Counter[str] = Counter()  # entries whose drop is not acknowledged
         self._left: frozenset[str] = frozenset()  # those that the file held when it was opened
-        self._delivery = Delivery("answers", self._send, most=1)
+        self._delivery = Delivery("answers", self._send, read=_letter_in, most=1)
         self.follower = Follower(
             settings.cluster,
             keys.answers,
@@ -270,9 +270,9 @@ class SharedAnswers:
         await self._delivery.put([json.dumps(letter)])
         self._pending[letter["entry"]] += 1
 
-    async def _send(self, letters: Sequence[str]) -> None:
+    async def _send(self, letters: Sequence[dict[str, Any]]) -> None:
         """Raises ``NoRedis``."""
-        for letter in map(json.loads, letters):
+        for letter in letters:
             await (self._write(letter) if "value" in letter else self._drop(letter))
             self._settled(letter["entry"])
 
@@ -353,9 +353,25 @@ class SharedAnswers:
         await self._delivery.aclose()
 
 
+def _letter_in(text: str) -> dict[str, Any]:
+    """What a letter says.
+
+    Raises:
+        ValueError, LookupError, TypeError: it cannot be read.
+    """
+    letter: dict[str, Any] = json.loads(text)
+    if not isinstance(letter, dict):
+        raise TypeError("it is no object")
+    answer = {"value", "catalog", "similar", *letter.keys() & {"by"}}
+    for name in ("entry", "text", "context", *(answer if "value" in letter else ())):
+        if not isinstance(letter[name], str | bool):
+            raise TypeError(f"its {name} is no text")
+    return letter
+
+
 def _entry_in(letter: str) -> str | None:
     """What a letter is about; None where it cannot be read."""
     try:
-        return str(json.loads(letter)["entry"])
-    except (ValueError, LookupError, TypeError):
+        return str(_letter_in(letter)["entry"])
+    except (ValueError, LookupError, TypeError, RecursionError):
         return None

@@ -58,7 +58,7 @@ class SharedLearning:
         self._name = name
         self._learner: Learner | None = None
         self._leases: dict[str, str] = {}  # tokens by key of the model
-        self._delivery = Delivery("labels", self._append, most=BATCH)
+        self._delivery = Delivery("labels", self._append, read=str, most=BATCH)
         self._background = BackgroundTasks(_log)
         self.follower = Follower(
             settings.cluster, keys.evidence, take=self._take, missed=self._ask_for_all

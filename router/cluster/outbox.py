@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from router.cluster.link import RETRY_SECONDS, NoRedis
 from router.database import Schema, SharedConnection
@@ -33,7 +33,10 @@ CREATE TABLE letters (
 )
 
 
-class Delivery:
+T = TypeVar("T")
+
+
+class Delivery(Generic[T]):
     """Sends the letters of one kind until the server has them. Belongs to one event loop. Sending a
     letter twice does no harm, so several of them, and processes, may share the file.
 
@@ -42,22 +45,33 @@ class Delivery:
     """
 
     def __init__(
-        self, kind: str, send: Callable[[Sequence[str]], Awaitable[None]], *, most: int
+        self,
+        kind: str,
+        send: Callable[[Sequence[T]], Awaitable[None]],
+        *,
+        read: Callable[[str], T],
+        most: int,
     ) -> None:
         """Nothing is opened yet.
 
         Args:
             kind: what the letters are filed under.
             send: gives the server letters, oldest first; raises ``NoRedis`` where it cannot. One
-                that it cannot read, as a later version may write, is left out.
+                for which it raises anything else waits for the next process, and holds no other up.
+            read: what a letter says; raises ``ValueError``, ``LookupError`` or ``TypeError`` of one
+                that cannot be read, such as one of a later version. That one is dropped.
             most: letters that are sent at once.
         """
         self._kind = kind
         self._send = send
+        self._read = read
         self._most = most
         self._file: SharedConnection | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self.caught_up = False
+        self._failed = (
+            0  # the last letter that this process cannot send; those before had their turn
+        )
         self._turn = asyncio.Lock()
         self._wanted = asyncio.Event()
         self._background = BackgroundTasks(_log)
@@ -119,24 +133,39 @@ class Delivery:
             async with self._turn:
                 found = await in_thread(lambda: self._waiting(file, most=most))  # noqa: B023 - awaited
                 if not found:
-                    self.caught_up = True
+                    self.caught_up = not self._failed
                     return
+                said = [one for _, letter in found for one in self._said(letter)]
                 try:
-                    await self._send([letter for _, letter in found])
-                except (ValueError, LookupError, TypeError) as error:
+                    if said:
+                        await self._send(said)
+                except (NoRedis, StoreError):
+                    raise
+                except Exception:  # noqa: BLE001 - whatever it is, it is no reason to lose a letter
                     if len(found) > 1:  # one after the other, to find out which it is
                         most = 1
                         continue
-                    _log.error("a letter about %s is left out: %s", self._kind, error)
+                    _log.exception("a letter about %s is not sent by this process", self._kind)
+                    self._failed = found[0][0]
                     most = self._most
+                    continue
                 await in_thread(lambda numbers=[(n,) for n, _ in found]: _drop(file, numbers))  # type: ignore[misc]
 
+    def _said(self, letter: str) -> list[T]:
+        """What a letter says; nothing where it cannot be read."""
+        try:
+            return [self._read(letter)]
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            _log.error("a letter about %s is left out: %s", self._kind, error)
+            return []
+
     def _waiting(self, file: SharedConnection, *, most: int) -> list[tuple[int, str]]:
-        """Letters that have not been sent, oldest first, with their numbers; -1 means all."""
+        """Letters that are to be sent, oldest first, with their numbers; -1 means all."""
         with file.turn() as db:
             return db.execute(
-                "SELECT number, letter FROM letters WHERE kind = ? ORDER BY number LIMIT ?",
-                (self._kind, most),
+                "SELECT number, letter FROM letters WHERE kind = ?"
+                " AND number > ? ORDER BY number LIMIT ?",
+                (self._kind, self._failed, most),
             ).fetchall()
 
     async def _keep_sending(self) -> None:

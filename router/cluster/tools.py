@@ -56,7 +56,7 @@ class ToolSharing:
         self._known: dict[tuple[str, str], tuple[int, str]] = {}
         self._turn = asyncio.Lock()
         self._asked = asyncio.Event()
-        self._delivery = Delivery("tools", self._send, most=BATCH)
+        self._delivery = Delivery("tools", self._send, read=_change_in, most=BATCH)
         self._background = BackgroundTasks(_log)
         self.follower = Follower(
             settings.cluster, keys.tool_changes, take=self._take, missed=self._ask
@@ -101,9 +101,9 @@ class ToolSharing:
         text = "" if definition is None else json.dumps(definition, ensure_ascii=False)
         self._delivery.put_now([json.dumps([source, name, text])])
 
-    async def _send(self, letters: Sequence[str]) -> None:
+    async def _send(self, changes: Sequence[tuple[str, str, str]]) -> None:
         """Raises ``NoRedis``."""
-        for source, name, text in map(json.loads, letters):
+        for source, name, text in changes:
             await self._change(source, name, text)
 
     async def _change(self, source: str, name: str, text: str, *, stamp: int | str = "") -> None:
@@ -198,6 +198,14 @@ class ToolSharing:
         key = self._keys.tools(source)
         await self._link.run(lambda redis: redis.hdel(key, name))
         await self._ask()
+
+
+def _change_in(letter: str) -> tuple[str, str, str]:
+    """Source, name and definition of a change that is to be sent."""
+    source, name, text = json.loads(letter)
+    if not all(isinstance(one, str) for one in (source, name, text)):
+        raise TypeError("it holds something else than texts")
+    return source, name, text
 
 
 def _stamp(change: bytes | None) -> int:

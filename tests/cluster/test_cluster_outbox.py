@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,11 +20,11 @@ async def refuse(_: Sequence[str]) -> None:
 async def test_all_that_waits_is_told_when_the_file_is_opened_again(tmp_path: Path) -> None:
     """An answer whose drop waits must not be given, however many wait."""
     letters = [str(number) for number in range(501)]
-    delivery = Delivery("answers", refuse, most=1)
+    delivery = Delivery("answers", refuse, read=str, most=1)
     assert await delivery.open(tmp_path / "file") == []
     await delivery.put(letters)
     await delivery.aclose()
-    again = Delivery("answers", refuse, most=1)
+    again = Delivery("answers", refuse, read=str, most=1)
     assert await again.open(tmp_path / "file") == letters
     await again.aclose()
 
@@ -34,8 +35,8 @@ async def test_letters_go_in_order_once_and_no_other_kind_holds_them_up(tmp_path
     async def send(letters: Sequence[str]) -> None:
         sent.append(list(letters))
 
-    stuck = Delivery("tools", refuse, most=9)
-    delivery = Delivery("labels", send, most=2)
+    stuck = Delivery("tools", refuse, read=str, most=9)
+    delivery = Delivery("labels", send, read=str, most=2)
     for one in (stuck, delivery):
         await one.open(tmp_path / "file")
     await stuck.put(["x"])
@@ -53,11 +54,10 @@ async def test_a_letter_that_cannot_be_read_is_left_out_and_holds_no_other_up(
 ) -> None:
     sent: list[str] = []
 
-    async def send(letters: Sequence[str]) -> None:
-        numbers = [int(letter) for letter in letters]
-        sent.extend(map(str, numbers))
+    async def send(letters: Sequence[int]) -> None:
+        sent.extend(map(str, letters))
 
-    delivery = Delivery("tools", send, most=100)
+    delivery = Delivery("tools", send, read=int, most=100)
     await delivery.open(tmp_path / "file")
     await delivery.put(["1", "of a later version", "2", "3"])
     await delivery.deliver()
@@ -67,11 +67,38 @@ async def test_a_letter_that_cannot_be_read_is_left_out_and_holds_no_other_up(
     await delivery.aclose()
 
 
+async def test_a_letter_that_is_not_sent_by_a_fault_of_ours_waits_and_holds_no_other_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    sent: list[str] = []
+
+    async def send(letters: Sequence[str], fault: str = "2") -> None:
+        if fault in letters:
+            raise KeyError("a fault of ours")
+        sent.extend(letters)
+
+    delivery = Delivery("answers", send, read=str, most=100)
+    await delivery.open(tmp_path / "file")
+    await delivery.put(["1", "2", "3"])
+    await delivery.deliver()
+    await delivery.put(["4"])
+    await delivery.deliver()
+    assert (sent, delivery.caught_up) == (["1", "3", "4"], False)
+    assert "a fault of ours" in caplog.text
+    await delivery.aclose()
+
+    mended = Delivery("answers", partial(send, fault=""), read=str, most=100)
+    assert await mended.open(tmp_path / "file") == ["2"]
+    await mended.deliver()
+    assert (sent, mended.caught_up) == (["1", "3", "4", "2"], True)
+    await mended.aclose()
+
+
 async def test_a_damaged_letter_keeps_no_process_from_beginning(
     tmp_path: Path, redis_server: RedisServer, settings_of: SettingsOf
 ) -> None:
     settings = settings_of(redis_server.url)
-    delivery = Delivery("answers", refuse, most=1)
+    delivery = Delivery("answers", refuse, read=str, most=1)
     await delivery.open(settings.state_dir / "cluster.sqlite3")
     await delivery.put(["{", "[]", '"x"', "{}"])
     await delivery.aclose()
