@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from router.errors import ConfigurationError, InvalidRequest, StoreError
 from router.events import Events, Routed
-from router.flight import Admission, SingleFlight
+from router.flight import Admission, SingleFlight, give_way
 from router.loop_thread import OpenedInBlock
 from router.request import AnyTurn, Request, names_in
 from router.result import RoutingResult, StageTrace, answer_ids
@@ -50,6 +50,8 @@ RECENT_ANSWERS: Final = 2_000
 """Answers that feedback can be given on while the router is open."""
 ENCODING_BATCH: Final = 256
 """``route_many`` encodes this many requests at once."""
+CHECKED_AT_ONCE: Final = 16
+"""So many it checks before it lets other requests in."""
 
 
 class SemanticRouter(OpenedInBlock):
@@ -449,6 +451,8 @@ class SemanticRouter(OpenedInBlock):
         if available is not None:
             available = names_in("available skills", available)  # read once for each request
         for number, text in enumerate(texts, start=1):
+            if number % CHECKED_AT_ONCE == 0:
+                await give_way()
             try:
                 Request.parse(text, available=available, scope=scope)
             except InvalidRequest as error:

@@ -41,6 +41,7 @@ from router import (
     SemanticRouter,
     Stage,
 )
+from router.router import CHECKED_AT_ONCE
 from router.stages.answers import LocalAnswers
 
 EMAIL = "write an email to my boss"
@@ -237,8 +238,13 @@ async def test_the_catalog_of_a_router_that_is_not_open_cannot_be_asked_for(tmp_
 # --- many requests
 
 
-async def test_many_requests_are_answered_in_order_and_encoded_in_batches(tmp_path: Path) -> None:
+@pytest.mark.parametrize("static", [True, False])
+async def test_many_requests_are_answered_in_order_and_encoded_in_batches(
+    tmp_path: Path, static: bool
+) -> None:
+    """But not by an encoder that works on the event loop, which a batch would hold."""
     encoder = CountingEncoder()
+    encoder.static = static
     requests = [f"qwzx{number}" for number in range(300)]
     requests[7], requests[290] = SQUASH, EMAIL
     quiet = {"enabled": False}  # examples are encoded too
@@ -246,7 +252,11 @@ async def test_many_requests_are_answered_in_order_and_encoded_in_batches(tmp_pa
         await router.open()
         encoder.batches.clear()  # the examples of the skills
         results = await router.route_many(iter(requests))
-        assert encoder.batches == [256, 44]
+        if static:
+            assert len(encoder.batches) == 300
+            assert max(encoder.batches) < 4  # the clauses of one request
+        else:
+            assert encoder.batches == [256, 44]
         assert await router.route_many([]) == []
         again = await router.route_many([EMAIL, SQUASH])
     assert [result.selected_skills for result in again] == [("writer",), ("git",)]
@@ -254,6 +264,23 @@ async def test_many_requests_are_answered_in_order_and_encoded_in_batches(tmp_pa
     routed = [number for number, result in enumerate(results) if result.selected_skills]
     assert routed == [7, 290]
     assert (results[7].selected_skills, results[290].selected_skills) == (("git",), ("writer",))
+
+
+async def test_others_are_let_in_while_many_requests_are_checked(tmp_path: Path) -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with shipped_router(tmp_path) as router:
+        others = asyncio.create_task(count())
+        with pytest.raises(InvalidRequest, match="request 2001 of 2001"):
+            await router.route_many([*(f"qwzx{number}" for number in range(2_000)), " "])
+        others.cancel()
+    assert turns > 2_000 // CHECKED_AT_ONCE
 
 
 async def test_many_requests_share_their_available_skills_and_scope(tmp_path: Path) -> None:

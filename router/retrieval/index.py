@@ -399,12 +399,14 @@ class SkillIndex:
         self._store.close()
 
     async def prepare(self, requests: Iterable[str]) -> None:
-        """Encode requests in one batch and remember their vectors for ``rank``.
+        """Encode requests in one batch and remember their vectors for ``rank``. A static encoder
+        does it for each when that is ranked, so that a batch holds up no other request.
 
         Raises:
             EncoderError: the encoder cannot be reached.
         """
-        await self._encoded(map(readable, requests))
+        if not self._encoder.static:
+            await self._encoded(map(readable, requests))
 
     async def vector(self, request: str) -> NDArray[np.float32]:
         """The vector of a request; see ``EncodedRequest``.

@@ -365,9 +365,8 @@ def test_progress_is_told_of_skills_and_then_of_their_examples(
     assert told == [(1, 1), (2, 2)]
 
 
-async def test_requests_are_encoded_in_one_call_and_remembered(
-    encoder: CountingEncoder, store: VectorStore
-) -> None:
+async def test_requests_are_encoded_in_one_call_and_remembered(store: VectorStore) -> None:
+    encoder = CountingEncoder(static=False)
     index = SkillIndex.build(catalog_of(GIT, CAKE), encoder=encoder, store=store)
     requests = ["merge a branch", "bake a cake", "review the parser and commit the fix"]
     await index.prepare([*requests, requests[0]])
