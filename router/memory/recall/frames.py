@@ -45,6 +45,7 @@ _PREPOSITIONS: Final = word_set(
 )
 _PLACES: Final = word_set("at in on under behind")
 _ONESELF: Final = word_set("i we")
+_USER: Final = word_set("user")
 _POINTING: Final = word_set(
     "he she they you it who this that these those there here today tomorrow yesterday"
 )
@@ -57,7 +58,7 @@ _SEVERAL: Final = word_set(
 )
 """Of whom, and of what, there may be several: a second name or departure is another one."""
 _SEVERAL_VALUES: Final = frozenset({"name", "leave at", "arrive at"})
-_KIN: Final = _SEVERAL | word_set(
+KIN: Final = _SEVERAL | word_set(
     """
     mother father mum mom mama dad papa parents wife husband partner girlfriend boyfriend
     grandmother grandfather grandma grandpa boss flatmate roommate baby
@@ -190,13 +191,21 @@ def _frame_of(text: str) -> Frame | None:
 
 @lru_cache(_KEPT)
 def speaks_of(text: str) -> str | None:
-    """The person whom a text is about by its first words: "I" for whoever says "I" or "we", or the
-    relative ("sister") of whom it says "my" or "our"."""
+    """The person whom a text is about by its first words: "I" for whoever says "I" or "we" and for
+    "the user", or the relative ("sister") of whom it says "my" or "our"."""
     first = [word.lower() for word in _WORD.findall(text[:_LONGEST].replace("\u2019", "'"))[:3]]
-    if first and first[0].partition("'")[0] in _ONESELF:
+    who = first[1:2] if first[:1] == ["the"] else first[:1]
+    if who and who[0].partition("'")[0] in (_USER if first[0] == "the" else _ONESELF | _USER):
         return "I"
     is_theirs = bool(first) and first[0] in ("my", "our")
-    return next((word for word in first[1:] if is_theirs and word in _KIN), None)
+    return next((word for word in first[1:] if is_theirs and word in KIN), None)
+
+
+def leading_name(text: str) -> str | None:
+    """The word that a text begins with, where it may be somebody's name, as in "Ada moved"."""
+    first = _WORD.match(text)
+    word = first[0].partition("'")[0] if first else ""
+    return word.lower() if word.istitle() and word.lower() not in STOPWORDS | KIN | _USER else None
 
 
 def _read(sentence: str) -> Frame | None:
@@ -275,7 +284,7 @@ def _is_person(subject: list[str]) -> bool:
     """Whether it is oneself, a relative, or a bare name."""
     words = [word.lower() for word in subject]
     is_bare_name = len(words) == 1 and subject[0][0].isupper()
-    return words[0] in _ONESELF or words[-1] in _KIN or is_bare_name
+    return words[0] in _ONESELF or words[-1] in KIN or is_bare_name
 
 
 def _terms(words: list[str]) -> frozenset[str]:

@@ -14,6 +14,8 @@ the same layer and scope
 * if both begin with the same word and share at least ``SHARED_BY_FRAME`` of all their words, but
   each has something of its own, such as another number.
 
+That both name one person, "the user", "my wife" or in the layer ``user`` a name, is no shared word.
+
 Events, talk and tasks are never replaced: what happened has happened.
 """
 
@@ -28,7 +30,7 @@ from typing import Final
 
 from router.memory.model import LayerQuery, MemoryItem, Scope, aware
 from router.memory.query.past import asks_for_past
-from router.memory.recall.frames import contradict, speaks_of
+from router.memory.recall.frames import KIN, contradict, leading_name, speaks_of
 from router.memory.texts.related_words import related_to
 from router.memory.texts.words import words_of
 from router.text import stem, word_set
@@ -59,6 +61,8 @@ _CHANGES: Final = frozenset(
     )
 )
 
+_PERSONS: Final = frozenset(map(stem, KIN)) | {"user"}
+"""That two memories are about one person says nothing of their matter; nor does a name."""
 _PLANS: Final = frozenset(
     map(stem, word_set("might could would want plan consider maybe perhaps hope wish if"))
 )
@@ -109,7 +113,8 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
     if not new.terms or not old.terms or max(len(new.terms), len(old.terms)) > MAX_WORDS:
         return False
     said, before = set(new.terms), set(old.terms)
-    shared = said & before
+    name = stem(leading_name(newer.content) or "") if newer.layer == "user" else ""
+    shared = (said & before) - _PERSONS - {name}
     if not _CHANGES.isdisjoint(new.bag):
         who, whom = speaks_of(newer.content), speaks_of(older.content)
         is_of_another = who != whom and who is not None and whom is not None
@@ -120,15 +125,17 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
         alike |= {word for word, others in related if others & said - _CHANGES}
         if len(alike) >= SHARED_BY_CHANGE * min(len(said), len(before)):
             return True
-        if who != whom:
+        is_of_one = name in before
+        if who != whom and not is_of_one:
             return False
         moved = {word for word, others in related if others & said}
-        least = len(before) if who is None else min(len(said), len(before))
+        least = min(len(said), len(before)) if who or is_of_one else len(before)
         return len(alike | moved) >= SHARED_BY_CHANGE * least
     if new.terms[0] != old.terms[0]:
         return False
-    every = said | before
-    return SHARED_BY_FRAME * len(every) <= len(shared) < min(len(said), len(before))
+    said, before = (words - _PERSONS - {name} for words in (said, before))
+    is_alike = len(shared) >= SHARED_BY_FRAME * len(said | before)
+    return is_alike and len(shared) < min(len(said), len(before))
 
 
 def tells_change(update: Update) -> bool:

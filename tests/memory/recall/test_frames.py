@@ -186,6 +186,9 @@ def test_any_text_is_read(text: str) -> None:
         ("My sister Mia sings", "sister"),
         ("My old father sings", "father"),
         ("My car is red", None),
+        ("The user sings", "I"),
+        ("User's name is Ada", "I"),
+        ("The users sing", None),
         ("", None),
     ],
 )
