@@ -226,8 +226,9 @@ def _prepare(connection: sqlite3.Connection, path: Path, schema: Schema) -> None
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if found and version == 0:
         version = 1  # early stores did not number their first version
-    if version > schema.version and _names(found) >= _names(_expected(schema.steps)):
-        # Another program on this machine may still work with it: never set aside.
+    if version > schema.version and _tables(found) & _tables(_expected(schema.steps)):
+        # It may have dropped some of our tables. Another program on this machine may still work
+        # with it: never set aside.
         raise StoreError(path, "written by a later version of this program; use that one")
     if not 0 <= version <= schema.version or found != _expected(schema.steps[:version]):
         raise UnusableFile(path, "it holds something else than this store's tables")
@@ -257,8 +258,10 @@ def _expected(steps: tuple[str, ...]) -> _Objects:
         connection.close()
 
 
-def _names(objects: _Objects) -> frozenset[str]:
-    return frozenset(name for _, name, _, _ in objects)
+def _tables(objects: _Objects) -> frozenset[str]:
+    return frozenset(
+        name for kind, name, _, _ in objects if kind == "table" and not name.startswith("sqlite_")
+    )
 
 
 def _plain(definition: str) -> str:

@@ -61,6 +61,14 @@ def test_an_earlier_version_is_brought_up_to_this_one(path: Path) -> None:
     db.close()
 
 
+def test_a_later_version_that_dropped_a_table_is_left_to_who_wrote_it(path: Path) -> None:
+    # It was set aside, under the hands of the later program.
+    create(path, Schema((FIRST, SECOND, "DROP TABLE tags;")))
+    with pytest.raises(StoreError, match="later version"):
+        opened(path, V2, durable=True, set_aside=pytest.fail)
+    assert [file.name for file in path.parent.glob("*.broken*")] == []
+
+
 def test_a_first_version_without_a_number_is_known(path: Path) -> None:
     path.parent.mkdir()
     db = sqlite3.connect(path)
@@ -79,7 +87,6 @@ def test_a_first_version_without_a_number_is_known(path: Path) -> None:
         "DROP INDEX notes_by_text",
         "DROP TABLE notes",
         "ALTER TABLE notes ADD COLUMN x GENERATED ALWAYS AS (text)",
-        "PRAGMA user_version = 3",
         "PRAGMA user_version = -1",
     ],
 )

@@ -483,7 +483,7 @@ class Learner:
         if found is None and answer_id.isascii():  # ids are; SQLite takes no lone surrogates
             found = await in_thread(lambda: self._store.answer(answer_id))
         if found is None or found.scope != scope:  # one message, which tells nothing of others
-            of = "" if scope is None else f" in the scope {scope!r}"
+            of = " without a scope" if scope is None else f" in the scope {scope!r}"
             raise UnknownAnswer(f"feedback: no answer {answer_id!r} is remembered{of}")
         return found
 
