@@ -135,7 +135,9 @@ class SharedLearning:
         if learner is None:
             return
         if outcomes:
-            _pool(learner, outcomes, await in_thread(learner.trainer.key))
+            key = await in_thread(learner.trainer.key)
+            pairs = (said for said in outcomes if isinstance(said, list) and len(said) == 2)
+            learner.pool(outcome for of, outcome in pairs if of == key)
         try:
             if labels:
                 await learner.take_in(labels)
@@ -228,17 +230,6 @@ class SharedLearning:
         if model is None or hashlib.sha256(model).hexdigest().encode() != digest:
             return None
         return model
-
-
-def _pool(learner: Learner, outcomes: Sequence[Any], own: str) -> None:
-    """Take in the outcomes about the model of the key ``own``, which this process serves too."""
-    for said in outcomes:
-        try:
-            key, outcome = said
-            if key == own:
-                learner.bound.pool(outcome)
-        except (ValueError, TypeError) as error:
-            _log.debug("an outcome of another process is left out: %s", error)
 
 
 def _record(kind: str, sender: str, said: Any) -> str:

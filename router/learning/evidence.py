@@ -11,7 +11,8 @@ what was said of the present ones: a weaker label that came later is kept beside
 catalog the one counts that holds best.
 
 One SQLite file, shared by the processes of a machine: examples, the answers that ``feedback`` may
-speak about, and the states of what is fitted on all this.
+speak about, the states of what is fitted on all this, and the latest outcomes of local answers, of
+which the processes tell each other.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import hashlib
 import json
 import logging
 import sqlite3
+import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
@@ -41,6 +43,8 @@ _log: Final = logging.getLogger(__name__)
 MAX_EXAMPLES: Final = 20_000
 MAX_ANSWERS: Final = 10_000
 """Answers that feedback can still be given on."""
+MAX_OUTCOMES: Final = 1_000
+"""Outcomes that processes which share the file may be behind."""
 MAX_SKILLS: Final = 20
 MAX_MODELS: Final = 4
 """How many models are kept, each for another catalog. Each takes some megabytes."""
@@ -88,6 +92,14 @@ CREATE TABLE offers (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     key TEXT NOT NULL UNIQUE,       -- a digest of the prints
     prints TEXT NOT NULL            -- of the skills that there were, JSON
+);
+""",
+        """
+CREATE TABLE outcomes (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    teller TEXT NOT NULL,           -- the process that tells it to the others
+    key TEXT NOT NULL,              -- of the local model that it is about
+    outcome TEXT NOT NULL           -- JSON
 );
 """,
         """
@@ -293,6 +305,8 @@ class EvidenceStore:
         # What others write is read when it is asked for, and what this process writes is added.
         self._with_feedback: set[str] = set()
         self._feedback_of: int | None = None  # the version of the file; None before it is read
+        self._teller = uuid.uuid4().hex
+        self._heard = self._read("SELECT coalesce(max(number), 0) FROM outcomes")[0][0]
 
     @property
     def folder(self) -> Path:
@@ -557,6 +571,27 @@ class EvidenceStore:
             self._note_feedback(rows)
         return changed
 
+    def exchange(self, key: str, outcome: Sequence[Any]) -> list[Any]:
+        """Tell the other processes that share the file how a local answer did, as plain JSON types.
+        What they have told of the same local model since this was last called, or the file opened.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
+        with self._file.transaction() as database:
+            own = database.execute(
+                "INSERT INTO outcomes (teller, key, outcome) VALUES (?, ?, ?)",
+                (self._teller, key, json.dumps(outcome)),
+            ).lastrowid
+            told = database.execute(
+                "SELECT outcome FROM outcomes"
+                " WHERE number > ? AND teller != ? AND key = ? ORDER BY number",
+                (self._heard, self._teller, key),
+            ).fetchall()
+            database.execute("DELETE FROM outcomes WHERE number <= ?", (own - MAX_OUTCOMES,))
+            self._heard = own
+        return [json.loads(row) for (row,) in told]
+
     def counts(self) -> dict[Source, int]:
         """How many labels each source gave."""
         rows = self._read(
@@ -653,6 +688,7 @@ class EvidenceStore:
             database.execute("DELETE FROM states")
             database.execute("DELETE FROM models")
             database.execute("DELETE FROM offers")
+            database.execute("DELETE FROM outcomes")
             return number
 
     def _read(self, query: str, *values: object) -> list[tuple[Any, ...]]:

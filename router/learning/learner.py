@@ -387,6 +387,8 @@ class Learner:
             outcome = self.bound.outcome_of(check.bound, right=right)
             if self._peers is not None and outcome is not None:
                 self._peers.tell_outcome(outcome)
+            elif outcome is not None:
+                self._background.run(self._exchange(outcome))
             self._unsaved += 1
             if self._unsaved >= SAVE_EVERY:
                 self._unsaved = 0
@@ -399,6 +401,24 @@ class Learner:
             await self._share_labels({(normalise(asked.text), "")})
             if self._events.listening:
                 self._events.emit(Learned(asked.text, names, source.value))
+
+    async def _exchange(self, outcome: Sequence[Any]) -> None:
+        """Tell the processes that share the evidence file of an outcome, and hear of theirs."""
+        try:
+            told = await in_thread(lambda: self._store.exchange(self.trainer.key(), outcome))
+        except (StoreError, ValueError) as error:
+            _log.error("outcomes are not exchanged with other processes: %s", error)
+            return
+        self.pool(told)
+        self.trainer.note(len(told))  # each came with a label
+
+    def pool(self, outcomes: Iterable[Sequence[Any]]) -> None:
+        """Take in outcomes that other processes tell of the same local model."""
+        for outcome in outcomes:
+            try:
+                self.bound.pool(outcome)
+            except ValueError as error:
+                _log.debug("an outcome of another process is left out: %s", error)
 
     async def feedback(
         self,

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from router.errors import EncoderError, StoreError
@@ -25,6 +26,7 @@ from router.learning.coverage import ExampleCoverage
 from router.learning.evidence import EvidenceStore, Example
 from router.learning.local import LocalModel, answer_of
 from router.learning.peers import Peers
+from router.private_files import FILE_MODE
 from router.retrieval.encoders import Encoder
 from router.retrieval.index import encode_requests
 
@@ -42,6 +44,8 @@ HELD_OUT: Final = 0.2
 DELAY_SECONDS: Final = 2.0
 """Pause between the first reason to train and the fit. A process that answers one request ends
 before, and many saves in a row cause one fit."""
+OTHERS_SECONDS: Final = 30.0
+"""How long to wait at most for a fit of another process over the same evidence."""
 MIN_HELD_OUT: Final = 5
 """With fewer held-out examples there is nothing to compare by, and the newer model takes its
 place."""
@@ -185,8 +189,23 @@ class Trainer:
     ) -> tuple[LocalModel | None, TrainingReport | None]:
         """The model to serve, and how an attempt to better it went; None when none was due. With
         ``use_all``, one is due as soon as anything has changed. In a thread, which no other
-        one joins."""
-        previous = previous or self._kept()
+        one joins.
+
+        Processes that share the evidence fit one after the other, and take up what was fitted."""
+        lock = FileLock(self._store.folder / "fitting.lock", mode=FILE_MODE)
+        with suppress(Timeout, OSError):
+            lock.acquire(timeout=OTHERS_SECONDS)
+        try:
+            return self._fit_or_take_up(previous, new, use_all)
+        finally:
+            lock.release()
+
+    def _fit_or_take_up(
+        self, previous: LocalModel | None, new: int, use_all: bool
+    ) -> tuple[LocalModel | None, TrainingReport | None]:
+        kept = self._kept()
+        if kept is not None and (previous is None or _later(kept, previous)):
+            previous, new = kept, 0
         examples = [example for example in self._examples() if example.right]
         evidence = _digest(examples)
         if previous is not None:
@@ -277,6 +296,10 @@ class Trainer:
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
         return np.stack([self._vectors[text] for text in texts])
+
+
+def _later(kept: LocalModel, previous: LocalModel) -> bool:
+    return kept.evidence != previous.evidence and kept.examples >= previous.examples
 
 
 def _digest(examples: Sequence[Example]) -> str:

@@ -19,6 +19,7 @@ from router.learning.evidence import (
     _SCHEMA,
     AGED_WEIGHT,
     MAX_OFFERS,
+    MAX_OUTCOMES,
     EvidenceStore,
     Example,
     PastAnswer,
@@ -155,6 +156,29 @@ def test_what_was_said_of_other_skills_hides_no_label_of_todays(
         assert store.examples(before) == stood
     store.add("do it", [], source=Source.FEEDBACK, catalog=today)
     assert [one.source for one in store.all()] == [Source.FEEDBACK]
+    other.close()
+
+
+def test_processes_that_share_the_file_tell_each_other_of_outcomes(tmp_path: Path) -> None:
+    other = EvidenceStore(tmp_path / "e.sqlite3", clock=Clock())
+    assert other.exchange("model", ["before one was there"]) == []
+    one = EvidenceStore(tmp_path / "e.sqlite3", clock=Clock())
+    assert one.exchange("model", ["a", 0.5]) == []
+    assert one.exchange("another model", ["b"]) == []
+    assert other.exchange("model", ["c"]) == [["a", 0.5]]
+    assert other.exchange("model", ["d"]) == []
+    assert one.exchange("model", ["e"]) == [["c"], ["d"]]
+    one.close()
+    other.close()
+
+
+def test_outcomes_that_nobody_has_asked_for_are_not_kept_for_ever(
+    store: EvidenceStore, tmp_path: Path
+) -> None:
+    other = EvidenceStore(tmp_path / "evidence.sqlite3", clock=Clock())
+    for number in range(MAX_OUTCOMES + 10):
+        store.exchange("model", [number])
+    assert len(other.exchange("model", [0])) == MAX_OUTCOMES
     other.close()
 
 

@@ -20,6 +20,7 @@ from cascade import (
     some_skills,
     write_skill,
 )
+from clusters import until
 from labelled_topics import labelled, remember
 from servers.openai_server import HeldServer, OpenAIServer, completion
 
@@ -428,6 +429,25 @@ async def test_with_enough_evidence_the_llm_is_not_asked(
     assert result.calibrated
     assert result.evidence_count >= 150
     assert set(llm.evidence) >= {"risk", "error_bound", "outcomes", "bound"}
+
+
+async def test_processes_that_share_the_evidence_hear_of_each_others_outcomes(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    rows = labelled()[:60]
+
+    def outcomes(router: SemanticRouter) -> int:
+        return int(router.learner.status()["bound"]["outcomes"])
+
+    async with (
+        router_over(SHIPPED, tmp_path, openai_server) as one,
+        router_over(SHIPPED, tmp_path, openai_server) as other,
+    ):
+        await taught(one, rows[:20])
+        await taught(other, rows[20:40])
+        await taught(one, rows[40:])
+        await until(lambda: outcomes(one) == len(rows))
+        await until(lambda: outcomes(other) == 40)  # of the rest when it has something to tell
 
 
 async def test_without_an_llm_the_examples_answer_what_they_cover(tmp_path: Path) -> None:

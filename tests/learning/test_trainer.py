@@ -47,6 +47,25 @@ async def test_the_local_model_is_taken_up_at_the_next_start(tmp_path: Path) -> 
     assert (again.selected_skills, again.confidence) == (before.selected_skills, before.confidence)
 
 
+async def test_what_another_process_has_fitted_on_the_same_evidence_is_taken_up(
+    tmp_path: Path,
+) -> None:
+    rows = labelled()
+    remember(tmp_path, rows[:150])
+    async with router_over(SHIPPED, tmp_path) as one, router_over(SHIPPED, tmp_path) as other:
+        await one.learned()
+        await other.learned()
+        first, taking = one.learner.trainer, other.learner.trainer
+        reports = first.report, taking.report
+        remember(tmp_path, rows)
+        await one.learned()
+        await other.learned()
+        assert first.report is not reports[0]
+        assert taking.report is reports[1]  # it has fitted nothing
+        assert taking.model.evidence == first.model.evidence
+        assert taking.model.examples > len(rows)
+
+
 async def test_a_model_of_other_skills_is_not_taken_up(tmp_path: Path) -> None:
     skills = tmp_path / "skills"
     copytree(SHIPPED, skills)
