@@ -579,10 +579,10 @@ class EvidenceStore:
             StoreError: the file cannot be written.
         """
         with self._file.transaction() as database:
-            own = database.execute(
-                "INSERT INTO outcomes (teller, key, outcome) VALUES (?, ?, ?)",
+            [[own]] = database.execute(
+                "INSERT INTO outcomes (teller, key, outcome) VALUES (?, ?, ?) RETURNING number",
                 (self._teller, key, json.dumps(outcome)),
-            ).lastrowid
+            ).fetchall()
             told = database.execute(
                 "SELECT outcome FROM outcomes"
                 " WHERE number > ? AND teller != ? AND key = ? ORDER BY number",

@@ -62,6 +62,8 @@ async def test_what_another_process_has_fitted_on_the_same_evidence_is_taken_up(
         await other.learned()
         assert first.report is not reports[0]
         assert taking.report is reports[1]  # it has fitted nothing
+        assert first.model is not None
+        assert taking.model is not None
         assert taking.model.evidence == first.model.evidence
         assert taking.model.examples > len(rows)
 
