@@ -99,6 +99,8 @@ class ExactSettings(_Section):
 
     ttl_seconds: Annotated[float, Trust.ANYONE] = Field(7 * 24 * 3600, gt=0)
     max_entries: Annotated[int, Trust.ANYONE] = Field(1000, ge=1, le=MAX_ENTRIES)
+    max_bytes: Annotated[int, Trust.ANYONE] = Field(64 * 2**20, ge=2**20, le=2**40)
+    """Of the answers together, with the spellings of their requests; nearly."""
 
 
 class OpenAISettings(_Section):

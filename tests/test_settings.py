@@ -28,7 +28,11 @@ def test_the_documents_defaults_are_the_defaults() -> None:
         "ttl_seconds": 7 * 24 * 3600,
         "max_entries": 500,
     }
-    assert settings.exact.model_dump() == {"ttl_seconds": 7 * 24 * 3600, "max_entries": 1000}
+    assert settings.exact.model_dump() == {
+        "ttl_seconds": 7 * 24 * 3600,
+        "max_entries": 1000,
+        "max_bytes": 64 * 2**20,
+    }
     assert settings.vector.model_dump() == {
         "caution": "balanced",
         "confidence_threshold": 0.5,

@@ -43,7 +43,10 @@ class NearAnswers:
     def __init__(self, settings: ExactSettings, follower: Follower) -> None:
         """``follower`` reads the stream of changes, whose taker calls ``drop`` and ``clear``."""
         self._answers: ExactCache[KeptAnswer] = ExactCache(
-            settings.max_entries, min(settings.ttl_seconds, LIFE_SECONDS), now
+            settings.max_entries,
+            min(settings.ttl_seconds, LIFE_SECONDS),
+            now,
+            max_bytes=settings.max_bytes,
         )
         self._follower = follower
         self.changes = 0

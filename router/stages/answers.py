@@ -153,7 +153,9 @@ class LocalAnswers:
             path: SQLite file of the fuzzy cache; None keeps everything in memory.
             clock: seconds since the epoch, for the fuzzy cache.
         """
-        self.exact: ExactCache[KeptAnswer] = ExactCache(exact.max_entries, exact.ttl_seconds)
+        self.exact: ExactCache[KeptAnswer] = ExactCache(
+            exact.max_entries, exact.ttl_seconds, max_bytes=exact.max_bytes
+        )
         self.fuzzy = FuzzyCache(
             fuzzy.similarity_threshold,
             fuzzy.ttl_seconds,

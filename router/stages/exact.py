@@ -18,6 +18,7 @@ a hit needs none, because each of its steps is a single operation of the interpr
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import deque
@@ -34,6 +35,8 @@ T = TypeVar("T")
 
 _MAX_SPELLINGS: Final = 8
 """Spellings an entry is filed under; further ones are normalised every time."""
+_BYTES_BESIDE_TEXTS: Final = 3_000
+"""What an entry counts beside the texts of its requests: its answer, and its places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ class _Entry(Generic[T]):
     key: tuple[str, str]
     expires_at: float
     answer: T
+    size: int
     spellings: list[str] = field(default_factory=list)
 
 
@@ -60,6 +64,8 @@ class ExactCache(Generic[T]):
 
     Args:
         max_entries: capacity, at least 1.
+        max_bytes: of all entries, nearly: their requests and ``_BYTES_BESIDE_TEXTS`` for each. What
+            is larger by itself is not kept.
         ttl_seconds: life of an entry from its ``set``; at exactly this age it is gone.
         clock: seconds that never run backwards, such as ``time.monotonic``.
     """
@@ -69,12 +75,16 @@ class ExactCache(Generic[T]):
         max_entries: int = 1000,
         ttl_seconds: float = 7 * 24 * 3600,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        max_bytes: int = 64 * 2**20,
     ) -> None:
         if max_entries < 1 or ttl_seconds <= 0:
             raise ValueError("max_entries must be at least 1 and ttl_seconds above 0")
         self._ttl_seconds = ttl_seconds
         self._clock = clock
         self._lock = threading.Lock()
+        self._max_bytes = max_bytes
+        self._bytes = 0
         self._entries: LRUCache[tuple[str, str], _Entry[T]] = LRUCache(max_entries)
         self._by_spelling: dict[str, dict[str, _Entry[T]]] = {}
         self._used: deque[_Entry[T]] = deque(maxlen=8 * max_entries)
@@ -103,15 +113,21 @@ class ExactCache(Generic[T]):
     def set(self, request: str, answer: T, context: str = "") -> None:
         """Store the answer; it replaces an earlier one to the same request and context. O(1)."""
         key = (normalise(request), context)
-        entry = _Entry(key, self._clock() + self._ttl_seconds, answer)
+        size = _BYTES_BESIDE_TEXTS + sys.getsizeof(key[0])
+        entry = _Entry(key, self._clock() + self._ttl_seconds, answer, size)
         with self._lock:
             self._settle_uses()
             if (old := self._entries.pop(key, None)) is not None:
                 self._unfile(old)
-            elif len(self._entries) >= self._entries.maxsize:
+            if size > self._max_bytes:
+                return
+            while (
+                len(self._entries) >= self._entries.maxsize or self._bytes + size > self._max_bytes
+            ):
                 self._unfile(self._entries.popitem()[1])
                 self._evictions += 1
             self._entries[key] = entry
+            self._bytes += size
             self._file(entry, request)
 
     def discard(self, request: str, context: str) -> None:
@@ -137,6 +153,7 @@ class ExactCache(Generic[T]):
             self._entries.clear()
             self._by_spelling.clear()
             self._used.clear()
+            self._bytes = 0
 
     def __len__(self) -> int:
         """Entries held. Expired ones count until they are looked up."""
@@ -171,14 +188,18 @@ class ExactCache(Generic[T]):
             self._entries.get(self._used.popleft().key)
 
     def _file(self, entry: _Entry[T], request: str) -> None:
-        if len(entry.spellings) < _MAX_SPELLINGS:
+        size = sys.getsizeof(request)
+        if len(entry.spellings) < _MAX_SPELLINGS and self._bytes + size <= self._max_bytes:
+            self._bytes += size
+            entry.size += size
             entry.spellings.append(request)
             self._by_spelling.setdefault(entry.key[1], {})[request] = entry
 
     def _unfile(self, entry: _Entry[T]) -> None:
+        self._bytes -= entry.size
         context = entry.key[1]
-        spellings = self._by_spelling[context]
+        spellings = self._by_spelling.get(context, {})
         for spelling in entry.spellings:
             spellings.pop(spelling, None)
         if not spellings:
-            del self._by_spelling[context]
+            self._by_spelling.pop(context, None)

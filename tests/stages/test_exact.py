@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from cached import answer
 from clock import Clock
@@ -43,6 +45,28 @@ def test_the_least_recently_used_entry_goes_first() -> None:
     cache.set("third", answer("3"))
     held = [text for text in ("first", "second", "third") if cache.get(text)]
     assert held == ["first", "third"]
+
+
+def test_long_requests_and_their_spellings_are_bounded_in_bytes() -> None:
+    cache: ExactCache[RoutingResult] = ExactCache(max_entries=1_000, max_bytes=1_000_000)
+    tracemalloc.start()
+    try:
+        for number in range(300):
+            cache.set(f"{number} {'long ' * 3_000}", answer("writer"))
+            for spaces in range(4):
+                cache.get(f"{' ' * spaces}{number} {'long ' * 3_000}")
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 1_500_000
+    assert len(cache) == cache.stats.entries == 300 - cache.stats.evictions > 10
+    assert cache.get(f"299 {'long ' * 3_000}") is not None
+    assert cache.get(f"0 {'long ' * 3_000}") is None
+    cache.set("x" * 1_000_000, answer("writer"))
+    assert cache.get("x" * 1_000_000) is None
+    for number in range(300):
+        cache.set(str(number), answer("writer"))
+    assert all(cache.get(str(number)) for number in range(300))
 
 
 @pytest.mark.parametrize(("age", "alive"), [(59.999, True), (60.0, False)])
