@@ -31,7 +31,7 @@ from router.http.openapi import openapi
 from router.http.playground.playground import playground
 from router.http.problems import Refused, problem_of
 from router.http.stream import PATH as EVENTS_PATH
-from router.http.stream import streamed
+from router.http.stream import streamed, while_known
 from router.service.schemas import adapter_of, as_told, input_schema
 from router.service.shapes import Arguments
 from router.web.names import NamesChecked
@@ -159,7 +159,7 @@ def _handler(api: Api, endpoint: Endpoint) -> Handler:
         if endpoint.pieces is not None:
             pieces = endpoint.work(api, caller, asked)
             if endpoint.path == EVENTS_PATH:
-                pieces = _while_known(api, request, pieces)
+                pieces = while_known(pieces, lambda: api.callers.identify(request.headers))
             return await _stream(api, endpoint, pieces, caller)
         headers = {}
         if endpoint.etag:
@@ -256,21 +256,6 @@ async def _stream(
 
     listens = endpoint.media_type == "text/event-stream"  # those who do take places of their own
     return await streamed(pieces if listens else in_its_place(), endpoint.media_type)
-
-
-async def _while_known(
-    api: Api, request: Request, pieces: AsyncGenerator[bytes, None]
-) -> AsyncGenerator[bytes, None]:
-    """A stream that has no end of its own, until its caller may not call any more: a key that was
-    revoked hears nothing from then on. The first piece holds no event, and is always there."""
-    async with aclosing(pieces):
-        yield await anext(pieces)
-        async for piece in pieces:
-            try:
-                api.callers.identify(request.headers)
-            except Refused:
-                return
-            yield piece
 
 
 async def _http_problem(_request: Request, error: Exception) -> Response:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -154,6 +154,21 @@ async def streamed(pieces: AsyncGenerator[bytes, None], media_type: str) -> Resp
 
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(all_of_them(), headers=headers, media_type=media_type)
+
+
+async def while_known(
+    pieces: AsyncGenerator[bytes, None], identify: Callable[[], object]
+) -> AsyncGenerator[bytes, None]:
+    """A stream that has no end of its own, until ``identify`` refuses who listens: a key that was
+    revoked hears nothing from then on. The first piece holds no event, and is always there."""
+    async with aclosing(pieces):
+        yield await anext(pieces)
+        async for piece in pieces:
+            try:
+                identify()
+            except Refused:
+                return
+            yield piece
 
 
 def as_text(event: Event) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from cascade import SQUASH
+from cascade import SQUASH, WAIT_SECONDS
+from clusters import until
 
+from router.events import Reloaded
 from router.http.api import Api
 from router.http.caller import Callers
 from router.http.keys import KeyFile, Right
@@ -18,6 +21,8 @@ from router.http.problems import Refused
 from router.memory.memory import Memory
 from router.router import SemanticRouter
 from router.settings import Settings
+from router.skills.catalog import load_catalog
+from router.skills.changes import CatalogChange
 from router.stages.answers import LocalAnswers
 
 Connect = Any
@@ -71,6 +76,22 @@ async def test_a_revoked_key_ends_its_session_and_a_scoped_key_sees_its_own_only
     [key] = keys.all()
     keys.revoke(key.id)
     assert (await client.get("/")).status_code == 303
+
+
+async def test_a_page_whose_key_is_revoked_hears_of_no_further_change(
+    connect: Connect, guarded: Api, keys: KeyFile
+) -> None:
+    client = connect(guarded)
+    await sign_in(client, keys.make("watcher", rights=[Right.ROUTE]))
+    async with asyncio.timeout(WAIT_SECONDS):
+        heard = asyncio.create_task(client.get("/skills/live"))
+        await until(lambda: bool(guarded.events._listeners))
+        assert keys.revoke(keys.all()[0].id)
+        catalog = load_catalog([])
+        guarded.events(Reloaded(CatalogChange.between(catalog, catalog), 0.0))
+        answer = await heard  # which has ended
+    assert (answer.status_code, answer.content) == (200, b": listening\n\n")
+    assert not guarded.events._listeners
 
 
 @pytest.mark.parametrize(

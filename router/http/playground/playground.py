@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -108,7 +109,8 @@ class _Pages:
         return handle
 
     async def _answer(self, request: Request, screen: Screen, action: Action | None) -> Response:
-        caller = self._sessions.identify(request)
+        identify = partial(self._sessions.identify, request)
+        caller = identify()
         caller.require(screen.right)
         caller.require_all_namespaces()  # the screens show names of the whole catalog
         given = dict(request.query_params)
@@ -124,7 +126,8 @@ class _Pages:
             told = await siblings.ask(request.method, request.scope["path"], request.headers, given)
             if told is not None:
                 return Response(told.body, told.status, _HEADERS, told.media_type)
-        visit = Visit(self._api, self._journal, caller, {**given, **request.path_params})
+        given |= request.path_params
+        visit = Visit(self._api, self._journal, caller, identify, given)
         if action is None:
             return await self._page(request, screen, visit, None)
         caller.require(action.right)

@@ -28,12 +28,14 @@ class Visit:
         api: what the screens work on, as the endpoints do.
         journal: what happened lately.
         caller: who it is.
+        identify: who it is at that moment; raises ``Refused`` where it is nobody any more.
         given: the fields of the form or of the query, and what the path holds.
     """
 
     api: Api
     journal: Journal
     caller: Caller
+    identify: Callable[[], Caller]
     given: Mapping[str, str]
 
     def text(self, name: str) -> str:

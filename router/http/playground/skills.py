@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from router.http.keys import Right
 from router.http.playground.screens import Action, Part, Screen, Visit
-from router.http.stream import streamed
+from router.http.stream import streamed, while_known
 from router.lint.manifest import lint_catalog, lint_file_of
 from router.lint.routing import lint_routing
 from router.request import MAX_REQUEST_CHARACTERS
@@ -109,7 +109,8 @@ async def _changes(visit: Visit) -> Part:
 
 async def _live(visit: Visit) -> Response:
     """Tells the page that the skills have changed; it then asks for what it shows."""
-    return await streamed(_of_skills(visit.api.events.listen()), "text/event-stream")
+    reloads = _of_skills(visit.api.events.listen())
+    return await streamed(while_known(reloads, visit.identify), "text/event-stream")
 
 
 async def _of_skills(listening: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
