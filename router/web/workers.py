@@ -7,12 +7,15 @@ workers that wait for it. A worker that dies takes its connections along and not
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from router.errors import RouterError
+
+_log: Final = logging.getLogger(__name__)
 
 FIRST_PAUSE: Final = 0.5
 LONGEST_PAUSE: Final = 30.0
@@ -89,6 +92,11 @@ async def run_workers(
             died(process.pid)
             if loop.time() - began > STABLE_SECONDS:
                 pause = FIRST_PAUSE
+            how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+            _log.warning(
+                "worker %d (process %d) %s; another is started in %g s",
+                *(worker, process.pid, how, pause),
+            )
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
             if stopping.is_set():

@@ -79,6 +79,9 @@ def test_a_worker_that_dies_is_started_again(tmp_path: Path, environment: dict[s
         while len(now := children.read_text().split()) < 2 or first in now:
             httpx.get(f"{url}/healthz", timeout=60)
         assert second in now
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+        assert re.search(rf"worker \d \(process {first}\) was ended by signal 9; another", errors)
 
 
 async def test_a_worker_that_is_being_started_when_the_server_stops_is_stopped_too(
