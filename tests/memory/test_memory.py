@@ -182,6 +182,34 @@ async def test_what_only_lies_nearest_to_a_query_without_a_subject_is_no_answer(
     assert (await memory.recall(query, ADA)).items == ()
 
 
+@pytest.mark.parametrize(
+    ("query", "layer"),
+    [
+        ("What do you know about me?", "user"),
+        ("user preferences", "user"),
+        ("What are our conventions?", "project"),
+        ("What are the rules?", "governance"),
+        ("What's the plan?", "planning"),
+    ],
+)
+async def test_a_query_for_a_kind_of_memory_is_answered_with_the_newest_of_its_layer(
+    memory: Memory, query: str, layer: str
+) -> None:
+    for each in SAVED_AND_ASKED:
+        for number in range(2):
+            await memory.save(
+                f"{number} herons in {each[-3:]}",
+                layer=each,
+                scope=ADA,
+                created=NOW - timedelta(days=number),
+            )
+    found = await memory.recall(query, ADA)
+    assert [one.item.content for one in found.items] == [
+        f"{n} herons in {layer[-3:]}" for n in (0, 1)
+    ]
+    assert 0 < found.confidence < 0.5
+
+
 async def test_a_rule_that_names_the_day_asked_about_comes_first(memory: Memory) -> None:
     for day, rule in (("Friday", "forbidden"), ("Monday", "announced a day before")):
         await memory.save(f"Deploys on {day}s are {rule}.", layer="project", scope=ADA)

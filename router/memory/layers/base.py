@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from router.memory.model import LayerQuery, LayerSpec, MemoryItem, Scope, ScoreKind
+from router.memory.query.listing import asks_for_kind
 from router.memory.stores.fusion import at_place
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.spaces import EVERYTHING, Filter
@@ -15,7 +16,7 @@ POOL: Final = 2
 
 
 class StoredLayer:
-    """A layer that answers by words and meaning alone."""
+    """A layer that answers by words and meaning, and lists its newest to who asks for all of it."""
 
     def __init__(self, store: MemoryStore, spec: LayerSpec) -> None:
         self._store = store
@@ -27,6 +28,8 @@ class StoredLayer:
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
         """As ``BlockingLayer`` says; scores are fused. So it is in every layer below."""
+        if asks_for_kind(query) == self.spec.name:
+            return self._store.newest(self.spec.name, scope=scope, k=k)
         return self._store.search(
             self.spec.name, query.text, words=search_words(query), scope=scope, k=k
         )

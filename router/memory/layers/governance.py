@@ -7,7 +7,7 @@ from typing import Final
 
 from router.memory.layers.base import StoredLayer, fused_score, reordered
 from router.memory.model import LayerQuery, MemoryItem, Scope
-from router.memory.query.listing import names_no_subject
+from router.memory.query.listing import asks_for_kind, names_no_subject
 from router.memory.stores.fusion import at_place
 from router.memory.stores.spaces import Filter
 from router.text import stems
@@ -25,7 +25,7 @@ class GovernanceLayer(StoredLayer):
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
         where = Filter(period=query.period)
-        if names_no_subject(query):
+        if names_no_subject(query) or asks_for_kind(query) == self.spec.name:
             return self._store.newest(self.spec.name, scope=scope, k=k, where=where)
         found = self._pool(query, scope=scope, k=k, prefer=where)
         asked = frozenset(stems(query.text))

@@ -29,11 +29,13 @@ TASK_STEMS: Final = _stems(
     task tasks todo todos list pending open due overdue late missed reminder remind deadline
     next action item upcoming outstanding left remaining still need needs anything something
     done completed finished closed resolved cancel cancelled canceled dropped abandoned past show
-    get work plate agenda today yet blocked stuck paused progress
+    get work plate agenda today soon yet blocked stuck paused progress
     """
 )
 """Words that ask for tasks of a kind."""
-COMING_UP: Final = re.compile(r"\b(?:coming|comes?) up\b", re.IGNORECASE)
+COMING_UP: Final = re.compile(
+    r"\b(?:coming|comes?) up\b|(?<=^what's )next\b|(?<=^what is )next\b", re.IGNORECASE
+)
 """Asks for what is to come, and says nothing of what it is."""
 BLOCKED: Final = re.compile(
     r"(?<!not )(?<!n't )\b(?:blocked|stuck|paused|on hold)\b", re.IGNORECASE
@@ -68,6 +70,21 @@ _TO_WORK: Final = re.compile(
     r"\b(?:to|begin|start|stop|finish|leave) work\b(?! on\b)", re.IGNORECASE
 )
 """Where somebody goes, and not what is done."""
+_OF_KIND: Final = {
+    word: layer
+    for layer, words in {
+        "user": "preference habit profile background",
+        "project": "convention decision decided project codebase repository",
+        "governance": "rule policy regulation",
+        "planning": "plan goal roadmap strategy",
+    }.items()
+    for word in _stems(words)
+}
+"""Words that stand for all that a layer holds, where nothing else is asked for."""
+_ABOUT_ONESELF: Final = re.compile(
+    r"\babout (?:me|myself|the user)\W*$|^\W*who (?:am I|is the user)\W*$", re.IGNORECASE
+)
+_BESIDE_KINDS: Final = META_STEMS | _stems("user myself team company our current important main")
 MAX_KEYWORDS: Final = 5
 
 
@@ -94,6 +111,20 @@ def asks_for_tasks(query: LayerQuery) -> bool:
         any(stem(term) in _OF_TASKS or term in _PLANNED for term in query.terms)
         or any(asking.search(query.text) for asking in (COMING_UP, BLOCKED, UNDER_WAY))
     )
+
+
+def asks_for_kind(query: LayerQuery) -> str | None:
+    """The layer whose memories of any subject a query asks for: "What are our conventions?" those
+    of the project, "What do you know about me?" those of the user. None for any other query."""
+    if query.period is not None or asks_for_tasks(query):
+        return None
+    words = {stem(term) for term in query.terms}
+    kinds = {_OF_KIND[word] for word in words if word in _OF_KIND}
+    if not words <= _OF_KIND.keys() | _BESIDE_KINDS:
+        return None
+    if _ABOUT_ONESELF.search(query.text):
+        return "user"
+    return next(iter(kinds - {"project"} or kinds), None)
 
 
 def names_no_subject(query: LayerQuery) -> bool:

@@ -23,6 +23,9 @@ turns to further layers only while the answer is not good enough. Decisions:
   and meaning alone, so what they give for such a query is only what is nearest. For a query that
   asks for tasks ("What have I finished?") only theirs lists, whatever its weight and its turn; and
   a plan that names the time asked for ("What is planned for December?") counts half as much.
+* A query that names a kind of memory and nothing else ("What are our conventions?") asks for the
+  newest of the layer of that kind, which bears on it with probability ``LISTED`` times ``OF_KIND``.
+  That is below the default threshold: whether these are conventions nobody has said.
 * The classifier orders the layers and never vetoes: whoever calls recall wants memory read. Where
   it would read nothing, and for bare keywords, all layers but ``meta`` are read at once.
 * The layer is evidence too. What its weight is short of 1, times ``LAYER_WEIGHT``, is taken off the
@@ -77,6 +80,7 @@ from router.flight import in_thread
 from router.memory.copies import without_copies
 from router.memory.model import LayerQuery, LayerReport, MemoryItem, Scope, ScoreKind
 from router.memory.query.listing import (
+    asks_for_kind,
     asks_for_tasks,
     asks_what_was_in_use,
     names_no_subject,
@@ -142,6 +146,7 @@ COUNT_TYPE: Final = "coverage"
 USER_LAYER: Final = "user"
 PLANNING_LAYER: Final = "planning"
 PLAN_AMONG_TASKS: Final = 0.5
+OF_KIND: Final = 0.65
 EVENT_LAYERS: Final = frozenset({"episodic", "session"})
 PASSING_LAYERS: Final = EVENT_LAYERS | {TASKS}
 LISTING: Final = PASSING_LAYERS | {"governance", COUNTING_LAYER}
@@ -267,8 +272,7 @@ class Recaller:
             turn = LAYERS_A_TURN if len(path) + 1 < max_cascade_depth else len(left)
             names, left = tuple(left[:turn]), left[turn:]
             more = await self._router.route(query, scope=scope, k=candidates, layers=names, now=now)
-            if asks_for_tasks(pool.query):
-                pool.take_listed(more.results)
+            pool.take_listed(more.results, is_first=False)
             await self._judge(pool, more.results)
             path.append(CascadeStep(len(path) + 1, names, before, pool.confidence(k)))
         ranked = pool.ranked
@@ -392,8 +396,10 @@ class _Pool:
     _relevance: dict[str, float] = field(default_factory=dict)
     _listed: dict[str, float] = field(default_factory=dict)
     _speaks_of_oneself: bool = field(init=False)
+    _kind: str | None = field(init=False)
 
     def __post_init__(self) -> None:
+        self._kind = asks_for_kind(self.query)
         self._speaks_of_oneself = not _ONESELF.isdisjoint(tokens(self.query.text))
 
     @property
@@ -405,19 +411,21 @@ class _Pool:
         new = [item for report in reports for item in report.items if not _is_gap(item)]
         self.items = list(without_copies([*self.items, *new]).values())
 
-    def take_listed(self, reports: Sequence[LayerReport]) -> None:
-        """Note what layers list for a query that names no subject."""
-        if self.names_subject:
-            return
+    def take_listed(self, reports: Sequence[LayerReport], *, is_first: bool = True) -> None:
+        """Note what layers list for a query that names no subject, or a kind of memory alone."""
         for_tasks = asks_for_tasks(self.query)
-        mute = {*MEMORY_LAYERS} - ({TASKS} if for_tasks else LISTING)
-        for report in reports:
-            weight = 1.0 if for_tasks else report.weight
+        if self._kind is None and (self.names_subject or not (is_first or for_tasks)):
+            return
+        lists = {TASKS} if for_tasks else LISTING if self._kind is None else {self._kind}
+        listing = [one for one in reports if one.layer in lists or one.layer not in MEMORY_LAYERS]
+        for report in listing:
+            weight = 1.0 if for_tasks else OF_KIND if self._kind is not None else report.weight
             for item in report.items:
-                if report.layer not in mute:
-                    self._listed.setdefault(item.content, LISTED * weight)
-                elif for_tasks and report.layer == PLANNING_LAYER and self._is_of_time(item):
-                    self._listed.setdefault(item.content, LISTED * PLAN_AMONG_TASKS)
+                self._listed.setdefault(item.content, LISTED * weight)
+        for report in reports:
+            if for_tasks and report.layer == PLANNING_LAYER:
+                plans = [item.content for item in report.items if self._is_of_time(item)]
+                self._listed |= dict.fromkeys(plans, LISTED * PLAN_AMONG_TASKS)
 
     def _is_of_time(self, item: MemoryItem) -> bool:
         """Whether an item names the time that the query speaks of."""
@@ -470,7 +478,7 @@ class _Pool:
             period=self.query.period,
         )
         best = max((o.relevance for o in ordered if not self._only_counts(o.item)), default=0.0)
-        others_follow = self.names_subject and best >= RELEVANCE_FLOOR
+        others_follow = self.names_subject and self._kind is None and best >= RELEVANCE_FLOOR
         lowest = min(RELEVANCE_FLOOR, best / NEAR) if others_follow else RELEVANCE_FLOOR
         scores = {
             one.item.content: one.relevance

@@ -6,6 +6,7 @@ import pytest
 from memory.remembered import NOW, ask
 
 from router.memory.query.listing import (
+    asks_for_kind,
     asks_for_tasks,
     asks_what_was_in_use,
     is_keyword,
@@ -65,3 +66,30 @@ def test_a_query_for_whatever_was_in_use_then_is_known() -> None:
 )
 def test_a_query_for_tasks_of_any_kind_is_known(text: str, asks: bool) -> None:
     assert asks_for_tasks(rewrite(text, now=NOW)) is asks
+
+
+@pytest.mark.parametrize(
+    ("text", "layer"),
+    [
+        ("What are our conventions?", "project"),
+        ("What are the project's rules?", "governance"),
+        ("user preferences", "user"),
+        ("What do you know about me?", "user"),
+        ("Tell me about the user.", "user"),
+        ("Who am I?", "user"),
+        ("What's the plan?", "planning"),
+        ("What are the rules of chess?", None),
+        ("What have we decided about Redis?", None),
+        ("What did we decide last week?", None),
+        ("What is planned?", None),
+        ("What do you know?", None),
+        ("What is it?", None),
+    ],
+)
+def test_a_query_for_a_kind_of_memory_names_its_layer(text: str, layer: str | None) -> None:
+    assert asks_for_kind(rewrite(text, now=NOW)) == layer
+
+
+@pytest.mark.parametrize("text", ["What's next?", "What is next?", "What's due soon?"])
+def test_what_is_next_is_a_task(text: str) -> None:
+    assert asks_for_tasks(rewrite(text, now=NOW))
