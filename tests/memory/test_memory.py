@@ -210,6 +210,21 @@ async def test_a_query_for_a_kind_of_memory_is_answered_with_the_newest_of_its_l
     assert 0 < found.confidence < 0.5
 
 
+@pytest.mark.parametrize("told", ["I live in Ghent.", "The user lives in Ghent."])
+async def test_who_asks_about_the_user_is_told_what_the_user_said(
+    memory: Memory, told: str
+) -> None:
+    await memory.save(told, layer="user", scope=ADA)
+    await memory.save("I am allergic to hazelnuts.", layer="user", scope=ADA)
+    for query, wanted in (
+        ("Where does the user live?", told),
+        ("Does the user have allergies?", "I am allergic to hazelnuts."),
+    ):
+        found = await memory.recall(query, ADA)
+        assert found.items[0].item.content == wanted
+        assert found.confidence > 0.5
+
+
 async def test_a_rule_that_names_the_day_asked_about_comes_first(memory: Memory) -> None:
     for day, rule in (("Friday", "forbidden"), ("Monday", "announced a day before")):
         await memory.save(f"Deploys on {day}s are {rule}.", layer="project", scope=ADA)

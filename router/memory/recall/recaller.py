@@ -79,6 +79,7 @@ from router.errors import InvalidRequest
 from router.flight import in_thread
 from router.memory.copies import without_copies
 from router.memory.model import LayerQuery, LayerReport, MemoryItem, Scope, ScoreKind
+from router.memory.query.first_person import in_first_person
 from router.memory.query.listing import (
     asks_for_kind,
     asks_for_tasks,
@@ -400,7 +401,7 @@ class _Pool:
 
     def __post_init__(self) -> None:
         self._kind = asks_for_kind(self.query)
-        self._speaks_of_oneself = not _ONESELF.isdisjoint(tokens(self.query.text))
+        self._speaks_of_oneself = not _ONESELF.isdisjoint(tokens(in_first_person(self.query.text)))
 
     @property
     def names_subject(self) -> bool:

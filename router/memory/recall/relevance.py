@@ -23,6 +23,9 @@ how rare or how long a word is, three times as many related words. The kind of a
 question word asks for gained half a point there and lost two on the questions of LoCoMo that
 nothing answers.
 
+A query about "the user" is judged as whoever asks would put it, and its cosine is the better one of
+the two: memories say "I live in Ghent" and "The user lives in Ghent".
+
 A question that an item brings (``texts/questions.py``) is judged in the same way, and something is
 taken off, because two questions are always a little alike. The better one of the content and the
 best question decides, and ``SECOND`` times the evidence of the other is added. That is below 0
@@ -45,6 +48,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple, Protocol, Self
 
+from router.memory.query.first_person import in_first_person
 from router.memory.texts.chunking import CHUNK_CHARACTERS, sections
 from router.memory.texts.related_words import related_to
 from router.memory.texts.text_vectors import TextVectors
@@ -117,9 +121,10 @@ class Relevance:
         brought = [(n, each) for n, some in enumerate(questions) for each in some]
         if not texts:
             return []
-        vectors = self._vectors.of([query, *(text for _, text in (*texts, *brought))])
-        cosines = vectors[1:] @ vectors[0]
-        words = _QueryWords.of(query)
+        own = in_first_person(query)
+        vectors = self._vectors.of([query, own, *(text for _, text in (*texts, *brought))])
+        cosines = (vectors[2:] @ vectors[:2].T).max(axis=1)
+        words = _QueryWords.of(own)
         meaning = self._meaning
         of_content = [-math.inf] * len(contents)
         of_question: dict[int, float] = {}

@@ -14,7 +14,8 @@ from router.text import STOPWORDS, stems_of, tokens, word_set
 _KEPT: Final = 4_096
 """Short texts whose words are kept; about 3 KB each."""
 _ASKING: Final = word_set(
-    "remind remember recall forgot forget forgotten tell know knows before after"
+    "remind remember recall forgot forget forgotten tell know knows before after "
+    "summarize summarise describe explain"
 )
 """Words of asking, such as "remind me of", and of order in time: no part of what is asked for."""
 

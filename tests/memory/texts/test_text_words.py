@@ -12,6 +12,7 @@ from router.memory.texts.words import content_words
     [
         ("What must I do before I open a pull request?", ["open", "pull", "request"]),
         ("Remind me of the redis timeout", ["redis", "timeout"]),
+        ("Summarize what you know about checkout", ["checkout"]),
         ("Who knows?", ["knows"]),
         ("What is it?", ["what", "is", "it"]),
     ],

@@ -1,0 +1,24 @@
+"""Queries about "the user", as the user would ask them."""
+
+from __future__ import annotations
+
+import pytest
+
+from router.memory.query.first_person import in_first_person
+
+
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [
+        ("Where does the user live?", "Where does I live?"),
+        ("What are the user's allergies?", "What are my allergies?"),
+        ("user's name", "my name"),
+        ("Why can't the user eat nuts?", "Why can't I eat nuts?"),
+        ("Who is the boss of the user?", "Who is the boss of me?"),
+        ("Which columns has the user table?", "Which columns has the user table?"),
+        ("How do users log in?", "How do users log in?"),
+        ("Where do I live?", "Where do I live?"),
+    ],
+)
+def test_who_asks_about_the_user_asks_about_themselves(text: str, own: str) -> None:
+    assert in_first_person(text) == own
