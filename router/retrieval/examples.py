@@ -180,24 +180,25 @@ class ExampleIndex:
         held = self.count[chosen]
         # Each skill's cosines lie in one row of a table, which is as wide as the largest needs.
         column = np.arange(max(int(held.max()), NEAREST))
-        filled = column < held[:, np.newaxis]
-        places = (self._start[chosen, np.newaxis] + column)[filled]
+        shape = len(vectors), len(held), len(column)
+        filled = np.flatnonzero(column < held[:, np.newaxis])
+        places = (self._start.take(chosen)[:, np.newaxis] + column).take(filled)
         rows = self._rows.take(places, axis=0).astype(np.float32, copy=False)
-        table = np.full((len(vectors), filled.size), _TAKEN, dtype=np.float32)
-        # One product for each text: BLAS is slow with a matrix of few columns.
-        table[:, np.flatnonzero(filled)] = [rows @ vector for vector in vectors]
-        cosines = table.reshape(len(vectors), *filled.shape)
-        nearest = np.partition(cosines, -NEAREST)[..., -NEAREST:]
+        table = np.full((len(vectors), shape[1] * shape[2]), _TAKEN, dtype=np.float32)
+        for cosines, vector in zip(table, vectors, strict=True):
+            cosines[filled] = rows @ vector  # BLAS is slow with a matrix of few columns
+        nearest = np.partition(table.reshape(shape), -NEAREST)[..., -NEAREST:]
         total = np.where(nearest > _TAKEN, nearest, 0).sum(axis=2, dtype=np.float64) / self._scale
         owners = np.searchsorted(self.holders, chosen)
-        means = (vectors @ self.means[owners].T).astype(np.float64)
+        means = (vectors @ self.means.take(owners, axis=0).T).astype(np.float64)
         wording = WORDING * self._phrases.near(spoken, owners)
         offset = means - 2 * mean_cosines[:, np.newaxis] + wording - self._narrow[owners]
         known = total / np.minimum(held, NEAREST) + offset
         if single:
             known += self._contrast.of(vectors, owners)
-        near[:] = doubtful(known)[:, np.newaxis]
-        near[:, holders] += self.weight[chosen] * (known - near[:, holders])
+        fair = doubtful(known)[:, np.newaxis]
+        near[:] = fair
+        near[:, holders] = fair + self.weight[chosen] * (known - fair)
         # Over a short last axis ``max`` takes five times as long.
         largest = reduce(np.maximum, nearest.T).T
         closest[:, holders] = largest / np.float32(self._scale)
@@ -219,8 +220,9 @@ class ExampleIndex:
         about = np.zeros(len(self.count))
         if len(self.holders):
             means = 2 * ((self.means @ vector).astype(np.float64) - mean_cosine)
-            about[:] = doubtful(means)
-            about[self.holders] += self.weight[self.holders] * (means - about[self.holders])
+            fair = doubtful(means)
+            about[:] = fair
+            about[self.holders] = fair + self.weight[self.holders] * (means - fair)
         return about
 
     def _of(self, place: int) -> slice:

@@ -201,7 +201,7 @@ def encode_requests(encoder: Encoder, requests: Sequence[str]) -> list[EncodedRe
         if len(texts) == 1:
             found.append(EncodedRequest((request,), rows))
         else:
-            mean = unit(rows.mean(axis=0, keepdims=True))
+            mean = unit(np.add.reduce(rows, axis=0, keepdims=True) / len(rows))
             texts, rows = texts[:MAX_CLAUSES], rows[:MAX_CLAUSES]
             found.append(EncodedRequest((request, *texts), np.concatenate([mean, rows])))
     return found
