@@ -21,7 +21,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -116,4 +115,4 @@ def is_foreign(spoken: Sequence[str]) -> bool:
 
 @cache
 def _words() -> frozenset[str]:
-    return frozenset(chain.from_iterable(map(tokens, requests())))
+    return frozenset(tokens("\n".join(requests())))

@@ -96,13 +96,10 @@ class Copies:
         """Whether all of these skills were looked through; they are not while there is one root."""
         return len(self._sketches) == len(names)
 
-    def without(self, names: Sequence[str] | None) -> Sequence[str] | None:
-        """The names, of all skills where None is given, without the copies of others among them.
-        None says that there is no copy at all."""
+    def without(self, names: Sequence[str] | None) -> Sequence[str]:
+        """The names, of all skills where None is given, without the copies of others among them."""
         if names is None:
-            return self.originals if self.stronger else None
-        if not self.stronger:
-            return names
+            return self.originals
         allowed = set(names)
         return [name for name in names if allowed.isdisjoint(self.stronger.get(name, ()))]
 

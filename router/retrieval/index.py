@@ -201,7 +201,7 @@ def encode_requests(encoder: Encoder, requests: Sequence[str]) -> list[EncodedRe
         if len(texts) == 1:
             found.append(EncodedRequest((request,), rows))
         else:
-            mean = unit(np.add.reduce(rows, axis=0, keepdims=True) / len(rows))
+            mean = unit(rows.mean(axis=0, keepdims=True))
             texts, rows = texts[:MAX_CLAUSES], rows[:MAX_CLAUSES]
             found.append(EncodedRequest((request, *texts), np.concatenate([mean, rows])))
     return found
@@ -470,7 +470,8 @@ class SkillIndex:
             EncoderError: the request cannot be encoded.
         """
         request = readable(request)
-        among = self._copies.without(among)
+        if self._copies.stronger:
+            among = self._copies.without(among)
         allowed = EVERYTHING if among is None else self._positions_of(among)
         if not len(self._positions[allowed]):
             return Ranking(())

@@ -29,7 +29,7 @@ from router.request import Request
 from router.retrieval.index import SkillIndex
 from router.skills.catalog import Catalog
 from router.stages.followup import read
-from router.text import STOPWORDS, stem, tokens
+from router.text import STOPWORDS, stems_of, words_of_each
 
 MAX_OFFERED: Final = 500
 """An LLM is offered at most this many skills, whatever the budget: providers bound the number of
@@ -182,9 +182,13 @@ def _cut(
 
 def _stems(text: str) -> list[tuple[int, str]]:
     """The stems of a text that say something, each with where its word ends."""
-    return [
-        (found.end(), stem(word))
-        for found in _WORD.finditer(text)
-        for word in tokens(found.group())
+    found = list(_WORD.finditer(text))
+    spoken = words_of_each(one.group() for one in found)
+    told = [
+        (one.end(), word)
+        for one, (words, _) in zip(found, spoken, strict=True)
+        for word in words
         if word not in STOPWORDS
     ]
+    stems = stems_of(word for _, word in told)
+    return [(end, stem) for (end, _), stem in zip(told, stems, strict=True)]
