@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
@@ -23,6 +23,8 @@ from router.result import RoutingResult
 from router.service.schemas import adapter_of, as_told, input_schema, output_schema, shapes_of
 from router.service.shapes import Arguments
 
+MAX_FAULT_CHARACTERS: Final = 2_000
+"""What is wrong with a call may name what was given, which is as long as the caller makes it."""
 _log = logging.getLogger(__name__)
 
 
@@ -140,4 +142,5 @@ def explain(error: ValidationError) -> str:
 
 
 def _fault(message: str) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(text=message)], is_error=True)
+    told = types.TextContent(text=message[:MAX_FAULT_CHARACTERS])
+    return types.CallToolResult(content=[told], is_error=True)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MEDIA_TYPE: Final = "application/problem+json"
+MAX_DETAIL_CHARACTERS: Final = 2_000
+"""A detail may name what was given, which is as long as the caller makes it."""
 RETRY_SECONDS: Final = 1
 """What a client that met a full server is asked to wait."""
 
@@ -47,6 +49,8 @@ def problem(
         told.setdefault("Retry-After", str(RETRY_SECONDS))
     if status == 401:
         told.setdefault("WWW-Authenticate", "Bearer")
-    body = Problem(title=title, status=status, detail=detail, faults=faults or [])
+    body = Problem(
+        title=title, status=status, detail=detail[:MAX_DETAIL_CHARACTERS], faults=faults or []
+    )
     text = json.dumps(body.model_dump(), ensure_ascii=False)
     return Response(text.encode("utf-8", "replace"), status, told, MEDIA_TYPE)

@@ -24,6 +24,7 @@ from router.memory.memory import Memory
 from router.memory.services.forgetful import client as client_of_services
 from router.router import SemanticRouter
 from router.settings import Settings
+from router.web.problems import MAX_DETAIL_CHARACTERS
 
 Connect = Any
 PATIENT = {"deadline_seconds": 60, "layer_deadline_seconds": 30}
@@ -163,6 +164,7 @@ async def test_messages_of_a_chat_api_are_a_history(api: Api, connect: Connect) 
         ("GET", "/v1/decisions/nothing", {}, 404, None),
         ("POST", "/v1/decisions/nothing/feedback", {"json": {"right": True}}, 404, None),
         ("POST", "/v1/decisions/a/feedback", {"json": {"right": True, "id": "b"}}, 400, None),
+        ("POST", "/v1/memory/save", {"json": {"content": "x", "layer": "y" * 9_999}}, 422, None),
         ("GET", "/v1/route", {}, 405, None),
         ("GET", "/nothing", {}, 404, None),
     ],
@@ -183,7 +185,7 @@ async def test_what_is_wrong_is_a_problem_that_says_where(
     _, schema = described("post", "/v1/route", 422)
     jsonschema.validate(told, schema)
     assert told["status"] == status
-    assert told["detail"]
+    assert 0 < len(told["detail"]) <= MAX_DETAIL_CHARACTERS
     if where is not None:
         assert told["faults"][0]["where"].startswith(where)
 

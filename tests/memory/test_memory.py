@@ -493,6 +493,12 @@ async def test_what_cannot_be_saved_is_refused_with_the_reason(memory: Memory) -
         ({"provenance": ["chat"]}, "name a layer"),
         ({"attributes": {"due": "2026-12-01"}}, "name a layer"),
         ({"name": "../out"}, "name"),
+        # They had no bound but that of a message, some megabytes.
+        ({"layer": "semantic", "type": "x" * 201}, "type: 201 characters; at most 200"),
+        ({"layer": "semantic", "tags": ["a", "x" * 201]}, "tag: 201 characters; at most 200"),
+        ({"layer": "semantic", "attributes": {"x" * 99_999: "yy"}}, "attributes and provenance"),
+        ({"layer": "semantic", "attributes": {"x": ("y" * 99_999,)}}, "100,005 characters; at"),
+        ({"layer": "semantic", "provenance": ["x" * 100_001]}, "attributes and provenance"),
     ]
     for arguments, said in refused:
         with pytest.raises(InvalidRequest) as caught:

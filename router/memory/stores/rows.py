@@ -12,7 +12,15 @@ from types import MappingProxyType
 from typing import Any, Final, Self
 
 from router.errors import InvalidRequest
-from router.memory.model import AttributeValue, MemoryItem, ScoreKind, TaskStatus, aware
+from router.memory.model import (
+    MAX_CONTENT_CHARACTERS,
+    MAX_ID_CHARACTERS,
+    AttributeValue,
+    MemoryItem,
+    ScoreKind,
+    TaskStatus,
+    aware,
+)
 from router.memory.stores.database import Connection, batched, placeholders
 from router.memory.stores.graph import checked_relations, edges_of
 from router.memory.stores.lexical import index_terms, indexed
@@ -44,6 +52,15 @@ def checked(item: MemoryItem) -> MemoryItem:
         raise InvalidRequest(
             f"layer {item.layer}: an item needs scope.{needed}: "
             f"name one; commands and MCP take it from the setting memory.{needed}"
+        )
+    for what, label in (("type", item.type), *(("tag", tag) for tag in item.tags)):
+        if len(label) > MAX_ID_CHARACTERS:
+            raise InvalidRequest(f"{what}: {len(label):,} characters; at most {MAX_ID_CHARACTERS}")
+    beside = sum(len(name) + len(str(value)) for name, value in item.attributes.items())
+    beside += sum(map(len, item.provenance))
+    if beside > MAX_CONTENT_CHARACTERS:
+        raise InvalidRequest(
+            f"attributes and provenance: {beside:,} characters; at most {MAX_CONTENT_CHARACTERS:,}"
         )
     attributes = dict(item.attributes)
     if item.layer == TASKS and "status" in attributes:
