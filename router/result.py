@@ -19,6 +19,8 @@ MAX_COUNT: Final = 2**53
 """No whole number is larger; every JSON reader keeps integers up to here exactly."""
 
 Number: TypeAlias = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Probability: TypeAlias = Annotated[float, Field(strict=True, ge=0, le=1)]
+Weight: TypeAlias = Annotated[float, Field(strict=True, gt=0, le=1)]
 Flag: TypeAlias = Annotated[bool, Field(strict=True)]
 Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)]
 
@@ -189,7 +191,7 @@ class LayerChoice:
     """A memory layer to read, with its weight in (0, 1]."""
 
     name: str
-    weight: Number
+    weight: Weight
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,7 +223,7 @@ class RoutingResult(_Copied):
     memory_layers: tuple[LayerChoice, ...] = ()
     mission_brief: str = ""
     reasoning: str = ""
-    confidence: Number
+    confidence: Probability
     calibrated: Flag = False
     evidence_count: Count = 0
     stage: Stage

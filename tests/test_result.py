@@ -51,7 +51,9 @@ RESULTS = st.builds(
     decision=st.sampled_from(Decision),
     selected_skills=_NAMES,
     suggested_skills=_NAMES,
-    memory_layers=st.lists(st.builds(LayerChoice, _TEXT, _NUMBER), max_size=3).map(tuple),
+    memory_layers=st.lists(
+        st.builds(LayerChoice, _TEXT, st.floats(0, 1, exclude_min=True)), max_size=3
+    ).map(tuple),
     mission_brief=_TEXT,
     reasoning=_TEXT,
     confidence=st.floats(0, 1),
@@ -105,10 +107,14 @@ def test_text_that_is_no_result_is_a_value_error(text: str) -> None:
         RoutingResult.from_json(text)
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -0.001, 1.001, 10**400, True])
 @given(RESULTS)
-def test_a_confidence_that_is_not_finite_is_refused(result: RoutingResult) -> None:
-    text = json.dumps(result.to_dict() | {"confidence": float("nan")})
-    with pytest.raises(ValueError, match=r"confidence: .*finite"):
+def test_a_number_that_is_no_probability_is_refused(number: float, result: RoutingResult) -> None:
+    text = json.dumps(result.to_dict() | {"confidence": number})
+    with pytest.raises(ValueError, match="confidence: "):
+        RoutingResult.from_json(text)
+    text = json.dumps(result.to_dict() | {"memory_layers": [{"name": "user", "weight": number}]})
+    with pytest.raises(ValueError, match="weight: "):
         RoutingResult.from_json(text)
 
 

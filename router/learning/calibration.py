@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from router.learning.metrics import expected_calibration_error
+from router.result import Number, Probability
 
 MIN_PAIRS: Final = 20
 """Fewer outcomes than this leave a raw confidence as it is, marked as not calibrated."""
@@ -72,10 +73,15 @@ class _Curve:
         levels: P(right) at the knots, ascending; linear in between.
     """
 
-    slope: float
-    offset: float
-    knots: tuple[float, ...] = ()
-    levels: tuple[float, ...] = ()
+    slope: Number
+    offset: Number
+    knots: tuple[Number, ...] = ()
+    levels: tuple[Probability, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where there is not a level for each knot."""
+        if len(self.knots) != len(self.levels):
+            raise ValueError(f"{len(self.levels)} levels for {len(self.knots)} knots")
 
     def apply(self, raw: Vector) -> Vector:
         """P(right) of many raw confidences in [0, 1]."""
@@ -96,7 +102,7 @@ class Calibrator(_Curve):
 
     method: Literal["platt", "isotonic"]
     pairs: int
-    held_out_error: float
+    held_out_error: Number
 
     @classmethod
     def fit(cls, confidences: Sequence[float], right: Sequence[bool]) -> Calibrator:

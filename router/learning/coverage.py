@@ -40,6 +40,7 @@ from numpy.typing import NDArray
 from router.learning.calibration import MIN_PAIRS, Calibrator
 from router.learning.head import Head, energy
 from router.numeric import logistic
+from router.result import Number, Probability
 from router.retrieval.contrast import softmax
 
 RETRIEVAL_WEIGHT: Final = 4.0
@@ -75,8 +76,8 @@ class ExampleCoverage:
 
     covered: Calibrator
     right: Calibrator
-    uncovered: float
-    weight: float
+    uncovered: Probability
+    weight: Number
 
     @classmethod
     def fit(

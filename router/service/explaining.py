@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from router.request import Request
+from router.result import Number
 from router.stages.followup import read
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Example:
     """
 
     text: str
-    cosine: float
+    cosine: Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,8 @@ class Weighed:
     name: str
     role: str
     description: str
-    score: float
-    parts: tuple[float, float, float]
+    score: Number
+    parts: tuple[Number, Number, Number]
     terms: tuple[str, ...]
     example: Example | None
 

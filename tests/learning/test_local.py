@@ -97,6 +97,20 @@ def test_a_model_survives_the_trip_to_another_process() -> None:
     assert again.answer("rain", vectors(2)[0]) == model().answer("rain", vectors(2)[0])
 
 
+def about(curve: dict[str, Any]) -> NDArray[Any]:
+    """What a model says of itself, with a curve of its coverage that is as given."""
+    sound = {"slope": 1.0, "offset": 0.0, "method": "platt", "pairs": 20, "held_out_error": 0.1}
+    coverage = {"covered": sound | curve, "right": sound, "uncovered": 0.1, "weight": 1.0}
+    said = {"classes": ["", "music", "weather"], "evidence": "", "coverage": coverage}
+    return np.frombuffer(json.dumps(said).encode(), dtype=np.uint8)
+
+
+def test_a_model_may_say_what_its_examples_cover() -> None:
+    changed = BytesIO()
+    np.savez(changed, allow_pickle=False, **parts_of(model()) | {"about": about({})})
+    assert LocalModel.from_bytes(changed.getvalue(), version=1).coverage is not None
+
+
 def parts_of(fitted: LocalModel) -> dict[str, NDArray[Any]]:
     with np.load(BytesIO(fitted.to_bytes())) as file:
         return {name: file[name] for name in file.files}
@@ -118,6 +132,9 @@ def parts_of(fitted: LocalModel) -> dict[str, NDArray[Any]]:
         ("counts", np.array([1.0, 2.0, 2.0])),
         ("counts", np.array([1, 2, -2])),
         ("about", np.frombuffer(b"[]", dtype=np.uint8)),
+        ("about", about({"slope": float("nan")})),
+        ("about", about({"knots": [0.0, 1.0], "levels": [0.5]})),
+        ("about", about({"knots": [0.0], "levels": [1.5]})),
         ("about", np.frombuffer(b"[" * 50_000, dtype=np.uint8)),
         ("more", np.zeros(1)),
     ],
