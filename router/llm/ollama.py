@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
 from router.llm.protocol import Completion, OutputMode, Prompt, Token
 from router.replies import RefusedReply, reply_bounds
-from router.web.loopback import direct
+from router.web.loopback import direct, why_no_client
 
 if TYPE_CHECKING:
     from ollama import AsyncClient, ChatResponse
@@ -109,7 +109,9 @@ class OllamaModel:
                 client = AsyncClient(self._host, event_hooks=reply_bounds(), **options)
                 self._client, self._loop = client, loop
         except Exception as error:  # the HTTP library below the SDK has errors of its own
-            raise LLMRejected(_PROVIDER, f"the host cannot be used: {error}") from error
+            raise LLMRejected(
+                _PROVIDER, f"the host cannot be used: {why_no_client(error)}"
+            ) from error
         return self._client
 
 

@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
 from router.llm.protocol import Completion, OutputMode, Prompt, Token
 from router.replies import RefusedReply, refusal_in, reply_bounds
-from router.web.loopback import direct
+from router.web.loopback import direct, why_no_client
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
@@ -131,7 +131,8 @@ def _client(base_url: str | None, api_key: str | None) -> AsyncOpenAI:
             raise ValueError("the base URL is not an http address")
         _ = parts.port  # raises when it is out of range; the SDK would, much later
     except Exception as error:  # the HTTP library below the SDK has errors of its own
-        raise LLMRejected(_PROVIDER, f"the settings cannot be used: {error}") from error
+        reason = f"the settings cannot be used: {why_no_client(error)}"
+        raise LLMRejected(_PROVIDER, reason) from error
     return client
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from router.errors import EncoderError
 from router.replies import RefusedReply, blocking_reply_bounds, refusal_in
-from router.web.loopback import direct
+from router.web.loopback import direct, why_no_client
 
 if TYPE_CHECKING:
     import ollama
@@ -279,7 +279,7 @@ def _settings_of(provider: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        reason = f"{provider} embeddings: the settings cannot be used: {error}"
+        reason = f"{provider} embeddings: the settings cannot be used: {why_no_client(error)}"
         raise EncoderError(reason) from error
 
 

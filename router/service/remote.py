@@ -13,7 +13,7 @@ from router.errors import ConfigurationError, InvalidRequest, RouterError
 from router.loop_thread import ClosedByBlock
 from router.replies import RefusedReply, blocking_reply_bounds
 from router.result import RoutingResult
-from router.web.loopback import direct
+from router.web.loopback import direct, why_no_client
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +70,9 @@ class RemoteRouter(ClosedByBlock):
                 **direct(httpx.Client, url),
             )
         except (httpx.InvalidURL, ValueError, ImportError, OSError) as error:
-            fault = f"server: the proxies or certificates of the environment: {error}"
+            fault = (
+                f"server: the proxies or certificates of the environment: {why_no_client(error)}"
+            )
             raise ConfigurationError(fault) from error
 
     def close(self) -> None:

@@ -1,11 +1,15 @@
-"""Which addresses only this machine can reach. Memory asks too, so no extra is needed here."""
+"""Which addresses only this machine can reach, and what proxies the environment names for others.
+Memory asks too, so no extra is needed here."""
 
 from __future__ import annotations
 
 import ipaddress
+import os
 import sys
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
+
+_PROXIES: Final = ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY")
 
 
 def is_loopback(host: str) -> bool:
@@ -50,3 +54,16 @@ def direct(client: type[Any], address: str | None) -> dict[str, Any]:
         library = next(name for name in names if name.startswith("httpx"))
         options["verify"] = sys.modules[library].create_ssl_context()
     return options
+
+
+def why_no_client(error: Exception) -> str:
+    """Why no client can be made, in words that say what to do where it is a SOCKS proxy that the
+    environment names: the HTTP library does not say which variable it read."""
+    if isinstance(error, ImportError) and "socks" in str(error).lower():
+        for name, value in sorted(os.environ.items()):
+            if name.upper() in _PROXIES and value.lower().startswith("socks"):
+                return (
+                    f"{name} names a SOCKS proxy, and the library for it is missing; "
+                    "pip install socksio, or unset the variable"
+                )
+    return str(error)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import openai
 import pytest
 from certificates import self_signed
 
-from router.web.loopback import direct, is_loopback
+from router.web.loopback import direct, is_loopback, why_no_client
 
 
 @pytest.mark.parametrize(
@@ -71,6 +72,18 @@ def test_the_certificates_of_the_environment_count_on_this_machine_too(
     made = client(**direct(client, "https://127.0.0.1:1"))
     [known] = made._transport._pool._ssl_context.get_ca_certs()
     assert known["subject"] == ((("commonName", "loopback"),),)
+
+
+@LIBRARIES
+@pytest.mark.usefixtures("proxy")
+@pytest.mark.skipif(find_spec("socksio") is not None, reason="the library for SOCKS is there")
+def test_the_variable_that_names_a_proxy_which_needs_a_library_is_told(client: type[Any]) -> None:
+    with pytest.raises(ImportError) as raised:
+        client()
+    told = why_no_client(raised.value)
+    assert told.startswith("ALL_PROXY names a SOCKS proxy")
+    assert "pip install socksio" in told
+    assert why_no_client(ImportError("something else")) == "something else"
 
 
 def test_a_malformed_address_is_refused() -> None:
