@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from anthropic.types import Message as AnthropicMessage
 from anthropic.types import TextBlock, Usage
@@ -82,72 +80,84 @@ def test_a_bare_string_in_history_is_a_users_turn() -> None:
     assert asked.history == (Turn("user", "first"), Turn("assistant", "done"))
 
 
-def test_history_takes_the_messages_of_a_chat_api() -> None:
-    messages: list[AnyTurn] = [
-        {"role": "system", "content": "Be kind."},
-        {"role": "user", "content": "what is in cart.csv?"},
-        {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
-        {"role": "tool", "content": "a,b", "tool_call_id": "1"},
-        {"role": "assistant", "content": "\n\n", "tool_calls": [{"id": "2"}]},
-        {"role": "assistant", "content": [{"type": "text", "text": "Two columns."}]},
-        {
-            "role": "user",
-            "content": [
-                {"type": "text", "text": "like here"},
-                {"type": "image_url", "image_url": {"url": "data:"}},
-                {"type": "text", "text": "please"},
+@pytest.mark.parametrize(
+    ("messages", "turns"),
+    [
+        (
+            [
+                {"role": "system", "content": "Be kind."},
+                {"role": "user", "content": "what is in cart.csv?"},
+                {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
+                {"role": "tool", "content": "a,b", "tool_call_id": "1"},
+                {"role": "assistant", "content": "\n\n", "tool_calls": [{"id": "2"}]},
+                {"role": "assistant", "content": [{"type": "text", "text": "Two columns."}]},
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "text", "text": "like here"},
+                        {"type": "image_url", "image_url": {"url": "data:"}},
+                        {"type": "text", "text": "please"},
+                    ],
+                },
+                {"role": "user", "text": "and now?"},
+                {"role": "user", "content": [{}]},
             ],
-        },
-        {"role": "user", "text": "and now?"},
-        {"role": "user", "content": [{}]},
-    ]
-    assert Request.parse("x", history=messages).history == (
-        Turn("user", "what is in cart.csv?"),
-        Turn("assistant", "Two columns."),
-        Turn("user", "like here\nplease"),
-        Turn("user", "and now?"),
-    )
-
-
-def test_history_takes_the_objects_of_sdks_that_agents_append_to_their_messages() -> None:
-    spoken = {"type": "output_text", "text": "Two columns.", "annotations": []}
-    messages: list[AnyTurn] = [
-        {"role": "user", "content": "what is in cart.csv?"},
-        ChatCompletionMessage(role="assistant", content=None),
-        ChatCompletionMessage(role="assistant", content="I have looked."),
-        ResponseOutputMessage.model_validate(
-            {
-                "id": "1",
-                "type": "message",
-                "role": "assistant",
-                "status": "completed",
-                "content": [spoken],
-            }
+            (
+                Turn("user", "what is in cart.csv?"),
+                Turn("assistant", "Two columns."),
+                Turn("user", "like here\nplease"),
+                Turn("user", "and now?"),
+            ),
         ),
-        AnthropicMessage(
-            id="2",
-            type="message",
-            model="m",
-            role="assistant",
-            content=[TextBlock(type="text", text="Now the rows.")],
-            usage=Usage(input_tokens=1, output_tokens=1),
+        (
+            [
+                {"role": "user", "content": "what is in cart.csv?"},
+                ChatCompletionMessage(role="assistant", content=None),
+                ChatCompletionMessage(role="assistant", content="I have looked."),
+                ResponseOutputMessage.model_validate(
+                    {
+                        "id": "1",
+                        "type": "message",
+                        "role": "assistant",
+                        "status": "completed",
+                        "content": [
+                            {"type": "output_text", "text": "Two columns.", "annotations": []}
+                        ],
+                    }
+                ),
+                AnthropicMessage(
+                    id="2",
+                    type="message",
+                    model="m",
+                    role="assistant",
+                    content=[TextBlock(type="text", text="Now the rows.")],
+                    usage=Usage(input_tokens=1, output_tokens=1),
+                ),
+            ],
+            (
+                Turn("user", "what is in cart.csv?"),
+                Turn("assistant", "I have looked."),
+                Turn("assistant", "Two columns."),
+                Turn("assistant", "Now the rows."),
+            ),
         ),
-    ]
-    assert Request.parse("x", history=messages).history == (
-        Turn("user", "what is in cart.csv?"),
-        Turn("assistant", "I have looked."),
-        Turn("assistant", "Two columns."),
-        Turn("assistant", "Now the rows."),
-    )
-
-
-def test_calls_of_tools_in_the_responses_api_are_no_turns() -> None:
-    items: list[Any] = [
-        {"type": "function_call", "call_id": "1", "name": "read", "arguments": "{}"},
-        {"type": "function_call_output", "call_id": "1", "output": "a,b"},
-        ResponseFunctionToolCall(type="function_call", call_id="2", name="read", arguments="{}"),
-    ]
-    assert Request.parse("x", history=items).history == ()
+        (
+            [
+                {"type": "function_call", "call_id": "1", "name": "read", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": "1", "output": "a,b"},
+                ResponseFunctionToolCall(
+                    type="function_call", call_id="2", name="read", arguments="{}"
+                ),
+            ],
+            (),
+        ),
+    ],
+    ids=["of a chat API", "objects of SDKs, which agents append", "calls of tools"],
+)
+def test_history_takes_the_messages_of_agents(
+    messages: list[AnyTurn], turns: tuple[Turn, ...]
+) -> None:
+    assert Request.parse("x", history=messages).history == turns
 
 
 @pytest.mark.parametrize(

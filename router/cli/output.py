@@ -155,8 +155,8 @@ def writing(option: str, file: Path) -> Iterator[None]:
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
-    """A number of things, as "1 item" or "2 items"; ``many`` where an s is not enough."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
+    """A number of things, as "1 item" or "2,000 items"; ``many`` where an s is not enough."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def warn(message: object) -> None:

@@ -141,7 +141,9 @@ def _lines(row: dict[str, Any]) -> list[str]:
     """An event for a person: what happened in one line, then a line for each fault."""
     if row["event"] == "watching":
         roots = ", ".join(row["roots"])
-        return [f"watching {_skills(row['skills'])} in {roots} ({row['how']} events)"]
+        return [
+            f"watching {output.counted(row['skills'], 'skill')} in {roots} ({row['how']} events)"
+        ]
     if row["event"] == "routed":
         skills = ", ".join(row["skills"]) or "no skill"
         return [
@@ -153,7 +155,7 @@ def _lines(row: dict[str, Any]) -> list[str]:
         for what in ("added", "changed", "removed", "moved", "shadowed", "mended")
         if row[what]
     ]
-    parts.append(f"{_skills(row['skills'])} now")
+    parts.append(f"{output.counted(row['skills'], 'skill')} now")
     if row["encoded"]:
         parts.append(f"{row['encoded']:,} encoded")
     faults = [f"not loaded: {fault}" for fault in row["failed"]]
@@ -161,10 +163,6 @@ def _lines(row: dict[str, Any]) -> list[str]:
     more = len(faults) - MAX_SHOWN_FAULTS
     last = [f"and {more:,} more: router skills check"] if more > 0 else []
     return ["; ".join(parts), *faults[:MAX_SHOWN_FAULTS], *last]
-
-
-def _skills(number: int) -> str:
-    return f"{number:,} skill{'' if number == 1 else 's'}"
 
 
 def _first_of(names: list[str]) -> str:

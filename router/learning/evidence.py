@@ -202,6 +202,8 @@ class PastAnswer:
 
 _NO_SKILL: Final = ("",)
 _NO_DIGESTS: Final = json.dumps({"": ""})
+_OF_NONE: Final = '{"": '
+"""What the digests of a label that names no skill begin with."""
 
 
 def taken_back(text: str) -> Example:
@@ -554,7 +556,7 @@ class EvidenceStore:
             StoreError: the file cannot be written.
         """
         rows = [row for label in labels if (row := _checked(label)) is not None]
-        names_none = any("" in json.loads(row[3]) for row in rows)
+        names_none = any(row[3].startswith(_OF_NONE) for row in rows)
         return self._put(_MERGE, rows, _prints_of(catalog) if names_none else [])
 
     def _put(self, statement: str, rows: Sequence[tuple[Any, ...]], prints: Sequence[str]) -> int:
@@ -740,7 +742,8 @@ def _keep_offer(
 ) -> None:
     """Keep which skills there were, where one of the labels names none of them."""
     key = _key_of(prints)
-    if all(row[3] != json.dumps({"": key}) for row in rows):
+    given_over_these = json.dumps({"": key})
+    if all(row[3] != given_over_these for row in rows):
         return
     kept = "INSERT OR IGNORE INTO offers (key, prints) VALUES (?, ?)"
     if database.execute(kept, (key, json.dumps(prints))).rowcount:

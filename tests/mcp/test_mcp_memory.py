@@ -45,6 +45,14 @@ class Peer:
             return await client.call_tool(name, arguments)
 
 
+@pytest.fixture
+def own_settings(tmp_path: Path) -> Callable[[str], object]:
+    """Writes the user's own file of settings, for the commands that a test starts."""
+    folder = tmp_path / ".config" / "cascade-router"
+    folder.mkdir(parents=True)
+    return (folder / "router.toml").write_text
+
+
 @pytest.fixture(params=["auto", "legacy"])
 async def client(
     request: pytest.FixtureRequest,
@@ -111,11 +119,9 @@ async def test_a_server_without_a_memory_offers_none_of_them(opened: SemanticRou
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_setting_leaves_the_tools_of_memory_out(
-    start_stdio: Connect, skills: Path, tmp_path: Path, mode: str
+    start_stdio: Connect, skills: Path, own_settings: Callable[[str], object], mode: str
 ) -> None:
-    own = tmp_path / ".config" / "cascade-router" / "router.toml"
-    own.parent.mkdir(parents=True)
-    own.write_text("[memory]\nmcp_tools = false\n")
+    own_settings("[memory]\nmcp_tools = false\n")
     async with start_stdio("-m", "router", "mcp", "--skills", str(skills), mode=mode) as client:
         assert "recall" not in (client.instructions or "")
         tools = {tool.name for tool in (await client.list_tools()).tools}
@@ -256,11 +262,9 @@ async def test_a_store_that_cannot_be_opened_is_told_and_the_rest_goes_on(
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_the_command_serves_them_from_the_settings(
-    start_stdio: Connect, skills: Path, tmp_path: Path, mode: str
+    start_stdio: Connect, skills: Path, own_settings: Callable[[str], object], mode: str
 ) -> None:
-    own = tmp_path / ".config" / "cascade-router" / "router.toml"
-    own.parent.mkdir(parents=True)
-    own.write_text(PATIENT + 'project = "shop"\n')
+    own_settings(PATIENT + 'project = "shop"\n')
     arguments = ("-m", "router", "mcp", "--skills", str(skills))
     async with start_stdio(*arguments, mode=mode) as client:
         await call(client, "save_memory", content="JWT is a signed token", layer="project")
