@@ -205,7 +205,8 @@ def leading_name(text: str) -> str | None:
     """The word that a text begins with, where it may be somebody's name, as in "Ada moved"."""
     first = _WORD.match(text)
     word = first[0].partition("'")[0] if first else ""
-    return word.lower() if word.istitle() and word.lower() not in STOPWORDS | KIN | _USER else None
+    is_name = word.istitle() and not word.endswith("s")  # "Lives in Ghent" says of nobody by name
+    return word.lower() if is_name and word.lower() not in STOPWORDS | KIN | _USER else None
 
 
 def _read(sentence: str) -> Frame | None:

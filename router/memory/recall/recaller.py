@@ -114,6 +114,7 @@ from router.memory.recall.relevance import RelevanceModel
 from router.memory.recall.updates import (
     LASTING_LAYERS,
     SUPERSEDED_BY,
+    USER_LAYER,
     Update,
     asks_for_history,
     held_then,
@@ -144,7 +145,6 @@ ASKS_FOR_RELATIONS: Final = 0.5
 """Weight of the layer ``graph`` from which on a query is taken to ask for relations."""
 COUNT_TYPE: Final = "coverage"
 """The type of items that count what other layers hold."""
-USER_LAYER: Final = "user"
 PLANNING_LAYER: Final = "planning"
 PLAN_AMONG_TASKS: Final = 0.5
 OF_KIND: Final = 0.65

@@ -7,10 +7,12 @@ the same layer and scope
 
 * if both give one attribute of one subject, and each another value (``frames.py``); where two such
   statements speak of two subjects or of two matters, nothing is replaced;
-* if it speaks of a change ("now", "moved", "instead"), of the same person, and not of a plan, and
-  shares at least ``SHARED_BY_CHANGE`` of the words of the shorter one, related words included and
-  numbers not; where the word of change is itself the related one ("I moved to Hamburg" after "I
-  live in Berlin"), and the two are not of one person, so many of the earlier one; or
+* if it speaks of a change ("moved", "instead"), of the same person, and not of a plan, and shares
+  at least ``SHARED_BY_CHANGE`` of the words of the shorter one, related words included, but neither
+  numbers nor the words of change themselves; "now" and "since" alone ask for ``SHARED_BY_FRAME`` of
+  them. The two must also begin with the same matter, or it names what was replaced ("from Perl"),
+  or a related word. Where the word of change is itself the related one ("I moved to Hamburg" after
+  "I live in Berlin"), and the two are not of one person, so many of the earlier one; or
 * if both begin with the same word and share at least ``SHARED_BY_FRAME`` of all their words, but
   each has something of its own, such as another number.
 
@@ -21,11 +23,13 @@ Events, talk and tasks are never replaced: what happened has happened.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from router.memory.model import LayerQuery, MemoryItem, Scope, aware
@@ -33,12 +37,13 @@ from router.memory.query.past import asks_for_past
 from router.memory.recall.frames import KIN, contradict, leading_name, speaks_of
 from router.memory.texts.related_words import related_to
 from router.memory.texts.words import words_of
-from router.text import stem, word_set
+from router.text import stem, stems, tokens, word_set
 
 LASTING_LAYERS: Final = frozenset(
     {"semantic", "project", "user", "procedural", "planning", "graph", "governance"}
 )
 """Layers of what holds until it is replaced."""
+USER_LAYER: Final = "user"
 SHARED_BY_CHANGE: Final = 0.3
 SHARED_BY_FRAME: Final = 0.6
 MAX_WORDS: Final = 60
@@ -48,19 +53,21 @@ SUPERSEDED_BY: Final = "superseded_by"
 SUPERSEDED_AT: Final = "superseded_at"
 """Attribute: when, in ISO 8601."""
 
-_CHANGES: Final = frozenset(
-    map(
-        stem,
-        word_set(
-            """
-            now moved changed switched replaced replaces migrated became become instead anymore
-            since rewritten rewrote ported renamed upgraded new longer gone followed successor
-            bought quit stopped promoted raised lowered deprecated
-            """
-        ),
-    )
+_WEAK: Final = word_set("now since new longer")
+"""What is now so need not have been otherwise before."""
+_CHANGE_WORDS: Final = _WEAK | word_set(
+    """
+    moved changed switched replaced replaces replace migrated became become instead anymore
+    rewritten rewrote ported renamed upgraded gone followed successor bought quit stopped promoted
+    raised lowered deprecated
+    """
 )
-
+_CHANGES: Final = frozenset(map(stem, _CHANGE_WORDS))
+_GENERAL: Final = frozenset(map(stem, word_set("use used run need get make")))
+"""Words that say nothing of a matter."""
+_REPLACED: Final = re.compile(
+    r"\b(?:from|replaced?|replaces|instead of|followed) (?:the )?(\w+(?: \w+)?)", re.IGNORECASE
+)
 _PERSONS: Final = frozenset(map(stem, KIN)) | {"user"}
 """That two memories are about one person says nothing of their matter; nor does a name."""
 _PLANS: Final = frozenset(
@@ -112,35 +119,57 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
     new, old = words_of(newer.content), words_of(older.content)
     if not new.terms or not old.terms or max(len(new.terms), len(old.terms)) > MAX_WORDS:
         return False
-    said, before = set(new.terms), set(old.terms)
-    name = stem(leading_name(newer.content) or "") if newer.layer == "user" else ""
-    shared = (said & before) - _PERSONS - {name}
-    if not _CHANGES.isdisjoint(new.bag):
-        who, whom = speaks_of(newer.content), speaks_of(older.content)
-        is_of_another = who != whom and who is not None and whom is not None
-        if is_of_another or not _PLANS.isdisjoint(new.bag):
-            return False
-        related = related_to(before).items()
-        alike = {word for word in shared if not word.isdigit()}
-        alike |= {word for word, others in related if others & said - _CHANGES}
-        if len(alike) >= SHARED_BY_CHANGE * min(len(said), len(before)):
-            return True
-        is_of_one = name in before
-        if who != whom and not is_of_one:
-            return False
-        moved = {word for word, others in related if others & said}
-        least = min(len(said), len(before)) if who or is_of_one else len(before)
-        return len(alike | moved) >= SHARED_BY_CHANGE * least
+    name = stem(leading_name(newer.content) or "") if newer.layer == USER_LAYER else ""
+    if _changes_in(newer.content):
+        return _replaces_by_change(newer, older, name)
     if new.terms[0] != old.terms[0]:
         return False
-    said, before = (words - _PERSONS - {name} for words in (said, before))
-    is_alike = len(shared) >= SHARED_BY_FRAME * len(said | before)
-    return is_alike and len(shared) < min(len(said), len(before))
+    said, before = (set(words.terms) - _PERSONS - {name} for words in (new, old))
+    shared = len(said & before)
+    return SHARED_BY_FRAME * len(said | before) <= shared < min(len(said), len(before))
+
+
+def _replaces_by_change(newer: MemoryItem, older: MemoryItem, name: str) -> bool:
+    """Whether what tells of a change tells it of what the other says; ``name`` is the stem of the
+    name that it begins with, or empty."""
+    new, old = words_of(newer.content), words_of(older.content)
+    said, before = set(new.terms), set(old.terms)
+    who, whom = speaks_of(newer.content), speaks_of(older.content)
+    if whom is None and who == "I" and newer.layer == USER_LAYER:
+        whom = leading_name(older.content) or who
+    is_of_another = who != whom and who is not None and whom is not None
+    if is_of_another or not _PLANS.isdisjoint(new.bag):
+        return False
+    related = related_to(before).items()
+    linked = {word for word, others in related if others & said - _CHANGES}
+    shared = (said & before) - _PERSONS - _CHANGES - _GENERAL - {name}
+    alike = linked | {word for word in shared if not word.isdigit()}
+    is_of_one_matter = (
+        linked
+        or old.terms[0] in said
+        or new.terms[0] in old.terms[:2]
+        or not before.isdisjoint(stems(" ".join(_REPLACED.findall(newer.content))))
+    )
+    is_sure = _changes_in(newer.content) - _WEAK
+    least = SHARED_BY_CHANGE if is_sure else SHARED_BY_FRAME
+    if is_of_one_matter and len(alike) >= least * min(len(said), len(before)):
+        return True
+    if who != whom and name not in before:
+        return False
+    moved = {word for word, others in related if others & said}
+    words = min(len(said), len(before)) if who or name in before else len(before)
+    return bool(moved) and len(alike | moved) >= SHARED_BY_CHANGE * words
 
 
 def tells_change(update: Update) -> bool:
     """Whether the newer one says itself that something has changed."""
-    return not _CHANGES.isdisjoint(words_of(update.newer.content).bag)
+    return bool(_changes_in(update.newer.content))
+
+
+@lru_cache(4_096)
+def _changes_in(text: str) -> frozenset[str]:
+    """The words of a text that tell of a change."""
+    return _CHANGE_WORDS.intersection(tokens(text))
 
 
 def asks_for_history(query: LayerQuery) -> bool:
