@@ -398,7 +398,8 @@ def _render(error: ValidationError) -> str:
 
 
 def _unknown(name: str) -> str:
-    """That no setting has this name, and which one beside it has a similar one."""
+    """That no setting has this name, and which one beside it has a similar one, or which there are
+    in its table."""
     *above, last = name.split(".")
     depth = len(above)
     beside = {
@@ -408,8 +409,13 @@ def _unknown(name: str) -> str:
     }
     close = [one for one in sorted(beside) if one.startswith(last)]
     close += difflib.get_close_matches(last[:100], sorted(beside), n=1)
-    hint = f"; did you mean {'.'.join((*above, close[0]))}?" if close else ""
-    return f"there is none{hint}"
+    if close:
+        return f"there is none; did you mean {'.'.join((*above, close[0]))}?"
+    return (
+        f"there is none; there are {', '.join(sorted(beside))}"
+        if above and beside
+        else "there is none"
+    )
 
 
 def _warn_of_unknown_variables(settings: type[BaseSettings]) -> None:

@@ -101,6 +101,10 @@ def test_an_unknown_argument_or_nested_variable_is_named(monkeypatch: pytest.Mon
     monkeypatch.setenv("ROUTER_EXACT__SIZE", "5")
     with pytest.raises(ConfigurationError, match=r"setting exact\.size: there is none"):
         Settings()
+    monkeypatch.delenv("ROUTER_EXACT__SIZE")
+    said = r"setting llm\.ollama\.base_url: there is none; there are host, model$"
+    with pytest.raises(ConfigurationError, match=said):
+        Settings(llm={"ollama": {"base_url": "http://127.0.0.1:11434"}})
 
 
 @pytest.mark.parametrize(

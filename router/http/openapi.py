@@ -66,6 +66,9 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
         "responses": _responses(endpoint, schemas, name),
     }
     if endpoint.takes == "body":
+        arguments.pop(
+            "title", None
+        )  # of a class of ours; generated clients made it a part of names
         body = {
             **arguments,
             "properties": {n: s for n, s in properties.items() if n not in in_path},
@@ -75,7 +78,7 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
             body = properties[endpoint.body]
         operation["requestBody"] = {
             "required": True,
-            "content": {"application/json": {"schema": body}},
+            "content": {"application/json": {"schema": _hoist(body, f"{name}Arguments", schemas)}},
         }
     return operation
 

@@ -83,7 +83,9 @@ def read_tool(given: object, *, source: str, position: int) -> Tool:
     elif callable(given):
         tool = _of_function(given, source, place)
     else:
-        reason = f"a {type(given).__name__} is no tool definition that is known"
+        reason = f"{type(given).__name__} is no form of a tool definition that is known"
+        if isinstance(given, list | tuple):
+            reason += "; give the tools of a list one by one, as in add(*tools)"
         raise SourceError(source, place, reason)
     payload = given if not isinstance(given, Tool) or given.payload is None else given.payload
     checked = Tool(

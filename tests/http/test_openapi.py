@@ -19,6 +19,11 @@ def test_the_description_is_openapi() -> None:
     validate(openapi())
     assert len({(e.method, e.path) for e in ENDPOINTS}) == len(ENDPOINTS)
     assert all(e.summary for e in ENDPOINTS)
+    # Generated clients name their types by these.
+    route = openapi()["paths"]["/v1/route"]["post"]
+    body = route["requestBody"]["content"]["application/json"]["schema"]
+    assert body == {"$ref": "#/components/schemas/PostRouteArguments"}
+    assert "title" not in openapi()["components"]["schemas"]["PostRouteArguments"]
 
 
 async def test_every_endpoint_answers_as_described(api: Api, connect: Connect) -> None:

@@ -188,7 +188,12 @@ BAD: list[tuple[object, str]] = [
         },
         "source 'mine', 'x': the $ref '#/$defs/one' of its schema leads in a circle",
     ),
-    (7, "source 'mine', 'tool 3': a int is no tool definition that is known"),
+    (7, "source 'mine', 'tool 3': int is no form of a tool definition that is known"),
+    (
+        [{"name": "x"}],
+        "source 'mine', 'tool 3': list is no form of a tool definition that is known; "
+        "give the tools of a list one by one, as in add(*tools)",
+    ),
     (
         lambda: None,
         "source 'mine', 'tool 3': the function has no name; use Tool(name, …, payload=it)",
