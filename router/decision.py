@@ -65,15 +65,15 @@ class Decided(NamedTuple):
 class Decider:
     """Decides requests over one snapshot."""
 
-    def __init__(self, snapshot: Snapshot, settings: Settings, evidence: str = "") -> None:
-        """Holds references only, so one is made for each request; ``evidence`` as in ``Question``:
-        while there is none, the examples do not answer."""
+    def __init__(self, snapshot: Snapshot, settings: Settings) -> None:
+        """Nothing takes long here: one is made for each request."""
         self._index = snapshot.index
         self._skills = snapshot.index.catalog.skills
         self._parts = snapshot.parts
         self._waits = snapshot.waits
         self._settings = settings
-        self._evidence = evidence
+        learner = snapshot.parts.learner
+        self._examples_answer = learner is not None and bool(learner.evidence)
 
     async def decide(self, asked: Request, caches: tuple[StageTrace, ...]) -> Decided:
         """Decide a request anew; ``caches`` had no answer.
@@ -89,7 +89,7 @@ class Decider:
         if (
             decided.kept_as is not None
             and learner is not None
-            and (self._waits or self._evidence)
+            and (self._waits or self._examples_answer)
             and await learner.correction(asked) != by_person
         ):  # A person has said meanwhile what is right.
             return decided._replace(kept_as=None)
@@ -210,7 +210,7 @@ class Decider:
         settings, learner = self._settings.vector, self._parts.learner
         retrieved = await self._retrieve(asked, asked.available)
         by_examples = None
-        if learner is not None and self._evidence and (fits := retrieved.fits) is not None:
+        if learner is not None and self._examples_answer and (fits := retrieved.fits) is not None:
             scores = {match.name: match.score for match in retrieved.matches}
             by_examples = await learner.answer_by_examples(asked, self._index, scores, fits=fits)
         if learner is None or by_examples is None:

@@ -364,7 +364,7 @@ class SemanticRouter(OpenedInBlock):
 
         await self._admission.turn(is_inside=True)
         asked, context, index, evidence, similar = question
-        drops, decider = self._drops, Decider(snapshot, self.settings, evidence)
+        drops, decider = self._drops, Decider(snapshot, self.settings)
         decided = await decider.decide(asked, caches)
         # After a reload a newer answer may be kept already, and a drop may have meant this answer.
         now = self._runtime.snapshot
