@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib
 import os
 import sqlite3
 import stat
@@ -9,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from router.database import Schema, SharedConnection, UnusableFile, opened
+from router.database import Schema, SharedConnection, UnusableFile, _plain, opened
 from router.errors import StoreError
 
 FIRST = """
@@ -50,6 +52,28 @@ def mode(path: Path) -> int:
 def test_what_is_written_is_there_again(path: Path) -> None:
     create(path)
     assert notes(path) == ["kept"]
+
+
+STEPS = {
+    "router.cluster.outbox": "08b7f7cd",
+    "router.learning.evidence": "5faa8425 1a115f8a b7ecf4bb 09b0bb9d e180cf83",
+    "router.memory.contexts.usage_patterns": "da93842f",
+    "router.memory.recall.weights": "a2790bea",
+    "router.memory.services.outbox": "73790636",
+    "router.memory.stores.sqlite_database": "65187fb2 3f507c65 5894b54b dd8ae8bf",
+    "router.retrieval.embedding_file": "c06fba21 529ed8ad",
+    "router.stages.fuzzy_store": "0344f52d ff04952f",
+}
+"""Digests of the steps of every kind of file. A new step is put behind them, here as there."""
+
+
+@pytest.mark.parametrize("module", STEPS)
+def test_the_steps_by_which_files_were_made_stay_as_they_are(module: str) -> None:
+    """A file that is there was made by the first so many steps. With another one among them it is
+    taken for another program's, and set aside with all that it knows."""
+    schema: Schema = importlib.import_module(module)._SCHEMA
+    digests = [hashlib.sha256(_plain(step).encode()).hexdigest()[:8] for step in schema.steps]
+    assert " ".join(digests) == STEPS[module]
 
 
 def test_an_earlier_version_is_brought_up_to_this_one(path: Path) -> None:

@@ -95,14 +95,6 @@ CREATE TABLE offers (
 );
 """,
         """
-CREATE TABLE outcomes (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    teller TEXT NOT NULL,           -- the process that tells it to the others
-    key TEXT NOT NULL,              -- of the local model that it is about
-    outcome TEXT NOT NULL           -- JSON
-);
-""",
-        """
 CREATE TABLE labels (               -- as examples were, but with a label of each rank
     key TEXT NOT NULL,
     wrong TEXT NOT NULL,
@@ -116,6 +108,14 @@ CREATE TABLE labels (               -- as examples were, but with a label of eac
 INSERT INTO labels SELECT * FROM examples;
 DROP TABLE examples;
 CREATE INDEX labels_by_age ON labels (rank, learnt);
+""",
+        """
+CREATE TABLE outcomes (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    teller TEXT NOT NULL,           -- the process that tells it to the others
+    key TEXT NOT NULL,              -- of the local model that it is about
+    outcome TEXT NOT NULL           -- JSON
+);
 """,
     )
 )

@@ -193,6 +193,18 @@ def test_labels_of_an_earlier_schema_are_kept(tmp_path: Path) -> None:
     store.close()
 
 
+def test_labels_of_a_file_without_outcomes_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "evidence.sqlite3"
+    with closing(opened(path, Schema(_SCHEMA.steps[:4]), durable=False)) as earlier:
+        assert not earlier.execute("SELECT 1 FROM sqlite_master WHERE name = 'outcomes'").fetchall()
+        earlier.execute(
+            "INSERT INTO labels VALUES ('do it', '', 'Do it', '{}', 'feedback', 2, 5.0)"
+        )
+    store = EvidenceStore(path, clock=Clock())
+    assert known(store) == [("Do it", (), Source.FEEDBACK)]
+    store.close()
+
+
 @pytest.mark.parametrize("source", [Source.FEEDBACK, Source.LLM])
 def test_that_no_skill_is_right_was_said_over_the_skills_there_were(
     store: EvidenceStore, source: Source
