@@ -13,6 +13,7 @@ from router.memory.model import LayerQuery, MemoryItem, Period, Scope, TaskStatu
 from router.memory.query.listing import (
     BLOCKED,
     TASK_STEMS,
+    TO_DO,
     UNDER_WAY,
     is_keyword,
     names_no_subject,
@@ -78,7 +79,8 @@ def _only_status(text: str) -> str | None:
 
 
 def _filter(query: LayerQuery) -> Filter:
-    if UNDER_WAY.search(query.text):
+    is_for_now = query.period is None or query.period.start <= query.now
+    if UNDER_WAY.search(query.text) or (TO_DO.search(query.text) and is_for_now):
         return Filter(status="open")  # whenever it is due
     if _DONE.search(query.text):
         return Filter(status="done", due=query.period)

@@ -20,7 +20,7 @@ def _stems(words: str) -> frozenset[str]:
 EVENT_STEMS: Final = _stems(
     """
     happened happening done going work worked talk talked said say spoke discuss discussed
-    events history continue
+    events history continue doing thing
     """
 )
 """Words that ask for whatever there was."""
@@ -44,6 +44,7 @@ UNDER_WAY: Final = re.compile(
     r"(?<!not )(?<!n't )\bin progress\b|\b(?:am I|are we|I'm|we're) (?:\w+ )?working on\b",
     re.IGNORECASE,
 )
+TO_DO: Final = re.compile(r"\bshould (?:I|we) (?:do|work on|tackle)\b", re.IGNORECASE)
 META_STEMS: Final = _stems(
     """
     know known knowledge remember remembered memory memories store stored hold held cover
@@ -109,7 +110,7 @@ def asks_for_tasks(query: LayerQuery) -> bool:
     """Whether a query asks for tasks, whichever they are: "What is coming up in December?"."""
     return names_no_subject(query) and (
         any(stem(term) in _OF_TASKS or term in _PLANNED for term in query.terms)
-        or any(asking.search(query.text) for asking in (COMING_UP, BLOCKED, UNDER_WAY))
+        or any(asking.search(query.text) for asking in (COMING_UP, BLOCKED, UNDER_WAY, TO_DO))
     )
 
 

@@ -66,6 +66,8 @@ def test_tasks_are_told_by_status_and_due_date_soonest_first(
         ("What are we working on this week?", ["report"]),
         ("Which tasks are in progress?", ["report"]),
         ("What are my todos?", ["budget", "report", "stamps"]),
+        ("What should I work on today?", ["budget", "report", "stamps"]),
+        ("What should I do next week?", []),
     ],
 )
 def test_tasks_of_one_of_the_open_statuses_are_told_alone(

@@ -29,6 +29,8 @@ def test_questions_and_sentences_are_no_keywords(text: str) -> None:
 
 def test_a_query_for_whatever_there_was_names_no_subject() -> None:
     assert names_no_subject(ask("What did we do last week?"))
+    assert names_no_subject(rewrite("What was the last thing we did?", now=NOW))
+    assert names_no_subject(ask("What were we doing?"))
     assert not names_no_subject(ask("What did we do about Redis last week?"))
 
 
@@ -59,6 +61,8 @@ def test_a_query_for_whatever_was_in_use_then_is_known() -> None:
         ("What is on my plate?", True),
         ("What am I working on?", True),
         ("What is in progress?", True),
+        ("What should I work on today?", True),
+        ("What should we do about Redis?", False),
         ("What is blocked?", True),
         ("What were we working on last week?", False),
         ("When do I finish work?", False),
