@@ -24,6 +24,8 @@ class PlainJson:
         return _fields_of(self)
 
 
+MAX_PLACE: Final = 200
+"""Characters of the place of a fault that are told."""
 _PLAIN_TYPES: Final = frozenset((str, int, float, bool, type(None)))
 
 
@@ -52,7 +54,8 @@ def _fields_of(value: Any) -> dict[str, Any]:
 
 def first_fault(error: ValidationError) -> str:
     """Where a value is not what its pydantic type says, and why; of several, the first. The value
-    itself, which may be a secret or endless, is left out."""
+    itself, which may be a secret or endless, is left out; the place, which may hold keys of a
+    stranger, is cut. All is on one line."""
     fault = error.errors(include_input=False, include_url=False)[0]
-    place = ".".join(str(part) for part in fault["loc"])
-    return f"{place}: {fault['msg']}" if place else fault["msg"]
+    place = ".".join(str(part) for part in fault["loc"])[:MAX_PLACE]
+    return " ".join(f"{place}: {fault['msg']}".removeprefix(": ").split())

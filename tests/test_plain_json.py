@@ -6,7 +6,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from router.plain_json import PlainJson, plain_json
+import pytest
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from router.plain_json import MAX_PLACE, PlainJson, first_fault, plain_json
 
 
 class Colour(StrEnum):
@@ -62,3 +65,26 @@ def test_fields_become_plain_types_in_their_order() -> None:
 
 def test_a_class_with_keys_of_its_own_keeps_them_inside_another_object() -> None:
     assert plain_json([Named(SHAPE)])[0]["corners"] == 1
+
+
+class Closed(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    x: int = 0
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"x": "secret"}, "x: Input should be a valid integer"),
+        ("secret", "Input should be a valid dictionary"),
+        ({"a\nERROR forged": 1}, "a ERROR forged: Extra inputs"),
+        ({"k" * 100_000: 1}, f"{'k' * MAX_PLACE}: Extra inputs"),
+    ],
+)
+def test_a_fault_is_told_in_a_short_line_without_the_value(given: object, told: str) -> None:
+    with pytest.raises(ValidationError) as raised:
+        Closed.model_validate(given)
+    said = first_fault(raised.value)
+    assert said.startswith(told)
+    assert "secret" not in said and "\n" not in said and len(said) < 400

@@ -7,14 +7,13 @@ passed on as it is, and never followed.
 from __future__ import annotations
 
 import asyncio
-import difflib
 import json
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
-from router.errors import SourceError
+from router.errors import SourceError, UnknownSkill
 from router.request import MAX_REQUEST_CHARACTERS
 from router.result import Decision
 from router.service.service import Service
@@ -133,7 +132,7 @@ class ToolGateway:
         tool = self._servers.find(name)
         alike = () if tool is None else map(catalog.skills.get, (name, *tool.twins))
         if tool is None or not any(one is not None and name in names_of(one) for one in alike):
-            close = difflib.get_close_matches(name[:MAX_KEPT_NAME], catalog.skills)
+            close = UnknownSkill.among(name, catalog.skills).suggestions
             hint = f"; did you mean {', '.join(close)}?" if close else "; search_tools finds some"
             reason = f"there is no such tool{hint}"
             raise SourceError(self._servers.name, name[:MAX_KEPT_NAME], reason)

@@ -220,6 +220,6 @@ def in_words(error: BaseException, timeout: float) -> str:
     if isinstance(error, TimeoutError):
         return f"no answer within {timeout:g} s"
     if isinstance(error, ValidationError):
-        return " ".join(first_fault(error).split())[:300]
+        return first_fault(error)[:300]
     text = " ".join(str(error).split())[:300]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

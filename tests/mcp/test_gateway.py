@@ -13,14 +13,18 @@ from typing import Any
 
 import mcp_types as types
 import pytest
+from cpu_time import cpu_time_at_most
 from mcp import Client
 from servers.tool_folders import REFUND, WEATHER, ToolFolders, tool
 
+from router.errors import SourceError
 from router.mcp.gateway import GatewayServer
 from router.retrieval.encoders import Encoder
 from router.router import SemanticRouter
 from router.service.gateway import ToolGateway
 from router.settings import Settings
+from router.skills.catalog import Catalog
+from router.skills.manifest import SkillManifest
 from router.tools.pins import Pinned, write_pins
 from router.tools.servers import McpServers
 
@@ -186,6 +190,18 @@ async def test_a_twin_is_named_and_called_where_it_was_asked_for(
         ]
         answer = await called(client, "b__refund", {})
     assert json.loads(text_of(answer))["server"] == "b"
+
+
+async def test_a_name_that_is_no_tools_holds_nobody_up_over_ten_thousand() -> None:
+    names = [f"server{number % 300}__get_user_{number}" for number in range(10_000)]
+    skills = {name: SkillManifest.in_memory(name, "Gets a user.") for name in names}
+    gateway = ToolGateway(SemanticRouter(), McpServers({"a": {"command": "true"}}))
+    catalog = Catalog(skills)
+    with (
+        pytest.raises(SourceError, match="did you mean server"),
+        cpu_time_at_most(0.1),
+    ):
+        gateway._find(catalog, "server12__get_user_77777")
 
 
 async def test_a_twin_that_nobody_approved_is_neither_named_nor_called(
