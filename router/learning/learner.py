@@ -171,6 +171,7 @@ class Learner:
         self._has_llm = has_llm
         self._skills: dict[str, SkillManifest] = {}
         self._described: dict[str, str] = {}
+        self._digest: tuple[dict[str, str] | None, str] = None, ""  # of ``_described``, once asked
         self.trainer = Trainer(
             encoder, store, self._examples, about=self._about, calibrates=not has_llm, peers=peers
         )
@@ -194,7 +195,11 @@ class Learner:
 
     def _about(self) -> str:
         """In a thread: a digest of what the skills say of themselves."""
-        return hashlib.sha256(json.dumps(self._described, sort_keys=True).encode()).hexdigest()
+        described = self._described
+        if self._digest[0] is not described:
+            said = json.dumps(described, sort_keys=True)
+            self._digest = described, hashlib.sha256(said.encode()).hexdigest()
+        return self._digest[1]
 
     async def begin(self, catalog: Catalog) -> None:
         """Take up what earlier runs learnt, and train on it in the background.
@@ -247,14 +252,15 @@ class Learner:
         answered locally until a model of the new skills is there."""
         before, after = self._described, change.after
         # Copies, because threads read the old ones.
-        self._skills, self._described = self._skills.copy(), before.copy()
+        skills, described = self._skills.copy(), before.copy()
         for name in change.names:
-            self._skills.pop(name, None)
-            self._described.pop(name, None)
+            skills.pop(name, None)
+            described.pop(name, None)
             if after.offers(name):
-                self._skills[name] = after.get(name)
-                self._described[name] = self_description(self._skills[name])
-        if self._changed(before, self._described, change.names):
+                skills[name] = after.get(name)
+                described[name] = self_description(skills[name])
+        self._skills, self._described = skills, described
+        if self._changed(before, described, change.names):
             self.trainer.restart()
 
     def _changed(
