@@ -267,8 +267,12 @@ class SharedAnswers:
 
     async def _post(self, letter: dict[str, Any]) -> None:
         """Write a letter down, and send it as soon as Redis can be used."""
-        await self._delivery.put([json.dumps(letter)])
-        self._pending[letter["entry"]] += 1
+        self._pending[letter["entry"]] += 1  # first: it may be sent before this goes on
+        try:
+            await self._delivery.put([json.dumps(letter)])
+        except Exception:
+            self._settled(letter["entry"])
+            raise
 
     async def _send(self, letters: Sequence[dict[str, Any]]) -> None:
         """Raises ``NoRedis``."""

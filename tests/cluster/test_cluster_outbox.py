@@ -8,6 +8,7 @@ import pytest
 from clusters import SettingsOf, opened_answers, skills_of
 from servers.redis_server import RedisServer
 
+from router.cluster.keys import entry_of
 from router.cluster.link import NoRedis
 from router.cluster.outbox import Delivery
 from router.stages.conformance import kept_answer
@@ -92,6 +93,23 @@ async def test_a_letter_that_is_not_sent_by_a_fault_of_ours_waits_and_holds_no_o
     await mended.deliver()
     assert (sent, mended.caught_up) == (["1", "3", "4", "2"], True)
     await mended.aclose()
+
+
+async def test_a_letter_that_is_sent_at_once_leaves_nothing_to_wait_for(
+    redis_server: RedisServer, settings_of: SettingsOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its request was never answered from the cache again: it was counted after it was sent."""
+    async with opened_answers(settings_of(redis_server.url)) as answers:
+        delivery, entry = answers._delivery, entry_of("squash my commits", "c")
+        put = delivery.put
+
+        async def put_and_deliver(letters: Sequence[str]) -> None:
+            await put(letters)
+            await delivery.deliver()
+
+        monkeypatch.setattr(delivery, "put", put_and_deliver)
+        await answers._post({"entry": entry, "text": "squash my commits", "context": "c"})
+        assert not answers._waits(entry)
 
 
 async def test_a_damaged_letter_keeps_no_process_from_beginning(
