@@ -69,7 +69,7 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from functools import partial
@@ -398,9 +398,12 @@ class _Pool:
     _listed: dict[str, float] = field(default_factory=dict)
     _speaks_of_oneself: bool = field(init=False)
     _kind: str | None = field(init=False)
+    _when: Set[str] = field(init=False)
 
     def __post_init__(self) -> None:
         self._kind = asks_for_kind(self.query)
+        timeless = {*stems(self.query.timeless)}
+        self._when = {*stems(self.query.text)} - timeless - _BESIDE_TIMES
         self._speaks_of_oneself = not _ONESELF.isdisjoint(tokens(in_first_person(self.query.text)))
 
     @property
@@ -430,8 +433,7 @@ class _Pool:
 
     def _is_of_time(self, item: MemoryItem) -> bool:
         """Whether an item names the time that the query speaks of."""
-        when = set(stems(self.query.text)) - set(stems(self.query.timeless)) - _BESIDE_TIMES
-        return bool(when) and when <= words_of(item.content).bag.keys()
+        return bool(self._when) and self._when <= words_of(item.content).bag.keys()
 
     def unjudged(self) -> list[MemoryItem]:
         return [item for item in self.items if item.content not in self._relevance]

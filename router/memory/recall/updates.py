@@ -119,11 +119,12 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
     new, old = words_of(newer.content), words_of(older.content)
     if not new.terms or not old.terms or max(len(new.terms), len(old.terms)) > MAX_WORDS:
         return False
+    tells_of_change = _changes_in(newer.content)
+    if not tells_of_change and new.terms[0] != old.terms[0]:
+        return False  # so most pairs are told apart before their words are compared
     name = stem(leading_name(newer.content) or "") if newer.layer == USER_LAYER else ""
-    if _changes_in(newer.content):
+    if tells_of_change:
         return _replaces_by_change(newer, older, name)
-    if new.terms[0] != old.terms[0]:
-        return False
     said, before = (set(words.terms) - _PERSONS - {name} for words in (new, old))
     shared = len(said & before)
     return SHARED_BY_FRAME * len(said | before) <= shared < min(len(said), len(before))
