@@ -17,14 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 
 import numpy as np
 
 from router.enrichment.question import Written
 from router.lint.injection import gives_orders
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.encoder_kinds import bundled_encoder
 from router.skills.frontmatter import distinct
 from router.skills.manifest import SkillManifest
 from router.text import normalise
@@ -48,7 +47,7 @@ class Filter:
     """Judges what was written for the skills of one catalog. Not safe for several threads."""
 
     def __init__(self, skills: Iterable[SkillManifest]) -> None:
-        self._encoder = _bundled()
+        self._encoder = bundled_encoder()
         skills = list(skills)
         self._place = {skill.name: place for place, skill in enumerate(skills)}
         self._names = [skill.name for skill in skills]
@@ -109,8 +108,3 @@ class Filter:
 
 def _written(skill: SkillManifest) -> Sequence[str]:
     return () if skill.enrichment is None else skill.enrichment.requests
-
-
-@cache
-def _bundled() -> WordLlamaEncoder:
-    return WordLlamaEncoder()

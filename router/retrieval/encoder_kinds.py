@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
 
 from router.errors import ConfigurationError
 from router.plugins import ENCODERS, load_plugin
@@ -19,6 +20,21 @@ if TYPE_CHECKING:
     from router.settings import Settings
 
 
+_bundled: Final = WeakValueDictionary[str, WordLlamaEncoder]()
+
+
+def bundled_encoder() -> WordLlamaEncoder:
+    """The bundled encoder, the same for all that use it at the same time: a process may have a
+    router for each of its tenants, and the weights and the tokenizer take 29 MB.
+
+    Raises:
+        EncoderError: it cannot be loaded.
+    """
+    known = _bundled.get(WordLlamaEncoder.identity)
+    # No lock: a process that is forked while a thread holds it would wait for ever.
+    return known or _bundled.setdefault(WordLlamaEncoder.identity, WordLlamaEncoder())
+
+
 def build_encoder(settings: Settings) -> Encoder:
     """The encoder that the settings name.
 
@@ -29,7 +45,7 @@ def build_encoder(settings: Settings) -> Encoder:
     """
     kind, model = settings.encoder.kind, settings.encoder.model
     if kind == "wordllama":
-        return WordLlamaEncoder()
+        return bundled_encoder()
     if kind == "minilm":
         from router.retrieval.minilm import minilm
 

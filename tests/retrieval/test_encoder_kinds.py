@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import pytest
 from servers.ollama_server import OllamaServer
@@ -11,6 +13,7 @@ from servers.openai_server import OpenAIServer
 from servers.openai_server import embeddings as openai_embeddings
 
 from router.errors import ConfigurationError
+from router.retrieval import encoder_kinds
 from router.retrieval.encoder_kinds import build_encoder
 from router.retrieval.encoders import WordLlamaEncoder
 from router.retrieval.minilm import minilm_files
@@ -19,6 +22,19 @@ from router.settings import Settings
 
 def test_the_default_is_the_bundled_encoder() -> None:
     assert isinstance(build_encoder(Settings()), WordLlamaEncoder)
+
+
+def test_the_bundled_encoder_is_shared_for_as_long_as_somebody_uses_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Each router of a process loaded it again: 30 MB for each tenant.
+    shared = WeakValueDictionary[str, WordLlamaEncoder]()
+    monkeypatch.setattr(encoder_kinds, "_bundled", shared)
+    one = build_encoder(Settings())
+    assert build_encoder(Settings()) is one
+    del one
+    gc.collect()
+    assert not shared
 
 
 @pytest.mark.parametrize("kind", ["onnx", "openai", "ollama", "sentence-transformers"])
