@@ -72,7 +72,7 @@ class SemanticRouter(OpenedInBlock):
         self,
         settings: Settings | None = None,
         *,
-        roots: Sequence[Path] | None = None,
+        roots: Sequence[Path | str] | None = None,
         sources: Sequence[SkillSource | Path | str] | None = None,
         enrichment: str | Path | None = None,
         encoder: Encoder | None = None,
@@ -100,16 +100,23 @@ class SemanticRouter(OpenedInBlock):
             progress: called with (done, total) while skills are encoded.
 
         Raises:
-            ConfigurationError: a setting is malformed, or both ``roots`` and ``sources`` are given.
+            ConfigurationError: a setting is malformed, both ``roots`` and ``sources`` are given, or
+                one of them or ``settings`` is something else than it must be.
         """
         if roots is not None and sources is not None:
             raise ConfigurationError(
                 "roots and sources: give one of them; sources may hold folders"
             )
-        if settings is None:
-            from router.settings import Settings
+        what, given = ("sources", sources) if roots is None else ("roots", roots)
+        from router.settings import Settings
 
+        if settings is None:
             settings = Settings()
+        elif not isinstance(settings, Settings):
+            raise ConfigurationError(
+                f"settings: expected Settings, not {type(settings).__name__}; "
+                f"from_tools takes tools, and from_skills folders"
+            )
         if enrichment is not None:
             settings = settings.model_copy(update={"enrichment": Path(enrichment).expanduser()})
         self.settings = settings
@@ -133,7 +140,7 @@ class SemanticRouter(OpenedInBlock):
             self.cache,
             self.events,
             cluster=self.cluster,
-            sources=roots if sources is None else _with_paths(sources),
+            sources=None if given is None else _with_paths(what, given),
             encoder=encoder,
             models=models,
             observers=observers,
@@ -729,5 +736,15 @@ class SemanticRouter(OpenedInBlock):
         return self.cache
 
 
-def _with_paths(sources: Sequence[SkillSource | Path | str]) -> list[SkillSource | Path]:
-    return [Path(source) if isinstance(source, str) else source for source in sources]
+def _with_paths(what: str, sources: Sequence[SkillSource | Path | str]) -> list[SkillSource | Path]:
+    if isinstance(sources, str | Path) or not isinstance(sources, Iterable):
+        kind = type(sources).__name__
+        raise ConfigurationError(f"{what}: expected a list, not one {kind}")
+    made = [Path(source) if isinstance(source, str) else source for source in sources]
+    for source in made:
+        if not isinstance(source, Path) and not hasattr(source, "read"):
+            kind = type(source).__name__
+            raise ConfigurationError(
+                f"{what}: {kind} is neither a folder nor a source; from_tools takes tools"
+            )
+    return made

@@ -40,6 +40,7 @@ from router import (
     RoutingResult,
     SemanticRouter,
     Stage,
+    ToolSource,
 )
 from router.router import CHECKED_AT_ONCE
 from router.stages.answers import LocalAnswers
@@ -216,6 +217,31 @@ async def test_a_missing_folder_of_skills_is_a_configuration_error(tmp_path: Pat
 def test_a_router_over_no_folder_at_all_is_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match="name at least one folder"):
         SemanticRouter.from_skills()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"settings": [{"name": "refund"}]}, "settings: expected Settings, not list; from_tools"),
+        ({"settings": "skills"}, "settings: expected Settings, not str"),
+        ({"sources": [{"name": "refund"}]}, "sources: dict is neither a folder nor a source"),
+        ({"sources": ToolSource()}, "sources: expected a list, not one ToolSource"),
+        ({"roots": "skills"}, "roots: expected a list, not one str"),
+        ({"roots": SHIPPED}, "roots: expected a list, not one .*Path"),
+        ({"roots": [SHIPPED], "sources": []}, "roots and sources: give one of them"),
+    ],
+)
+def test_what_is_given_in_a_wrong_place_is_told_the_right_one(
+    given: dict[str, Any], said: str
+) -> None:
+    # An AttributeError of ours was raised, for lists of tools above all.
+    with pytest.raises(ConfigurationError, match=said):
+        SemanticRouter(**given)
+
+
+async def test_a_folder_may_be_named_by_text(tmp_path: Path) -> None:
+    async with SemanticRouter(settings_for(tmp_path), roots=[str(SHIPPED)]) as router:
+        assert (await router.route(SQUASH)).selected_skills == ("git",)
 
 
 async def test_from_skills_takes_exactly_its_folders_strongest_first(tmp_path: Path) -> None:
