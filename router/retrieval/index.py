@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
@@ -48,12 +49,13 @@ from router.skills.catalog import Catalog
 from router.skills.difference import differing
 from router.skills.manifest import SkillManifest
 from router.spare_memory import give_back
-from router.text import stem, stems_of, words_of_each
+from router.text import STOPWORDS, stems_of, tokens, words_of_each
 
 SHOWN_TERMS: Final = 5
 REMEMBERED_VECTORS: Final = 1_024
 MAX_CLAUSES: Final = 12
 """Clauses of one request that are ranked by themselves; hardly any has more."""
+_WORD: Final = re.compile(r"\b[^\W\d_]+\b")
 MAX_MISSPELT: Final = 100
 """Unknown words of a request that may be misspelt. Nobody misspells more, and a pasted log is full
 of them."""
@@ -406,7 +408,7 @@ class SkillIndex:
             EncoderError: the encoder cannot be reached.
         """
         if not self._encoder.static:
-            await self._encoded(map(readable, requests))
+            await self._encoded(map(self._meant, requests))
 
     async def vector(self, request: str) -> NDArray[np.float32]:
         """The vector of a request; see ``EncodedRequest``.
@@ -469,7 +471,7 @@ class SkillIndex:
         Raises:
             EncoderError: the request cannot be encoded.
         """
-        request = readable(request)
+        request = self._meant(request)
         if self._copies.stronger:
             among = self._copies.without(among)
         allowed = EVERYTHING if among is None else self._positions_of(among)
@@ -490,7 +492,7 @@ class SkillIndex:
             return table
         positions = np.array([self._position[names[column]] for column in known], dtype=np.intp)
         for start in range(0, len(requests), SCORED_AT_ONCE):
-            batch = [readable(text) for text in requests[start : start + SCORED_AT_ONCE]]
+            batch = [self._meant(text) for text in requests[start : start + SCORED_AT_ONCE]]
             encoded = await self._encoded(batch)
             for row, request in enumerate(batch, start):
                 asked = self._asked([request])
@@ -716,7 +718,9 @@ class SkillIndex:
         for spoken, content in words_of_each(texts):
             words = content or spoken
             if new := [word for word in dict.fromkeys(words) if word not in terms]:
-                terms |= self._terms(new)
+                roots = stems_of(new)
+                numbered = zip(roots, self._lexical.numbers(roots), strict=True)
+                terms.update(zip(new, numbered, strict=True))
             known: dict[int, str] = {}
             unknown: set[str] = set()
             for word in words:
@@ -730,17 +734,18 @@ class SkillIndex:
             asked.append(_Asked(spoken, list(known.values()), numbers, reach))
         return asked
 
-    def _terms(self, words: Sequence[str]) -> dict[str, tuple[str, int | None]]:
-        """For each word its stem, or that of the word that it misspells, and the number of the
-        stem; None where no skill has it."""
-        roots = stems_of(words)
-        found = dict(zip(words, zip(roots, self._lexical.numbers(roots), strict=True), strict=True))
-        unknown = [word for word, (_, number) in found.items() if number is None]
-        for word in unknown[:MAX_MISSPELT]:
-            if (meant := self._spelling.correct(word)) is not None:
-                root = stem(meant)
-                found[word] = root, self._lexical.numbers([root])[0]
-        return found
+    def _meant(self, request: str) -> str:
+        """What is read of a request, with each misspelt word as the word that is meant: a vector
+        and an example know the misspelt one no better than the catalog does."""
+        request = readable(request)
+        words = [word for word in dict.fromkeys(tokens(request)) if word not in STOPWORDS]
+        numbers = self._lexical.numbers(stems_of(words))
+        unknown = [word for word, number in zip(words, numbers, strict=True) if number is None]
+        correct = self._spelling.correct
+        meant = {word: known for word in unknown[:MAX_MISSPELT] if (known := correct(word))}
+        if not meant:
+            return request
+        return _WORD.sub(lambda found: meant.get(found[0].casefold(), found[0]), request)
 
 
 def _names(catalog: Catalog) -> list[str]:
