@@ -93,10 +93,12 @@ class Memory(OpenedInBlock):
         Raises:
             ConfigurationError: a setting is malformed.
         """
-        if settings is None:
-            from router.settings import Settings
+        from router.settings import Settings
 
+        if settings is None:
             settings = Settings()
+        elif not isinstance(settings, Settings):
+            raise ConfigurationError(f"settings: expected Settings, not {type(settings).__name__}")
         self.settings = settings
         self._models = models
         self._clock = clock

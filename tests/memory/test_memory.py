@@ -479,6 +479,12 @@ async def test_a_recall_and_a_context_ask_the_service_too(opened: Opened) -> Non
 # ---------------------------------------------------------------- saving, getting, deleting
 
 
+@pytest.mark.parametrize("given", ["memories", {"directory": "memories"}])
+def test_what_is_no_settings_is_told_so(given: Any) -> None:
+    with pytest.raises(ConfigurationError, match="settings: expected Settings, not "):
+        Memory(given)
+
+
 async def test_what_cannot_be_saved_is_refused_with_the_reason(memory: Memory) -> None:
     refused: list[tuple[dict[str, Any], str]] = [
         ({"layer": "meta"}, "layer: 'meta' is none of session"),
