@@ -40,6 +40,7 @@ VERSIONS: Final = ("chromadb", "numpy", "rapidfuzz", "wordllama")
 PEER_VERSIONS: Final = ("callbus", "fastmcp", "semantic-router", "sentence-transformers", "torch")
 ONE_THREAD: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """Times of several threads say more of what else the machine does than of the code."""
+LEFT_OUT: Final = "left out: "
 TEXTS: Final = ("request", "query", "question", "text")
 """What per-request files may not keep: the texts are the data sets', some of them licensed."""
 
@@ -71,13 +72,16 @@ def chosen(names: list[str], parser: argparse.ArgumentParser) -> list[Table]:
 
 
 def run_all(tables: list[Table], options: argparse.Namespace) -> list[str]:
-    """Bring the results of some tables up to date; the names of those that failed."""
+    """Bring the results of some tables up to date; the names of those that failed, or that were
+    asked for by name and left out."""
     failed = []
     for number, table in enumerate(tables, 1):
         began = time.monotonic()
         say(f"[{number}/{len(tables)}] {table.name}")
         try:
             outcome = bring_up_to_date(table, options)
+            if options.names and outcome.startswith(LEFT_OUT):
+                failed.append(table.name)
         except (subprocess.CalledProcessError, json.JSONDecodeError) as error:
             failed.append(table.name)
             outcome = f"failed: {error}"
@@ -93,12 +97,12 @@ def bring_up_to_date(table: Table, options: argparse.Namespace) -> str:
         JSONDecodeError: what it printed is not JSON.
     """
     if table.peers and options.peers is None:
-        return "left out: it needs --peers (make bench-peers)"
+        return f"{LEFT_OUT}it needs --peers (make bench-peers)"
     if table.data and options.data is None:
-        return "left out: it needs --data or ROUTER_BENCH_DATA"
+        return f"{LEFT_OUT}it needs --data or ROUTER_BENCH_DATA"
     data = Path(options.data or ".").absolute()
     if missing := [part for part in table.data if not (data / part).exists()]:
-        return f"left out: {data} holds no {missing[0]}"
+        return f"{LEFT_OUT}{data} holds no {missing[0]}"
     kept = read(table.name)
     measured_on = fingerprint(table, data)
     if kept is not None and kept["fingerprint"] == measured_on and not options.fresh:

@@ -130,6 +130,7 @@ def test_a_table_without_its_data_is_left_out_and_it_is_said(
     monkeypatch.delenv("ROUTER_BENCH_DATA")
     assert command(monkeypatch) == 0
     assert "left out: it needs --data" in capsys.readouterr().err
+    assert "failed: one" in str(command(monkeypatch, "one"))  # it was asked for
     assert not (folder / "calls").exists()
 
 
