@@ -122,17 +122,20 @@ CREATE TABLE outcomes (
 
 
 _ADD: Final = (
-    "INSERT INTO labels SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE NOT EXISTS"
-    " (SELECT 1 FROM labels WHERE key = ?1 AND wrong = ?2 AND rank > ?6 AND learnt > ?7)"
+    "INSERT INTO labels SELECT :key, :wrong, :text, :digests, :source, :rank, :learnt"
+    " WHERE NOT EXISTS (SELECT 1 FROM labels"
+    " WHERE key = :key AND wrong = :wrong AND rank > :rank AND learnt > :learnt)"
     " ON CONFLICT (key, wrong, rank) DO UPDATE SET text = excluded.text,"
     " digests = excluded.digests, source = excluded.source, learnt = excluded.learnt"
 )
 """A label that was given just now: it replaces an equal one."""
 _MERGE: Final = f"{_ADD} WHERE excluded.learnt > learnt"
 """A label from another file: among equal ones the later one counts."""
-_OUTRANK: Final = "DELETE FROM labels WHERE key = ?1 AND wrong = ?2 AND rank < ?6 AND learnt <= ?7"
-"""A label that was just put replaces earlier ones of weaker sources. (It names only some of the
-values, which is why they have numbers.)"""
+_OUTRANK: Final = (
+    "DELETE FROM labels WHERE key = :key AND wrong = :wrong AND rank < :rank AND learnt <= :learnt"
+)
+"""A label that was just put replaces earlier ones of weaker sources."""
+_LABEL: Final = ("key", "wrong", "text", "digests", "source", "rank", "learnt")
 
 
 class Source(StrEnum):
@@ -636,11 +639,9 @@ class EvidenceStore:
 
     def states(self, start: str) -> dict[str, Any]:
         """What was kept under the names that begin so, by the rest of the name."""
-        query = (
-            "SELECT substr(name, length(?1) + 1), value FROM states WHERE name >= ?1 AND name < ?2"
-        )
+        query = "SELECT name, value FROM states WHERE name >= ? AND name < ?"
         rows = self._read(query, start, f"{start}\U0010ffff")
-        return {str(name): json.loads(value) for name, value in rows}
+        return {name.removeprefix(start): json.loads(value) for name, value in rows}
 
     def drop_states(self, end: str) -> None:
         """Forget what was kept under the names that end so.
@@ -649,7 +650,7 @@ class EvidenceStore:
             StoreError: the file cannot be written.
         """
         with self._file.transaction() as database:
-            database.execute("DELETE FROM states WHERE substr(name, -length(?1)) = ?1", (end,))
+            database.execute("DELETE FROM states WHERE substr(name, -?) = ?", (len(end), end))
 
     def keep_states(self, states: Mapping[str, Any]) -> None:
         """Keep plain JSON types under their names, all or none.
@@ -730,9 +731,10 @@ def _write(database: sqlite3.Connection, statement: str, rows: Iterable[tuple[An
     """Put labels, each in the place of earlier ones that it outranks; how many were put."""
     changed = 0
     for row in rows:
-        put = database.execute(statement, row).rowcount
+        label = dict(zip(_LABEL, row, strict=True))
+        put = database.execute(statement, label).rowcount
         if put:
-            database.execute(_OUTRANK, row)
+            database.execute(_OUTRANK, label)
         changed += put
     return changed
 
