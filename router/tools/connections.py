@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from mcp import Client
     from mcp.types import Tool as Definition
 
+SEPARATOR: Final = "__"
+"""Between a server's name and its name of a tool."""
 MAX_PAGES: Final = 1_000
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 60.0
@@ -185,6 +188,10 @@ def parsed(servers: Path | str | Mapping[str, Any]) -> dict[str, Mapping[str, An
                     fault = f"the header {header!r} cannot be sent"
                     raise ConfigurationError(f"{place}: server {name!r}: {fault}")
             found[str(name)] = how
+    for name, other in permutations(found, 2):
+        if f"{other}{SEPARATOR}".startswith(f"{name}{SEPARATOR}"):
+            fault = f"the tools of {other!r} could be taken for its own; rename one of them"
+            raise ConfigurationError(f"{place}: server {name!r}: {fault}")
     return found
 
 

@@ -51,7 +51,6 @@ class Pinned:
         found = self._source.read(quick=quick)
         approved: list[SkillManifest] = []
         failures = list(found.failures)
-        stale = dict(found.stale)
         for tool in found.skills:
             faults = faults_of(tool, self._pins)
             for name, fault in faults.items():
@@ -61,9 +60,7 @@ class Pinned:
             offered = self._offered(tool, faults)
             approved += offered.skills
             failures += offered.failures
-            if (down := found.stale.get(tool.path)) is not None:
-                stale |= {one.path: down for one in offered.skills}
-        return replace(found, skills=tuple(approved), failures=tuple(failures), stale=stale)
+        return replace(found, skills=tuple(approved), failures=tuple(failures))
 
     def _offered(self, tool: SkillManifest, faults: Collection[str]) -> SourceSnapshot:
         """The tool as the first server offers it whose tool was approved, with its other approved

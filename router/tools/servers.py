@@ -34,7 +34,14 @@ from router.skills.diagnostics import Diagnostic, Severity
 from router.skills.frontmatter import on_one_line
 from router.skills.manifest import SkillManifest
 from router.skills.sources import SourceSnapshot, Subscribers
-from router.tools.connections import all_tools, connected, in_words, parsed, raise_if_ending
+from router.tools.connections import (
+    SEPARATOR,
+    all_tools,
+    connected,
+    in_words,
+    parsed,
+    raise_if_ending,
+)
 from router.tools.files import snapshot_of
 from router.tools.tool import Tool
 
@@ -42,8 +49,6 @@ if TYPE_CHECKING:
     from mcp import Client
     from mcp.types import CallToolResult
     from mcp.types import Tool as Definition
-
-SEPARATOR: Final = "__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,17 +317,19 @@ class McpServers(ClosedByBlock):
             notices += found.notices
         down = {server.name: server.fault for server in self._servers if server.fault}
         stale = {
-            skill.path: Diagnostic(
-                skill.path,
+            path: Diagnostic(
+                path,
                 0,
                 Severity.WARNING,
                 "server-down",
-                f"the server cannot be reached: {down[skill.payload.server]}; its last tools stay",
+                f"the server cannot be reached: {down[remote.server]}; its last tools stay",
             )
-            for skill in skills
-            if isinstance(skill.payload, RemoteTool) and skill.payload.server in down
+            for remote in named.values()
+            if remote.server in down and (path := Path(f"<{self.name}>", remote.name))
         }
-        notices += {notice.message: notice for notice in stale.values()}.values()
+        offered = {skill.path for skill in skills}
+        told = [notice for path, notice in stale.items() if path in offered]
+        notices += {notice.message: notice for notice in told}.values()
         self._named = named
         return SourceSnapshot(
             tuple(skills), tuple(failures), tuple(notices), MappingProxyType(stale)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from servers.tool_folders import REFUND, WEATHER, ToolFolders
 from router import SemanticRouter
 from router.errors import ConfigurationError
 from router.events import Event, Reloaded
-from router.tools.pins import Pinned, changes_since, read_pins, write_pins
+from router.tools.pins import Pinned, changes_since, digests_of, read_pins, write_pins
 from router.tools.servers import McpServers, RemoteTool
 
 
@@ -92,6 +93,23 @@ def test_a_copy_at_a_server_where_nobody_approved_it_is_left_out_and_the_approve
     assert isinstance(offered.payload, RemoteTool)
     assert (offered.name, offered.description) == (approved[0].name, approved[0].description)
     assert offered.payload == approved[0].payload
+
+
+def test_an_approved_tool_whose_server_is_down_is_marked_so_though_a_copy_is_up(
+    servers: ToolFolders, tmp_path: Path
+) -> None:
+    pins = tmp_path / "approved.json"
+    servers.put("a", REFUND)
+    servers.put("b", REFUND)
+    with McpServers(servers.config(), timeout_seconds=WAIT_SECONDS, rescan_seconds=0.1) as source:
+        every = digests_of(source.read().skills[0])
+        pins.write_text(json.dumps({"a__refund": every["a__refund"]}))
+        pinned, changed = Pinned(source, pins), threading.Event()
+        pinned.subscribe(changed.set)
+        servers.set_mode("a", "down")
+        assert changed.wait(WAIT_SECONDS)
+        found = pinned.read()
+    assert [skill.name for skill in found.skills if skill.path in found.stale] == ["a__refund"]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "[" * 100_000, json.dumps({"a": 1})])

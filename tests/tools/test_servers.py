@@ -50,6 +50,9 @@ def until(
     return source.read()
 
 
+MIXED_UP = "the tools of '{}' could be taken for its own; rename one of them"
+
+
 def names(snapshot: SourceSnapshot) -> list[str]:
     return [skill.name for skill in snapshot.skills]
 
@@ -142,7 +145,8 @@ def test_the_same_tool_of_several_servers_is_one_tool(servers: ToolFolders) -> N
             lambda snapshot: names(snapshot) == ["b__refund"],
             lambda: servers.set_mode("a", "down"),
         )
-        assert other.stale == {}
+        assert [path.name for path in other.stale] == ["a__refund"]  # for who approved a's alone
+        assert other.notices == ()
 
 
 def test_ten_thousand_tools_of_a_server_are_taken_and_no_more(servers: ToolFolders) -> None:
@@ -174,6 +178,8 @@ def test_a_server_that_its_user_has_disabled_is_not_started(
         ({"a": {"command": "x", "url": "y"}}, 'server \'a\': it needs "command" or "url"'),
         ({"a": {"command": "x", "args": "y"}}, "server 'a': args is no list"),
         ({"a": {"url": 7}}, "server 'a': url is no str"),
+        ({"a__b": {"url": "x"}, "a": {"url": "x"}}, f"server 'a': {MIXED_UP.format('a__b')}"),
+        ({"a": {"url": "x"}, "a_": {"url": "x"}}, f"server 'a': {MIXED_UP.format('a_')}"),
     ],
 )
 def test_a_configuration_that_cannot_be_used_is_refused(
