@@ -80,8 +80,8 @@ def evaluate_file(
     if labels and labels == unknown:
         output.error("no label names an installed skill: are these the right folders of skills?")
         raise typer.Exit(1)
-    if report.right is not None and 100 * report.right.value < (min_right or 0):
-        right = sum(judgement.right for judgement in judgements)
+    right = sum(judgement.right for judgement in judgements)
+    if 100 * right < (min_right or 0) * report.rows:
         output.error(f"{right} of {report.rows} rows are right, fewer than {min_right:g}%")
         raise typer.Exit(1)
 

@@ -140,6 +140,15 @@ def test_a_smaller_share_of_right_rows_than_is_asked_for_fails(
     assert ("3 of 4 rows are right, fewer than 75.1%" in result.stderr) == bool(code)
 
 
+def test_exactly_the_share_that_is_asked_for_is_enough(
+    run: Run, skills: Path, labelled: Labelled
+) -> None:
+    rows = [{"request": ROWS[3]["request"], "skills": ["git"] * (n >= 29)} for n in range(50)]
+    result = run("eval", labelled(rows), "--skills", skills, "--min-right", "58", "--json")
+    assert json.loads(result.stdout)["right"]["value"] == 29 / 50  # times 100 that is below 58
+    assert result.exit_code == 0
+
+
 def test_what_was_learnt_is_measured_and_left_as_it_is(
     run: Run, skills: Path, labelled: Labelled, tmp_path: Path
 ) -> None:
