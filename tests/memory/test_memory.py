@@ -231,6 +231,9 @@ async def test_a_rule_that_names_the_day_asked_about_comes_first(memory: Memory)
     for day in ("Friday", "Monday"):
         found = await memory.recall(f"May I deploy on {day}?", ADA)
         assert day in found.items[0].item.content
+    for asked in ("on", "during"):
+        found = await memory.recall(f"May I deploy {asked} Friday?", ADA)
+        assert found.confidence > 0.3
 
 
 async def test_what_is_planned_for_a_time_are_tasks_due_then_and_plans_that_name_it(

@@ -7,7 +7,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_OWN: Final = re.compile(r"\b(?:the )?user['\u2019]s\b", re.IGNORECASE)
+_OWN: Final = re.compile(
+    r"(?<!\ba )(?<!\beach )(?<!\bevery )(?<!\banother )\b(?:the )?user['\u2019]s\b", re.IGNORECASE
+)
+"""Not of "a user's session", which is anybody's."""
 _ASKED: Final = re.compile(
     r"\b((?:do|does|did|is|was|has|had|can|could|may|might|should|would|will|must)"
     r"(?:n?['\u2019]t)?) the user\b"

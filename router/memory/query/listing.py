@@ -34,14 +34,15 @@ TASK_STEMS: Final = _stems(
 )
 """Words that ask for tasks of a kind."""
 COMING_UP: Final = re.compile(
-    r"\b(?:coming|comes?) up\b|(?<=^what's )next\b|(?<=^what is )next\b", re.IGNORECASE
+    r"\b(?:coming|comes?) up\b|(?<=^what['\u2019]s )next\b|(?<=^what is )next\b", re.IGNORECASE
 )
 """Asks for what is to come, and says nothing of what it is."""
 BLOCKED: Final = re.compile(
-    r"(?<!not )(?<!n't )\b(?:blocked|stuck|paused|on hold)\b", re.IGNORECASE
+    r"(?<!not )(?<!n['\u2019]t )\b(?:blocked|stuck|paused|on hold)\b", re.IGNORECASE
 )
 UNDER_WAY: Final = re.compile(
-    r"(?<!not )(?<!n't )\bin progress\b|\b(?:am I|are we|I'm|we're) (?:\w+ )?working on\b",
+    r"(?<!not )(?<!n['\u2019]t )\bin progress\b"
+    r"|\b(?:am I|are we|I['\u2019]m|we['\u2019]re) (?:\w+ )?working on\b",
     re.IGNORECASE,
 )
 TO_DO: Final = re.compile(r"\bshould (?:I|we) (?:do|work on|tackle)\b", re.IGNORECASE)
@@ -68,7 +69,7 @@ _OF_TASKS: Final = _stems(
 _PLANNED: Final = word_set("planned scheduled")
 """These ask for tasks where nothing says of what."""
 _TO_WORK: Final = re.compile(
-    r"\b(?:to|begin|start|stop|finish|leave) work\b(?! on\b)", re.IGNORECASE
+    r"\b(?:to|begin|start|stop|finish|leave) work\b(?! (?:on|through)\b)", re.IGNORECASE
 )
 """Where somebody goes, and not what is done."""
 _OF_KIND: Final = {
@@ -116,7 +117,8 @@ def asks_for_tasks(query: LayerQuery) -> bool:
 
 def asks_for_kind(query: LayerQuery) -> str | None:
     """The layer whose memories of any subject a query asks for: "What are our conventions?" those
-    of the project, "What do you know about me?" those of the user. None for any other query."""
+    of the project, "What do you know about me?" those of the user. None for any other query, also
+    one that names several kinds."""
     if query.period is not None or asks_for_tasks(query):
         return None
     words = {stem(term) for term in query.terms}
@@ -125,7 +127,8 @@ def asks_for_kind(query: LayerQuery) -> str | None:
         return None
     if _ABOUT_ONESELF.search(query.text):
         return "user"
-    return next(iter(kinds - {"project"} or kinds), None)
+    kinds = kinds - {"project"} or kinds
+    return kinds.pop() if len(kinds) == 1 else None
 
 
 def names_no_subject(query: LayerQuery) -> bool:

@@ -189,11 +189,15 @@ def _frame_of(text: str) -> Frame | None:
     return _read(sentence) if len(sentence) <= _LONGEST else None
 
 
-@lru_cache(_KEPT)
 def speaks_of(text: str) -> str | None:
     """The person whom a text is about by its first words: "I" for whoever says "I" or "we" and for
     "the user", or the relative ("sister") of whom it says "my" or "our"."""
-    first = [word.lower() for word in _WORD.findall(text[:_LONGEST].replace("\u2019", "'"))[:3]]
+    return _speaks_of(text[:_LONGEST])
+
+
+@lru_cache(_KEPT)
+def _speaks_of(text: str) -> str | None:
+    first = [word.lower() for word in _WORD.findall(text.replace("\u2019", "'"))[:3]]
     who = first[1:2] if first[:1] == ["the"] else first[:1]
     if who and who[0].partition("'")[0] in (_USER if first[0] == "the" else _ONESELF | _USER):
         return "I"

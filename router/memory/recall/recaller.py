@@ -159,7 +159,7 @@ RECENCY_WEIGHT: Final = 0.05
 USEFULNESS_WEIGHT: Final = 0.2
 FRESH_DAYS: Final = 90.0
 _ONESELF: Final = word_set("i me my mine i'm i've i'd i'll")
-_BESIDE_TIMES: Final = word_set("in for on at of by during from until till before after the")
+_BESIDE_TIMES: Final = {*stems("in for on at of by during from until till before after the")}
 _ALMOST_NEVER: Final = 1e-9
 _CANDIDATES_AN_ITEM: Final = 3
 """How many candidates a layer is asked for, for each item wanted: layers order by their own sense,

@@ -35,6 +35,7 @@ from typing import Final
 from router.memory.model import LayerQuery, MemoryItem, Scope, aware
 from router.memory.query.past import asks_for_past
 from router.memory.recall.frames import KIN, contradict, leading_name, speaks_of
+from router.memory.texts.chunking import CHUNK_CHARACTERS
 from router.memory.texts.related_words import related_to
 from router.memory.texts.words import words_of
 from router.text import stem, stems, tokens, word_set
@@ -66,7 +67,7 @@ _CHANGES: Final = frozenset(map(stem, _CHANGE_WORDS))
 _GENERAL: Final = frozenset(map(stem, word_set("use used run need get make")))
 """Words that say nothing of a matter."""
 _REPLACED: Final = re.compile(
-    r"\b(?:from|replaced?|replaces|instead of|followed) (?:the )?(\w+(?: \w+)?)", re.IGNORECASE
+    r"\b(?:from|replace[ds]?|instead of|followed) (?:the )?(\w+(?: \w+)?)", re.IGNORECASE
 )
 _PERSONS: Final = frozenset(map(stem, KIN)) | {"user"}
 """That two memories are about one person says nothing of their matter; nor does a name."""
@@ -167,9 +168,13 @@ def tells_change(update: Update) -> bool:
     return bool(_changes_in(update.newer.content))
 
 
-@lru_cache(4_096)
 def _changes_in(text: str) -> frozenset[str]:
     """The words of a text that tell of a change."""
+    return _kept_changes(text[:CHUNK_CHARACTERS])
+
+
+@lru_cache(4_096)
+def _kept_changes(text: str) -> frozenset[str]:
     return _CHANGE_WORDS.intersection(tokens(text))
 
 

@@ -31,6 +31,7 @@ def test_a_query_for_whatever_there_was_names_no_subject() -> None:
     assert names_no_subject(ask("What did we do last week?"))
     assert names_no_subject(rewrite("What was the last thing we did?", now=NOW))
     assert names_no_subject(ask("What were we doing?"))
+    assert names_no_subject(ask("What tasks do I need to work through?"))
     assert not names_no_subject(ask("What did we do about Redis last week?"))
 
 
@@ -60,6 +61,7 @@ def test_a_query_for_whatever_was_in_use_then_is_known() -> None:
         ("What is planned for the warehouse?", False),
         ("What is on my plate?", True),
         ("What am I working on?", True),
+        ("What I\u2019m working on", True),
         ("What is in progress?", True),
         ("What should I work on today?", True),
         ("What should we do about Redis?", False),
@@ -86,6 +88,8 @@ def test_a_query_for_tasks_of_any_kind_is_known(text: str, asks: bool) -> None:
         ("What have we decided about Redis?", None),
         ("What did we decide last week?", None),
         ("What is planned?", None),
+        ("What are our goals and rules?", None),
+        ("Which goals, rules and preferences are there?", None),
         ("What do you know?", None),
         ("What is it?", None),
     ],
@@ -94,6 +98,8 @@ def test_a_query_for_a_kind_of_memory_names_its_layer(text: str, layer: str | No
     assert asks_for_kind(rewrite(text, now=NOW)) == layer
 
 
-@pytest.mark.parametrize("text", ["What's next?", "What is next?", "What's due soon?"])
+@pytest.mark.parametrize(
+    "text", ["What's next?", "What\u2019s next?", "What is next?", "What's due soon?"]
+)
 def test_what_is_next_is_a_task(text: str) -> None:
     assert asks_for_tasks(rewrite(text, now=NOW))

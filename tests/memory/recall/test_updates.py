@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from memory.remembered import ask, item
 
@@ -97,6 +99,15 @@ def test_that_two_are_about_one_person_makes_no_replacement(
         item(text[-9:], text, layer="user", age=age) for text, age in ((before, 9), (after, 1))
     )
     assert replaces(new, old) is replaced
+
+
+def test_of_an_endless_text_only_the_beginning_is_kept() -> None:
+    """Stop words say nothing, so such a text has few words to compare."""
+    long = "The cache has moved to S3 " + "and the " * 10_000
+    new, old = item("new", long, age=1), item("old", "The cache is on a disk", age=9)
+    held = sys.getrefcount(long)
+    assert replaces(new, old)
+    assert sys.getrefcount(long) == held
 
 
 def test_events_are_never_replaced() -> None:
