@@ -198,8 +198,9 @@ class OwnLoop:
         self._sync = sync
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def check(self) -> None:
-        """Take the running loop as the object's own if it has none yet.
+    def check(self, *, closing: bool = False) -> None:
+        """Take the running loop as the object's own if it has none yet. When its own has ended,
+        another one may still close it.
 
         Raises:
             RuntimeError: it belongs to another loop.
@@ -207,7 +208,7 @@ class OwnLoop:
         here = asyncio.get_running_loop()
         if self._loop is None:
             self._loop = here
-        elif self._loop is not here:
+        elif self._loop is not here and not (closing and self._loop.is_closed()):
             raise RuntimeError(
                 f"this {self._name} belongs to the event loop that used it first, and this is "
                 f"another one: make one for each loop, or one {self._sync} for all of them"

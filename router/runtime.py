@@ -110,9 +110,9 @@ class Runtime:
         """
         if self._process is not None and self._process != os.getpid():
             raise ForkedProcess("router")
-        self._loop.check()
         if self.closed:
             raise RuntimeError("this router is closed")
+        self._loop.check()
         return self.snapshot
 
     async def open(self) -> Snapshot:
@@ -181,12 +181,12 @@ class Runtime:
         In a process forked from the one that opened it, nothing is touched.
 
         Raises:
-            RuntimeError: it belongs to another event loop; it stays open.
+            RuntimeError: it belongs to another event loop, which has not ended; it stays open.
         """
         if self._process is not None and self._process != os.getpid():
             self.closed = True
             return
-        self._loop.check()
+        self._loop.check(closing=True)
         self.closed = True
         # From the last to the first: each is closed also where another one cannot be, and where
         # nobody waits any longer.

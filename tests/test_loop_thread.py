@@ -189,3 +189,27 @@ async def test_another_event_loop_is_told_so_and_changes_nothing(
         for work in (thing.open, thing.aclose, thing.__aenter__):
             await asyncio.to_thread(elsewhere, work)
         await thing.open()  # still open here
+
+
+@pytest.mark.parametrize("kind", ["router", "memory"])
+def test_what_was_left_open_is_closed_in_another_event_loop_once_its_own_has_ended(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = settings_for(tmp_path)
+    thing: SemanticRouter | Memory = (
+        SemanticRouter(settings, roots=[SHIPPED]) if kind == "router" else Memory(settings)
+    )
+
+    async def use() -> None:
+        await thing.open()
+        if isinstance(thing, SemanticRouter):
+            await thing.route(SQUASH)
+
+    asyncio.run(use())
+    with pytest.raises(RuntimeError, match="belongs to the event loop"):
+        asyncio.run(use())
+    asyncio.run(thing.aclose())
+    asyncio.run(thing.aclose())  # twice is fine
+    with pytest.raises(RuntimeError, match=f"this {kind} is closed"):
+        asyncio.run(use())

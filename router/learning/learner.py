@@ -623,8 +623,8 @@ class Learner:
     async def aclose(self) -> None:
         """Stop training, keep the account, and close the evidence."""
         try:
+            await self._background.aclose()  # first: it tells the trainer of labels
             await self.trainer.aclose()
-            await self._background.aclose()
             await self._save()
             await in_thread(self._drop_old_catalogs)
         except StoreError as error:

@@ -46,6 +46,8 @@ DELAY_SECONDS: Final = 2.0
 before, and many saves in a row cause one fit."""
 OTHERS_SECONDS: Final = 30.0
 """How long to wait at most for a fit of another process over the same evidence."""
+OTHERS_POLL_SECONDS: Final = 0.2
+"""How often it is asked whether that has ended."""
 MIN_HELD_OUT: Final = 5
 """With fewer held-out examples there is nothing to compare by, and the newer model takes its
 place."""
@@ -149,7 +151,7 @@ class Trainer:
 
     async def aclose(self) -> None:
         """Stop; a fit under way is waited for and dropped."""
-        if self._running is not None:
+        if self._running is not None and not self._running.done():
             self._running.cancel()
             await asyncio.wait([self._running])
 
@@ -169,7 +171,7 @@ class Trainer:
                 if self._peers is not None and not await self._peers.may_fit(key):
                     fitted = await self._published(previous, key), None
                 else:
-                    fitted = await in_thread(lambda: self._fit(previous, new, use_all))  # noqa: B023 - awaited
+                    fitted = await self._fitted(previous, new, use_all)
                     if self._peers is not None and fitted[0] not in (None, previous):
                         await self._peers.publish(key, fitted[0].to_bytes())
             except (EncoderError, StoreError) as error:
@@ -184,17 +186,37 @@ class Trainer:
             if not self._use_all:
                 return
 
-    def _fit(
+    async def _fitted(
         self, previous: LocalModel | None, new: int, use_all: bool
+    ) -> tuple[LocalModel | None, TrainingReport | None]:
+        """See ``_fit``. Processes that share the evidence fit one after the other, and take up what
+        was fitted."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + OTHERS_SECONDS
+        while True:
+            try:
+                return await in_thread(
+                    lambda: self._fit(previous, new, use_all, waits=clock() < until)
+                )
+            except Timeout:  # no thread waits, and closing need not
+                await asyncio.sleep(OTHERS_POLL_SECONDS)
+
+    def _fit(
+        self, previous: LocalModel | None, new: int, use_all: bool, *, waits: bool
     ) -> tuple[LocalModel | None, TrainingReport | None]:
         """The model to serve, and how an attempt to better it went; None when none was due. With
         ``use_all``, one is due as soon as anything has changed. In a thread, which no other
         one joins.
 
-        Processes that share the evidence fit one after the other, and take up what was fitted."""
+        Raises:
+            Timeout: another process fits, and this one ``waits``.
+        """
         lock = FileLock(self._store.folder / "fitting.lock", mode=FILE_MODE)
-        with suppress(Timeout, OSError):
-            lock.acquire(timeout=OTHERS_SECONDS)
+        try:
+            lock.acquire(blocking=False)
+        except OSError as error:
+            if waits and isinstance(error, Timeout):
+                raise
         try:
             return self._fit_or_take_up(previous, new, use_all)
         finally:
@@ -203,6 +225,7 @@ class Trainer:
     def _fit_or_take_up(
         self, previous: LocalModel | None, new: int, use_all: bool
     ) -> tuple[LocalModel | None, TrainingReport | None]:
+        key = self.key()
         kept = self._kept()
         if kept is not None and (previous is None or _later(kept, previous)):
             previous, new = kept, 0
@@ -232,7 +255,8 @@ class Trainer:
                 texts, [answer_of(e.skills) for e in examples], vectors
             )
         model.evidence = evidence
-        self._keep(model)
+        if key == self.key():  # else it may be of the skills before, or after
+            self._keep(model)
         return model, TrainingReport(True, accuracy, incumbent)
 
     async def take_published(self) -> None:

@@ -134,7 +134,8 @@ class Memory(OpenedInBlock):
             StoreError: a store cannot be opened.
             RuntimeError: the memory is closed, or belongs to another event loop.
         """
-        self._loop.check()
+        if not self._closed:
+            self._loop.check()
         async with self._opening:
             if self._closed:
                 raise RuntimeError("this memory is closed")
@@ -149,7 +150,7 @@ class Memory(OpenedInBlock):
 
     async def aclose(self) -> None:
         """Finish what is under way and close all stores. Closing twice is fine."""
-        self._loop.check()
+        self._loop.check(closing=True)
         self._closed = True
         async with self._opening:
             await self._idle.wait()

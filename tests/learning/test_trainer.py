@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from shutil import copytree, rmtree
@@ -13,12 +15,14 @@ import numpy as np
 import openai  # noqa: F401 - on a busy machine its import takes longer than an LLM may
 import pytest
 from cascade import SHIPPED, bundled_encoder, router_over
+from filelock import FileLock
 from labelled_topics import labelled, remember
 
+from router.flight import give_way
 from router.learning.evidence import EvidenceStore, Example, Source, evidence_file
 from router.learning.local import LocalModel
 from router.learning.peers import Label
-from router.learning.trainer import Trainer
+from router.learning.trainer import OTHERS_SECONDS, Trainer
 
 
 async def test_a_label_that_changed_is_learnt_where_all_evidence_is_wanted(tmp_path: Path) -> None:
@@ -66,6 +70,43 @@ async def test_what_another_process_has_fitted_on_the_same_evidence_is_taken_up(
         assert taking.model is not None
         assert taking.model.evidence == first.model.evidence
         assert taking.model.examples > len(rows)
+
+
+async def test_a_trainer_that_waits_for_another_process_closes_at_once_and_holds_no_thread(
+    tmp_path: Path,
+) -> None:
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    store = EvidenceStore(evidence_file(tmp_path), clock=lambda: 0.0)
+    trainer = Trainer(bundled_encoder(), store, list, about=str, calibrates=True)
+    with FileLock(tmp_path / "fitting.lock"):
+        training = asyncio.create_task(trainer.trained())
+        for _ in range(3):
+            await give_way()  # it asks for its turn meanwhile
+        async with asyncio.timeout(OTHERS_SECONDS / 2):
+            await asyncio.to_thread(store.counts)
+            await trainer.aclose()
+            await training
+    assert trainer.report is None
+    store.close()
+
+
+async def test_a_model_is_not_kept_for_skills_that_changed_while_it_was_fitted(
+    tmp_path: Path,
+) -> None:
+    about = ["before"]
+    examples = [Example(name, (name,), True, Source.FILE) for name in ("git", "testing")]
+
+    def read() -> list[Example]:
+        about[0] = "after"
+        return examples
+
+    store = EvidenceStore(evidence_file(tmp_path), clock=lambda: 0.0)
+    trainer = Trainer(bundled_encoder(), store, read, about=lambda: about[0], calibrates=True)
+    await trainer.trained()
+    assert trainer.model is not None
+    assert store.model(trainer.key()) is None
+    await trainer.aclose()
+    store.close()
 
 
 async def test_a_model_of_other_skills_is_not_taken_up(tmp_path: Path) -> None:
