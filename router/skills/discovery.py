@@ -16,6 +16,7 @@ setting ``max_skills``; whatever is left out is reported.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -112,7 +113,11 @@ def configured_roots(settings: Settings, *, later_ones: bool = False) -> tuple[P
 
 
 def scan_root(
-    root: Path, *, trusted: Sequence[Path] = (), max_skills: int = MAX_SKILLS
+    root: Path,
+    *,
+    trusted: Sequence[Path] = (),
+    max_skills: int = MAX_SKILLS,
+    may_be_away: bool = False,
 ) -> RootScan:
     """Search one root, which may be a folder of skills or the folder of one skill.
 
@@ -120,10 +125,18 @@ def scan_root(
         root: the folder.
         trusted: other roots; links that lead into them are followed.
         max_skills: how many skills to take, at least 0.
+        may_be_away: of a root of which nobody can say now whether it is there, it is only told
+            that it could not be searched.
 
     Raises:
         ConfigurationError: the root is not a folder; the message names the way out.
     """
+    if may_be_away:
+        try:
+            root.stat()
+        except (OSError, ValueError) as error:
+            if _is_away(error):
+                return RootScan(root, (), (), (), (str(root),), (_unsearched(str(root), error),))
     return _Search(existing_root(root), trusted, max_skills).run()
 
 
@@ -221,10 +234,9 @@ class _Search:
             with os.scandir(folder.path) as found:
                 entries = sorted(found, key=lambda entry: entry.name)
         except OSError as error:
-            message = f"cannot be searched: {error.strerror or error}"
-            self._warn(folder.path, "unreadable-folder", message)
+            self._diagnostics.append(_unsearched(folder.path, error))
             del self._searched[folder.place]
-            if not isinstance(error, FileNotFoundError | NotADirectoryError):  # not deleted
+            if _is_away(error):
                 self._unreadable.append(folder.path)
             return
         is_skill = SKILL_FILE in [entry.name for entry in entries]
@@ -255,7 +267,9 @@ class _Search:
     ) -> None:
         try:
             target = Path(entry.path).resolve(strict=True)
-        except (OSError, RuntimeError):  # dangling, or a loop (RuntimeError before Python 3.13)
+        except (OSError, RuntimeError) as error:  # dangling, or a loop (so before Python 3.13)
+            if _is_away(error):
+                self._unreadable.append(entry.path)
             if entry.name.startswith(_EDITORS_LOCK):
                 return
             message = "the link leads nowhere that can be read"
@@ -334,6 +348,17 @@ def _resolved(path: Path) -> Path | None:
         return path.expanduser().resolve(strict=True)
     except (OSError, RuntimeError, ValueError):
         return None
+
+
+def _is_away(error: Exception) -> bool:
+    """Whether an error leaves it open that a folder is there, and cannot be reached now."""
+    gone = isinstance(error, FileNotFoundError | NotADirectoryError)
+    return isinstance(error, OSError) and not gone and error.errno != errno.ELOOP
+
+
+def _unsearched(folder: str, error: Exception) -> Diagnostic:
+    message = f"cannot be searched: {getattr(error, 'strerror', None) or error}"
+    return Diagnostic(Path(folder), 0, Severity.WARNING, "unreadable-folder", message)
 
 
 def _belongs_to_user(folder: Path) -> bool:

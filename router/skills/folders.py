@@ -121,7 +121,10 @@ class FolderSource:
         for root in self.roots:
             try:
                 scan = scan_root(
-                    root, trusted=self.roots, max_skills=self._max_skills - len(skills)
+                    root,
+                    trusted=self.roots,
+                    max_skills=self._max_skills - len(skills),
+                    may_be_away=previous is not None,
                 )
             except ConfigurationError:
                 if root in self._optional:

@@ -233,6 +233,29 @@ def test_a_folder_that_cannot_be_searched_keeps_its_skills(
     assert (set(back.skills), back.failures) == ({"git"}, ())
 
 
+@pytest.mark.parametrize("away", ["skills", "skills/team"])
+def test_a_place_that_cannot_be_reached_keeps_its_skills_until_it_is_gone(
+    tmp_path: Path, away: str
+) -> None:
+    """Nobody can look up a name that is too long, so that stands for a disk that is away."""
+    put(tmp_path / "disk" / "team" / "git", text="good")
+    (tmp_path / ".git").mkdir()
+    root, link = tmp_path / "skills", tmp_path / away
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(tmp_path / "disk" / link.relative_to(root))
+    good = load_catalog([root])
+    link.unlink()
+    link.symlink_to("x" * 300)
+    kept = load_catalog([root], previous=good)
+    assert (set(good.skills), kept.skills) == ({"git"}, good.skills)
+    assert [(fault.path.name, fault.severity) for fault in kept.failures] == [
+        ("SKILL.md", Severity.ERROR)
+    ]
+    assert [notice.path for notice in kept.notices] == [link]
+    link.unlink()
+    assert load_catalog([root], previous=kept).skills == {}
+
+
 def test_a_file_that_goes_between_the_search_and_the_reading_has_not_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
