@@ -20,6 +20,7 @@ from servers.openai_server import OpenAIServer, completion
 from router.errors import EncoderError
 from router.mcp.server import SkillServer
 from router.mcp.tool import MAX_FAULT_CHARACTERS
+from router.plain_json import MAX_PLACE
 from router.result import RoutingResult
 from router.retrieval.encoders import Encoder
 from router.router import SemanticRouter
@@ -276,7 +277,11 @@ async def test_the_status_names_the_models_and_shows_no_secret(
         ("give_feedback", {"id": "no-such-answer", "right": True}, "feedback: "),
         ("give_feedback", {"id": "x" * 201, "right": True}, "id: String should have at most"),
         ("router_status", {"verbose": True}, "verbose: Extra inputs are not permitted"),
-        ("router_status", {"x" * 100_000: True}, "xxx"),
+        (
+            "router_status",
+            {"x" * 9_999: True},
+            "x" * MAX_PLACE + ": Extra inputs are not permitted",
+        ),
     ],
 )
 async def test_a_faulty_call_is_a_result_that_says_what_is_wrong(
