@@ -87,35 +87,28 @@ _PARTICIPLES: Final = {
     },
 }
 """What follows "is" and says which attribute."""
-_VERBS: Final = (
-    {
-        f"{verb}{ending} {preposition}": f"{verb} {preposition}"
-        for verb, prepositions in {
-            "live": "in at",
-            "reside": "in at",
-            "work": "at for as",
-            "open": "at",
-            "close": "at",
-            "start": "at on",
-            "end": "at on",
-            "leave": "at on from",
-            "arrive": "at on",
-            "come": "from",
-            "run": "on",
-            "listen": "on",
-            "study": "at",
-            "expire": "on in after",
-        }.items()
-        for preposition in prepositions.split()
-        for ending in ("", "s")
-    }
-    | {"works for": "work at", "work for": "work at", "studies at": "study at"}
-    | {
-        f"begin{ending} {preposition}": f"start {preposition}"
-        for ending in ("", "s")
-        for preposition in ("at", "on")
-    }
-)
+_VERBS: Final = {
+    f"{verb}{ending} {preposition}": f"{'start' if verb == 'begin' else verb} {preposition}"
+    for verb, prepositions in {
+        "live": "in at",
+        "reside": "in at",
+        "work": "at for as",
+        "open": "at",
+        "close": "at",
+        "start": "at on",
+        "begin": "at on",
+        "end": "at on",
+        "leave": "at on from",
+        "arrive": "at on",
+        "come": "from",
+        "run": "on",
+        "listen": "on",
+        "study": "at",
+        "expire": "on in after",
+    }.items()
+    for preposition in prepositions.split()
+    for ending in ("", "s")
+} | {"works for": "work at", "work for": "work at", "studies at": "study at"}
 _MEASURES: Final = {
     **dict.fromkeys(("cost", "costs"), "cost"),
     **dict.fromkeys(("weigh", "weighs"), "weigh"),
@@ -133,6 +126,12 @@ _OWNERS: Final = {
 
 
 _OF_VERBS: Final = frozenset({*_VERBS.values(), *_MEASURES.values()})
+_SAID_OF_ONE: Final = frozenset(
+    word
+    for phrase in (*_VERBS, *_MEASURES, *_OWNERS, *_BE)
+    if (word := phrase.split()[0]).endswith("s")
+)
+"""Verbs as they stand behind a name: "James lives"."""
 _STATE: Final = "state"
 """What is said by another word than a value, as in "is now closed"; nothing contradicts it."""
 _MY: Final = frozenset({"my"})
@@ -207,9 +206,13 @@ def _speaks_of(text: str) -> str | None:
 
 def leading_name(text: str) -> str | None:
     """The word that a text begins with, where it may be somebody's name, as in "Ada moved"."""
-    first = _WORD.match(text)
-    word = first[0].partition("'")[0] if first else ""
-    is_name = word.istitle() and not word.endswith("s")  # "Lives in Ghent" says of nobody by name
+    word, following = (*_WORD.findall(text[:_LONGEST].replace("\u2019", "'"))[:2], "", "")[:2]
+    word = word.partition("'")[0]
+    is_name = word.istitle() and (
+        not word.endswith("s")  # "Lives in Ghent" says of nobody by name
+        or following in _SAID_OF_ONE
+        or (following.endswith("ed") and len(following) > len("red"))
+    )
     return word.lower() if is_name and word.lower() not in STOPWORDS | KIN | _USER else None
 
 
