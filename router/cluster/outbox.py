@@ -69,9 +69,7 @@ class Delivery(Generic[T]):
         self._file: SharedConnection | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self.caught_up = False
-        self._failed = (
-            0  # the last letter that this process cannot send; those before had their turn
-        )
+        self._failed = 0  # the last letter that could not be sent; those before had their turn
         self._turn = asyncio.Lock()
         self._wanted = asyncio.Event()
         self._background = BackgroundTasks(_log)
@@ -133,7 +131,7 @@ class Delivery(Generic[T]):
             async with self._turn:
                 found = await in_thread(lambda: self._waiting(file, most=most))  # noqa: B023 - awaited
                 if not found:
-                    self.caught_up = not self._failed
+                    self.caught_up |= not self._failed
                     return
                 said = [one for _, letter in found for one in self._said(letter)]
                 try:

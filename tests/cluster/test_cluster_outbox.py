@@ -95,6 +95,23 @@ async def test_a_letter_that_is_not_sent_by_a_fault_of_ours_waits_and_holds_no_o
     await mended.aclose()
 
 
+async def test_a_later_letter_that_cannot_be_sent_does_not_bring_back_what_lay_there(
+    tmp_path: Path,
+) -> None:
+    async def send(letters: Sequence[str]) -> None:
+        if "2" in letters:
+            raise KeyError("a fault of ours")
+
+    delivery = Delivery("answers", send, read=str, most=1)
+    await delivery.open(tmp_path / "file")
+    await delivery.put(["1"])
+    await delivery.deliver()
+    await delivery.put(["2"])
+    await delivery.deliver()
+    assert delivery.caught_up
+    await delivery.aclose()
+
+
 async def test_a_letter_that_is_sent_at_once_leaves_nothing_to_wait_for(
     redis_server: RedisServer, settings_of: SettingsOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
