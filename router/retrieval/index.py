@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
-import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
@@ -49,13 +48,12 @@ from router.skills.catalog import Catalog
 from router.skills.difference import differing
 from router.skills.manifest import SkillManifest
 from router.spare_memory import give_back
-from router.text import STOPWORDS, stems_of, tokens, words_of_each
+from router.text import LETTERS, STOPWORDS, compatible, stems_of, tokens, words_of_each
 
 SHOWN_TERMS: Final = 5
 REMEMBERED_VECTORS: Final = 1_024
 MAX_CLAUSES: Final = 12
 """Clauses of one request that are ranked by themselves; hardly any has more."""
-_WORD: Final = re.compile(r"\b[^\W\d_]+\b")
 MAX_MISSPELT: Final = 100
 """Unknown words of a request that may be misspelt. Nobody misspells more, and a pasted log is full
 of them."""
@@ -745,7 +743,7 @@ class SkillIndex:
         meant = {word: known for word in unknown[:MAX_MISSPELT] if (known := correct(word))}
         if not meant:
             return request
-        return _WORD.sub(lambda found: meant.get(found[0].casefold(), found[0]), request)
+        return LETTERS.sub(lambda found: meant.get(compatible(found[0]), found[0]), request)
 
 
 def _names(catalog: Catalog) -> list[str]:

@@ -118,6 +118,20 @@ async def test_a_misspelt_word_is_read_as_the_word_that_is_meant(shipped: SkillI
     assert ranking == await shipped.rank("Resolve the merge conflict, and plot the distribution")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sqaush_comits",
+        "\uff53\uff51\uff41\uff55\uff53\uff48 comits",
+        "帮我sqaush我的comits",
+        "SQAUSH/Comits",
+    ],
+)
+async def test_a_misspelt_word_is_found_wherever_a_word_is(shipped: SkillIndex, text: str) -> None:
+    ranking = await shipped.rank(text)
+    assert {"squash", "commits"} <= set(ranking.matches[0].terms)
+
+
 async def test_not_every_word_of_a_pasted_log_is_looked_up_as_misspelt(shipped: SkillIndex) -> None:
     """Each look-up compares a word with hundreds of others."""
     log = " ".join(f"qqq{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(MAX_MISSPELT))
