@@ -79,14 +79,14 @@ def _only_status(text: str) -> str | None:
 
 
 def _filter(query: LayerQuery) -> Filter:
-    is_for_now = query.period is None or query.period.start <= query.now
-    if UNDER_WAY.search(query.text) or (TO_DO.search(query.text) and is_for_now):
-        return Filter(status="open")  # whenever it is due
-    if _DONE.search(query.text):
-        return Filter(status="done", due=query.period)
-    if _CANCELLED.search(query.text):
-        return Filter(status="cancelled", due=query.period)
     due = query.period
+    is_for_now = due is None or due.start <= query.now
+    if UNDER_WAY.search(query.text) or (TO_DO.search(query.text) and is_for_now):
+        due = None  # whenever it is due
+    elif _DONE.search(query.text):
+        return Filter(status="done", due=due)
+    elif _CANCELLED.search(query.text):
+        return Filter(status="cancelled", due=due)
     if due is None and _OVERDUE.search(query.text):
         due = Period(_BEGINNING, query.now)
     return Filter(status="open", due=due)

@@ -35,6 +35,7 @@ def tasks(store: MemoryStore) -> MemoryStore:
     [
         ("What are my pending tasks?", ["late", "friday", "june", "someday"]),
         ("Anything overdue?", ["late"]),
+        ("Which overdue tasks should I work on?", ["late"]),
         ("What is due this week?", ["friday"]),
         ("Which tasks are done?", ["paid"]),
         ("What did I finish?", ["paid"]),
