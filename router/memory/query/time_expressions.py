@@ -133,7 +133,7 @@ _INSTANT: Final = timedelta(seconds=1)
 """A period that lasts until now includes what is remembered at this very moment."""
 
 _AHEAD: Final = re.compile(
-    r"\b(?:will|due|upcoming|remind|deadlines?|scheduled?|going to|planned|coming|comes up|"
+    r"\b(?:will|due|plans|upcoming|remind|deadlines?|scheduled?|going to|planned|coming|comes up|"
     r"do (?:I|we|you|they) (?:still )?(?:have|need) to)\b",
     re.IGNORECASE,
 )

@@ -58,7 +58,7 @@ _WEAK: Final = word_set("now since new longer")
 """What is now so need not have been otherwise before."""
 _CHANGE_WORDS: Final = _WEAK | word_set(
     """
-    moved changed switched replaced replaces replace migrated became become instead anymore
+    moved changed switched replaced replaces replace migrated instead anymore
     rewritten rewrote ported renamed upgraded gone followed successor bought quit stopped promoted
     raised lowered deprecated
     """

@@ -38,6 +38,7 @@ def day(text: str) -> datetime:
         ("the budget for Q3", "2023-07-01", "2023-10-01"),
         ("what is planned for Q3", "2024-07-01", "2024-10-01"),
         ("What is planned for December?", "2024-12-01", "2025-01-01"),
+        ("What are the plans for March?", "2025-03-01", "2025-04-01"),
         ("Which tasks for March are done?", "2024-03-01", "2024-04-01"),
         ("revenue of the first quarter of 2022", "2022-01-01", "2022-04-01"),
         ("the meeting a fortnight ago", "2024-04-28", "2024-05-05"),

@@ -85,6 +85,8 @@ def test_other_matters_replace_nothing(before: str, after: str) -> None:
         ("James is allergic to peanuts.", "James moved to Antwerp.", False),
         ("James lives in Ghent.", "I moved to Antwerp.", False),
         ("James lives in Ghent, near the zoo.", "James moved to Antwerp.", True),
+        ("I am allergic to peanuts.", "I have become allergic to cats.", False),
+        ("Ada is allergic to peanuts.", "Ada became allergic to cats.", False),
         ("Prefers red wine", "I switched from wine to beer", True),
         ("Ada lives in Ghent, near the zoo.", "Ada moved to Antwerp.", True),
         ("My sister Mia lives in Ghent", "Mia has moved to Antwerp", True),
