@@ -422,6 +422,7 @@ class EvidenceStore:
                 label = Example(text, _named(digests), not wrong, Source(source), counts)
                 other = found.get((key, wrong))
                 if other is None or _strength(other) < _strength(label):
+                    found.pop((key, wrong), None)  # or the newer one had the older one's place
                     found[key, wrong] = label
         return list(found.values())
 

@@ -159,6 +159,16 @@ def test_what_was_said_of_other_skills_hides_no_label_of_todays(
     other.close()
 
 
+def test_the_label_that_counts_has_the_age_of_itself_and_not_of_the_one_it_outweighs(
+    store: EvidenceStore,
+) -> None:
+    store.add("do it", ["git"], source=Source.FEEDBACK, catalog=BOTH)
+    today = MUSIC | catalog(skill("git", "new"))
+    store.add("play it", ["music"], source=Source.LLM, catalog=today)
+    store.add("do it", ["music"], source=Source.LLM, catalog=today)
+    assert [one.text for one in store.examples(today)] == ["play it", "do it"]
+
+
 def test_processes_that_share_the_file_tell_each_other_of_outcomes(tmp_path: Path) -> None:
     other = EvidenceStore(tmp_path / "e.sqlite3", clock=Clock())
     assert other.exchange("model", ["before one was there"]) == []
