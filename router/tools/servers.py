@@ -21,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,7 +42,7 @@ from router.tools.connections import (
     parsed,
     raise_if_ending,
 )
-from router.tools.files import snapshot_of
+from router.tools.files import MAX_TOOLS, snapshot_of
 from router.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ class McpServers(ClosedByBlock):
         """The tools of all servers, twins taken together, those of servers that are down marked."""
         groups: dict[str, list[tuple[_Server, Definition]]] = {}
         for server in sorted(self._servers, key=lambda server: bool(server.fault)):
-            for definition in server.tools or ():
+            for definition in _usable(server.tools or ()):
                 groups.setdefault(_likeness(definition), []).append((server, definition))
         skills: list[SkillManifest] = []
         failures: list[Diagnostic] = []
@@ -306,7 +306,9 @@ class McpServers(ClosedByBlock):
                 failures.append(Diagnostic(place, 0, Severity.ERROR, "server-down", message))
             own: list[Tool] = []
             for definition in server.tools or ():
-                alike = groups[_likeness(definition)]
+                alike = groups.get(_likeness(definition), [])
+                if all(definition is not one for _, one in alike):
+                    alike = [(server, definition)]  # it is reported below
                 remote = _remote(server, definition, alike)
                 named.setdefault(remote.name, remote)
                 if alike[0][0] is server:
@@ -343,6 +345,15 @@ def _remote(
     others = [_remote(other, twin, []) for other, twin in alike if other is not server]
     name = on_one_line(f"{server.name}{SEPARATOR}{definition.name}")
     return RemoteTool(name, server.name, definition, tuple(others))
+
+
+def _usable(tools: Sequence[Definition]) -> Iterable[Definition]:
+    """The first tool of each name that a server lists, of as many as are taken. Another one stands
+    for no twin: it is left out, and its twin would be with it."""
+    first: dict[str, Definition] = {}
+    for definition in tools[:MAX_TOOLS]:
+        first.setdefault(on_one_line(definition.name), definition)
+    return first.values()
 
 
 def _likeness(definition: Definition) -> str:

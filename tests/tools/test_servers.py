@@ -149,6 +149,16 @@ def test_the_same_tool_of_several_servers_is_one_tool(servers: ToolFolders) -> N
         assert other.notices == ()
 
 
+def test_a_tool_that_a_server_lists_in_vain_hides_no_twin(servers: ToolFolders) -> None:
+    servers.put("a", {**REFUND, "description": "Another one."}, REFUND)
+    servers.put("b", REFUND)
+    with started(servers) as source:
+        found = source.read()
+    assert names(found) == ["a__refund", "b__refund"]
+    [failure] = found.failures
+    assert failure.message == "a__refund: there is one of that name already"
+
+
 def test_ten_thousand_tools_of_a_server_are_taken_and_no_more(servers: ToolFolders) -> None:
     servers.put("big", *(tool(f"t{number}", f"Does {number}.") for number in range(10_001)))
     with started(servers) as source:
