@@ -40,7 +40,7 @@ from typing import Any
 
 import numpy as np
 
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
@@ -191,7 +191,7 @@ async def agreement(index: SkillIndex, names: list[str]) -> float:
 
 
 async def measure(size: int, examples: int) -> dict[str, Any]:
-    encoder = WordLlamaEncoder()
+    encoder = BundledEncoder()
     catalog = Catalog({skill.name: skill for skill in skills(size, examples)})
     before = megabytes()
     with tempfile.TemporaryDirectory() as folder:

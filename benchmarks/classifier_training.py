@@ -37,8 +37,8 @@ from router.memory.query.classifier_model import (
     log_odds,
 )
 from router.memory.query.cues import cues
+from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.contrast import softmax
-from router.retrieval.encoders import WordLlamaEncoder
 from router.text import tokens
 
 EXAMPLES_FILE: Final = Path(__file__).parent / "data" / "classifier_examples.txt"
@@ -213,7 +213,7 @@ def folds_of(examples: Sequence[Example]) -> NDArray[np.int64]:
 def main() -> None:
     """Train on the examples and store the weights in the package."""
     examples = read_examples()
-    vectors = WordLlamaEncoder().encode([example.query for example in examples])
+    vectors = BundledEncoder().encode([example.query for example in examples])
     model = calibrated(train(examples, vectors), examples, vectors)
     model.save(Path(classifier_model.__file__).with_name(WEIGHTS_FILE))
 

@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from router import SemanticRouter, Settings
 from router.cli.process import ready_to_serve
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 from router.router import RECENT_ANSWERS
 from router.skills.changes import CatalogChange
 from router.skills.manager import DEBOUNCE_SECONDS
@@ -68,7 +68,7 @@ TITLES = {
 """What the parts are called in the results."""
 
 
-class CountingEncoder(WordLlamaEncoder):
+class CountingEncoder(BundledEncoder):
     """Counts the skills that it encodes."""
 
     documents = 0

@@ -22,7 +22,7 @@ def options_of(description: str | None) -> argparse.Namespace:
     parser.add_argument(
         "--data", type=Path, default=os.environ.get("ROUTER_BENCH_DATA"), help="data folder"
     )
-    parser.add_argument("--encoder", default="wordllama", help="kind of encoder")
+    parser.add_argument("--encoder", default="bundled", help="kind of encoder")
     parser.add_argument("--model", help="its model, name or folder")
     parser.add_argument("--rows", type=Path, help="write one JSON object a request to this file")
     parser.add_argument("--json", action="store_true")
@@ -36,7 +36,7 @@ def encoder_of(options: argparse.Namespace) -> Encoder:
     return build_encoder(Settings(encoder={"kind": options.encoder, "model": options.model}))
 
 
-def memory_settings(directory: Path, encoder: str = "wordllama") -> Settings:
+def memory_settings(directory: Path, encoder: str = "bundled") -> Settings:
     """Of a memory in a folder of its own, whose layers have time enough on a busy machine; with an
     encoder of a kind that needs no model."""
     return Settings(

@@ -489,7 +489,7 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", default=os.environ.get("ROUTER_BENCH_DATA"), help="data folder")
-    parser.add_argument("--encoder", default="wordllama", help="kind of encoder")
+    parser.add_argument("--encoder", default="bundled", help="kind of encoder")
     parser.add_argument("--model", help="its model, name or folder")
     parser.add_argument("--part", choices=("dev", "test"), default="test")
     parser.add_argument("--seeds", type=int, default=5, help="streams of each data set")

@@ -409,7 +409,7 @@ def show(lines: Sequence[Line], abstention: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", default=os.environ.get("ROUTER_BENCH_DATA"), help="data folder")
-    parser.add_argument("--encoder", default="wordllama", help="kind of encoder")
+    parser.add_argument("--encoder", default="bundled", help="kind of encoder")
     parser.add_argument("--model", help="its model, name or folder")
     parser.add_argument("--limit", type=int, help="about so many questions, of all conversations")
     parser.add_argument("--json", action="store_true")

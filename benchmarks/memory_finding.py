@@ -205,7 +205,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--part", choices=PARTS, default="fresh")
     parser.add_argument("--questions", action="store_true", help="save memories with questions")
-    parser.add_argument("--encoder", default="wordllama", help="kind of encoder")
+    parser.add_argument("--encoder", default="bundled", help="kind of encoder")
     parser.add_argument("--errors", action="store_true", help="show what was not found")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()

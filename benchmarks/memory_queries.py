@@ -31,7 +31,7 @@ from typing import Any
 from benchmarks.classifier_training import read_examples
 from router.memory.query.classifier import QueryClassifier
 from router.numeric import wilson
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 
 KINDS = ("plain", "hard", "none")
 
@@ -109,7 +109,7 @@ def by_majority(rows: Sequence[dict[str, Any]]) -> Read:
     return lambda _: [commonest]
 
 
-def by_nearest_example(encoder: WordLlamaEncoder) -> Read:
+def by_nearest_example(encoder: BundledEncoder) -> Read:
     examples = read_examples()
     vectors = encoder.encode([example.query for example in examples])
 
@@ -163,7 +163,7 @@ def main() -> None:
     if arguments.half:
         rows = rows[arguments.half == "odd" :: 2]
 
-    encoder = WordLlamaEncoder()
+    encoder = BundledEncoder()
     classifier = by_classifier(QueryClassifier(encoder=encoder))
     methods = {
         "substring rules": by_substrings,

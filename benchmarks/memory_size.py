@@ -33,7 +33,7 @@ from router.memory.layers.base import search_words
 from router.memory.model import LayerStatus, MemoryItem, Scope
 from router.memory.query.rewrite import rewrite
 from router.memory.stores.memory_store import MemoryStore
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 from router.text import STOPWORDS, tokens
 
 SKILLS: Final = Path(__file__).parents[1] / "skills"
@@ -85,7 +85,7 @@ def questions(held: Sequence[MemoryItem], count: int) -> list[str]:
 async def recalls(settings: Settings, asked: Sequence[str]) -> dict[str, Any]:
     """Time of each recall, and how many missed a layer."""
     wall, cpu, late = [], [], 0
-    async with Memory(settings, encoder=WordLlamaEncoder()) as memory:
+    async with Memory(settings, encoder=BundledEncoder()) as memory:
         for question in (asked[0], *asked):  # the first one opens what is opened late
             started, worked = time.perf_counter(), time.process_time()
             answer = await memory.recall(question, SCOPE)
@@ -135,7 +135,7 @@ def main() -> None:
     asked = questions(held, given.queries)
     with tempfile.TemporaryDirectory() as folder:
         directory = given.directory or Path(folder)
-        encoder = WordLlamaEncoder()
+        encoder = BundledEncoder()
         store = (
             MemoryStore.open(directory, encoder=encoder)
             if given.postgres is None

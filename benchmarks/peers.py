@@ -34,7 +34,8 @@ from router.learning.evidence import Example, Source
 from router.learning.local import LocalModel
 from router.learning.metrics import expected_calibration_error
 from router.numeric import wilson
-from router.retrieval.encoders import Encoder, SentenceTransformerEncoder, WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
+from router.retrieval.encoders import Encoder, SentenceTransformerEncoder
 
 AGGREGATIONS = ("mean", "max", "sum")
 TIMED = 300
@@ -209,7 +210,7 @@ def main() -> None:
     folder = Path(options.data)
     rows: list[dict[str, Any]] = []
     for encoder in (
-        Remembering("bundled", WordLlamaEncoder()),
+        Remembering("bundled", BundledEncoder()),
         Remembering("MiniLM", SentenceTransformerEncoder(str(weights))),
     ):
         for name in ("clinc150", "banking77"):

@@ -36,7 +36,7 @@ from benchmarks.report import REPORT, faults, read, rendered
 from benchmarks.tables import FOLDER, RESULTS_FOLDER, RUNS_FOLDER, TABLES, Table
 
 ROOT: Final = FOLDER.parent
-VERSIONS: Final = ("chromadb", "numpy", "rapidfuzz", "wordllama")
+VERSIONS: Final = ("chromadb", "numpy", "rapidfuzz")
 PEER_VERSIONS: Final = ("callbus", "fastmcp", "semantic-router", "sentence-transformers", "torch")
 ONE_THREAD: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """Times of several threads say more of what else the machine does than of the code."""

@@ -165,7 +165,7 @@ async def measure(arguments: argparse.Namespace, state: Path) -> tuple[list[Line
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", default=os.environ.get("ROUTER_BENCH_DATA"), help="data folder")
-    parser.add_argument("--encoder", default="wordllama", help="kind of encoder")
+    parser.add_argument("--encoder", default="bundled", help="kind of encoder")
     parser.add_argument("--model", help="its model, name or folder")
     parser.add_argument("--ablate", action="store_true", help="leave out each source in turn")
     parser.add_argument("--rows", help="write one JSON object a request to this file")

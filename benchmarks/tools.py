@@ -45,7 +45,7 @@ from router import SemanticRouter, Settings
 from router.evaluation import hit_at_1, ndcg_at, recall_at
 from router.numeric import wilson
 from router.result import Decision
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 
 SEED: Final = 7
 SAMPLE: Final = 1_000
@@ -250,7 +250,7 @@ async def rows_of(data: Data) -> list[dict[str, Any]]:
                 data.tools, settings, enrichment=data.enrichment
             ) as router:
                 rows.append(await row_of(data, "retrieval, enriched", ours(router)))
-    encoder = Remembering("bundled", WordLlamaEncoder())
+    encoder = Remembering("bundled", BundledEncoder())
     for method, find in (
         ("FastMCP BM25", fastmcp(data)),
         ("CallBus BM25", callbus(data)),

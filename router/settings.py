@@ -76,7 +76,7 @@ MAX_ENTRIES = 10_000_000
 
 Caution = Literal["bold", "balanced", "careful"] | Annotated[float, Field(ge=0, le=1)]
 CAUTIONS = {"bold": 0.3, "balanced": 0.5, "careful": 0.65}
-ENCODER_KINDS = ("wordllama", "onnx", "minilm", "sentence-transformers", "openai", "ollama")
+ENCODER_KINDS = ("bundled", "onnx", "minilm", "sentence-transformers", "openai", "ollama")
 EncoderKind = Annotated[str, AfterValidator(checked_name(ENCODERS, *ENCODER_KINDS))]
 AnswerCacheName = Annotated[str, AfterValidator(checked_name(ANSWER_CACHES, "local"))]
 
@@ -175,8 +175,8 @@ class VectorSettings(_Section):
 class EncoderSettings(_Section):
     """The text encoder of the vector index."""
 
-    kind: Annotated[EncoderKind, Trust.USER] = "wordllama"
-    """``wordllama`` is bundled and English; ``minilm`` comes with the extra of its name; ``onnx``
+    kind: Annotated[EncoderKind, Trust.USER] = "bundled"
+    """``bundled`` is bundled and English; ``minilm`` comes with the extra of its name; ``onnx``
     runs any sentence encoder in the ONNX format; or a plug-in."""
     model: Annotated[str | None, Trust.USER] = None
     """Name of the model, for the kinds that need one; for ``onnx`` and ``sentence-transformers``

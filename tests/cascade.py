@@ -19,7 +19,8 @@ from servers.openai_server import OpenAIServer
 import router
 from router import Decision, Outcome, RoutingResult, SemanticRouter, Settings
 from router.llm.protocol import ChatModel, Completion, OutputMode, Prompt
-from router.retrieval.encoders import Encoder, WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
+from router.retrieval.encoders import Encoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import load_catalog
@@ -79,9 +80,9 @@ def router_over(
 
 
 @cache
-def bundled_encoder() -> WordLlamaEncoder:
+def bundled_encoder() -> BundledEncoder:
     """Loaded once: that is a third of the time that opening a router takes."""
-    return WordLlamaEncoder()
+    return BundledEncoder()
 
 
 def shipped_router(state: Path, server: OpenAIServer | None = None, **more: Any) -> SemanticRouter:
@@ -183,11 +184,11 @@ class HeldModel:
 class CountingEncoder:
     """The bundled encoder, with a count of its batches; clear ``release`` to make it wait."""
 
-    identity = "counting/wordllama"
+    identity = "counting/bundled"
     static = True
 
     def __init__(self) -> None:
-        self._encoder = WordLlamaEncoder()
+        self._encoder = BundledEncoder()
         self.batches: list[int] = []
         self.documents: list[int] = []
         self.release = threading.Event()

@@ -127,7 +127,7 @@ def test_retrieval_and_llm_do_not_know_each_other() -> None:
 def test_importing_the_package_leaves_the_heavy_libraries_alone() -> None:
     code = (
         "import router, sys; print(sorted(set(sys.modules) & "
-        "{'chromadb', 'openai', 'ollama', 'numpy', 'wordllama', 'typer', 'rich', 'yaml'}))"
+        "{'chromadb', 'openai', 'ollama', 'numpy', 'typer', 'rich', 'yaml'}))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ

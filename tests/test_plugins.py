@@ -19,7 +19,7 @@ from router.stages.answers import LocalAnswers, configured_cache
 
 SOURCE = '''
 from router.llm.protocol import Completion, OutputMode
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 from router.stages.answers import LocalAnswers
 
 
@@ -35,8 +35,8 @@ class Model:
         pass
 
 
-class AcmeEncoder(WordLlamaEncoder):
-    identity = "acme/wordllama"
+class AcmeEncoder(BundledEncoder):
+    identity = "acme/bundled"
 
 
 class Answers(LocalAnswers):
@@ -103,7 +103,7 @@ async def test_a_router_is_put_together_from_plug_ins_that_settings_name(tmp_pat
 
 def test_an_entry_point_names_an_encoder(tmp_path: Path) -> None:
     encoder = build_encoder(Settings(state_dir=tmp_path, encoder={"kind": "acme"}))
-    assert encoder.identity == "acme/wordllama"
+    assert encoder.identity == "acme/bundled"
 
 
 def test_the_cache_of_this_machine_is_the_default(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_cloned_folder_cannot_name_a_plug_in(
     )
     monkeypatch.chdir(tmp_path)
     settings = Settings()
-    assert (settings.encoder.kind, settings.answer_cache) == ("wordllama", "local")
+    assert (settings.encoder.kind, settings.answer_cache) == ("bundled", "local")
 
 
 async def test_the_status_of_a_router_whose_answers_are_kept_elsewhere(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_the_documents_defaults_are_the_defaults() -> None:
         None,
         8_000,
     )
-    assert settings.encoder.kind == "wordllama"
+    assert settings.encoder.kind == "bundled"
     assert (settings.skills, settings.shipped_skills, settings.pinned_skills) == (None, True, ())
 
 

@@ -25,7 +25,7 @@ from cascade import SHIPPED, WAIT_SECONDS, router_over, summary, write_skill
 from numpy.typing import NDArray
 
 from router import RoutingResult, SemanticRouter
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.index import SkillIndex
 from router.skills.catalog import Catalog, load_catalog
 from router.skills.changes import CatalogChange
@@ -257,7 +257,7 @@ async def test_every_route_is_of_one_snapshot_and_afterwards_all_is_as_if_new(
 # --- killed in the middle
 
 
-class TellingEncoder(WordLlamaEncoder):
+class TellingEncoder(BundledEncoder):
     """Says on standard output when it begins to encode skills."""
 
     def encode_documents(self, documents: Sequence[tuple[str, str]]) -> NDArray[np.float32]:

@@ -7,12 +7,12 @@ from weakref import WeakValueDictionary
 
 from router.errors import ConfigurationError
 from router.plugins import ENCODERS, load_plugin
+from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.encoders import (
     Encoder,
     OllamaEncoder,
     OpenAIEncoder,
     SentenceTransformerEncoder,
-    WordLlamaEncoder,
 )
 from router.settings import ENCODER_KINDS
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from router.settings import Settings
 
 
-_bundled: Final = WeakValueDictionary[str, WordLlamaEncoder]()
+_bundled: Final = WeakValueDictionary[str, BundledEncoder]()
 
 
-def bundled_encoder() -> WordLlamaEncoder:
+def bundled_encoder() -> BundledEncoder:
     """The bundled encoder, the same for all that use it at the same time: a process may have a
     router for each of its tenants, and the weights and the tokenizer take 29 MB.
 
     Raises:
         EncoderError: it cannot be loaded.
     """
-    known = _bundled.get(WordLlamaEncoder.identity)
+    known = _bundled.get(BundledEncoder.identity)
     # No lock: a process that is forked while a thread holds it would wait for ever.
-    return known or _bundled.setdefault(WordLlamaEncoder.identity, WordLlamaEncoder())
+    return known or _bundled.setdefault(BundledEncoder.identity, BundledEncoder())
 
 
 def build_encoder(settings: Settings) -> Encoder:
@@ -44,7 +44,7 @@ def build_encoder(settings: Settings) -> Encoder:
         EncoderError: the encoder cannot be loaded.
     """
     kind, model = settings.encoder.kind, settings.encoder.model
-    if kind == "wordllama":
+    if kind == "bundled":
         return bundled_encoder()
     if kind == "minilm":
         from router.retrieval.minilm import minilm

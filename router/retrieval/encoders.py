@@ -1,20 +1,16 @@
 """Text encoders: texts in, unit vectors out.
 
-The bundled encoder (wordllama) is static: it looks tokens up and averages them, some 50 µs a text,
-and its weights lie in its wheel, so nothing is downloaded. It knows English. Each of the others
-imports what it needs when it is built.
+Their port, and the encoders that other people's packages and servers are. Each imports what it
+needs when it is built.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from importlib.util import find_spec
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
@@ -29,7 +25,6 @@ if TYPE_CHECKING:
     import ollama
     import openai
     from sentence_transformers import SentenceTransformer
-    from tokenizers import Tokenizer
 
 REMOTE_BATCH: Final = 128
 """Texts a call to a remote encoder; both APIs take more, but answers grow to megabytes."""
@@ -43,18 +38,6 @@ MAX_VECTORS_BYTES: Final = 16 * 1024 * 1024
 
 _MALFORMED: Final = (ValueError, TypeError, AttributeError)
 """What the SDKs raise for an answer that is not JSON, or not the JSON of their protocol."""
-
-BODY_SHARE: Final = 0.75
-"""Weight of a skill's body beside its head in the static vector."""
-SHORT: Final = 128
-"""Tokens of a text whose repetitions are not worth counting."""
-FEW_TEXTS: Final = 16
-"""The bundled encoder tokenizes so many one by one."""
-REMEMBERED_WORDS: Final = 16_384
-LONGEST_WORD: Final = 40
-"""The tokens of longer words are not remembered."""
-_NO_WORDS: Final = re.compile("[<\u2581]")
-"""What a special token and the tokenizer's own mark of a space begin with."""
 
 
 @runtime_checkable
@@ -89,71 +72,6 @@ class Encoder(Protocol):
         Shape and errors as for ``encode``.
         """
         ...
-
-
-class WordLlamaEncoder:
-    """The bundled static encoder: wordllama, 256 dimensions, offline."""
-
-    identity: Final = "wordllama/l2_supercat-256"
-    static: Final = True
-
-    def __init__(self) -> None:
-        from safetensors.numpy import load_file
-
-        self._tokenizer = bundled_tokenizer()
-        self._model = self._tokenizer.model
-        try:
-            weights = load_file(_wordllama() / "weights" / "l2_supercat_256.safetensors")
-            self._table = weights["embedding.weight"]  # float16; what is used is widened
-        except (OSError, KeyError, ValueError) as error:
-            raise EncoderError(f"wordllama: its package is not whole: {error}") from error
-        self._tokens_of_word = lru_cache(maxsize=REMEMBERED_WORDS)(self._word_tokens)
-
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return unit(self._pooled(texts, damped=False))
-
-    def encode_documents(self, documents: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
-        heads = self.encode([head for head, _ in documents])
-        bodies = unit(self._pooled([body for _, body in documents], damped=True))
-        return unit(heads + BODY_SHARE * bodies)
-
-    def _pooled(self, texts: Sequence[str], *, damped: bool) -> NDArray[np.float32]:
-        """Sums of token vectors; damped: a token that occurs n times counts as sqrt(n), so that a
-        long text is not drowned by the few words that it repeats most."""
-        table = self._table
-        rows = np.zeros((len(texts), table.shape[1]), dtype=np.float32)
-        for row, tokens_of_text in zip(rows, self._tokenized(texts), strict=True):
-            if damped or len(tokens_of_text) > SHORT:
-                ids = np.asarray(tokens_of_text, dtype=np.intp)
-                tokens, counts = np.unique(ids, return_counts=True)
-                row[:] = (np.sqrt(counts) if damped else counts) @ table[tokens].astype(np.float32)
-            elif tokens_of_text:  # the same: 64 bits hold sums of 16-bit numbers without rounding
-                row[:] = np.add.reduce(table.take(tokens_of_text, axis=0), dtype=np.float64)
-        return rows
-
-    def _tokenized(self, texts: Sequence[str]) -> list[Sequence[int]]:
-        """The numbers of each text's tokens."""
-        if len(texts) > FEW_TEXTS:
-            batch = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
-            return [encoding.ids for encoding in batch]
-        # A batch is spread over threads, which a busy machine takes long to wake.
-        return [self._tokens_by_word(text) for text in texts]
-
-    def _tokens_by_word(self, text: str) -> Sequence[int]:
-        """The tokens of a text, put together from those of its words: no token of this vocabulary
-        reaches over a single space."""
-        words = text.split(" ")
-        if "" in words or max(map(len, words)) > LONGEST_WORD or _NO_WORDS.search(text):
-            return self._tokens(text)
-        return list(chain.from_iterable(map(self._tokens_of_word, words)))
-
-    def _tokens(self, text: str) -> Sequence[int]:
-        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
-
-    def _word_tokens(self, word: str) -> Sequence[int]:
-        """The tokens of a word that is not special. All that the tokenizer does besides is to mark
-        where the word begins; asked itself, its model needs a third of the time."""
-        return tuple([token.id for token in self._model.tokenize(f"\u2581{word}")])
 
 
 class HeadEncoder(ABC):
@@ -308,31 +226,6 @@ def checked(
     if not np.isfinite(vectors).all():
         raise EncoderError(f"{encoder}: a vector holds a value that is not a number")
     return vectors
-
-
-def bundled_tokenizer() -> Tokenizer:
-    """The tokenizer of the bundled encoder: a Llama vocabulary of 32,000 tokens.
-
-    Raises:
-        EncoderError: its package is not installed.
-    """
-    from tokenizers import Tokenizer
-
-    file = _wordllama() / "tokenizers" / "l2_supercat_tokenizer_config.json"
-    tokenizer: Tokenizer = Tokenizer.from_file(str(file))
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    # It would keep 10,000 texts, 3 KB each, and hardly any comes again. Words do.
-    tokenizer.model._resize_cache(0)
-    return tokenizer
-
-
-def _wordllama() -> Path:
-    """The folder of the package. Importing it would cost 0.1 s, for the libraries with which it
-    downloads, and configure the application's logging."""
-    if (folder := package_folder("wordllama")) is None:
-        raise EncoderError("wordllama: its package is not installed")
-    return folder
 
 
 def package_folder(name: str) -> Path | None:

@@ -16,7 +16,7 @@ from benchmarks.classifier_training import (
 from router.memory.query.classifier_model import NOTHING, ClassifierModel
 from router.memory.query.routing_table import ROUTING_TABLE
 from router.result import MEMORY_LAYERS
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def examples() -> list[Example]:
 
 @pytest.fixture(scope="module")
 def vectors(examples: list[Example]) -> Matrix:
-    return WordLlamaEncoder().encode([example.query for example in examples])
+    return BundledEncoder().encode([example.query for example in examples])
 
 
 def test_there_are_many_examples_of_every_layer_and_of_none(examples: list[Example]) -> None:

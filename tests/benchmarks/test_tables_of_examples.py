@@ -24,7 +24,7 @@ from benchmarks import (
 from benchmarks.classifiers import NONE, Examples
 from benchmarks.inputs import read, write
 from router.numeric import wilson
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 
 TOPICS = {
     "weather": "will it rain snow or shine in the forecast for {}",
@@ -246,7 +246,7 @@ def test_being_like_examples_of_none_counts_against_a_request() -> None:
 
 
 def test_a_request_expresses_the_words_that_it_is_near_to_by_their_rarity() -> None:
-    encoder = WordLlamaEncoder()
+    encoder = BundledEncoder()
     texts = ["play a song", "play a game"]
     found = baselines.expressed(
         encoder, texts, ["song", "play", "song game play"], [[0], [0], [0, 1]]
@@ -261,13 +261,13 @@ def test_a_request_expresses_the_words_that_it_is_near_to_by_their_rarity() -> N
 
 def test_a_request_of_function_words_is_taken_by_those() -> None:
     found = baselines.expressed(
-        WordLlamaEncoder(), ["to be or not"], ["not to be or", "..."], [[0], [0]]
+        BundledEncoder(), ["to be or not"], ["not to be or", "..."], [[0], [0]]
     )
     assert found == pytest.approx(np.array([1, 0]))
 
 
 async def test_routes_before_and_after_learning_have_a_row_each(data: Path) -> None:
-    rows, series, found = await learnt_routes.measure(data, WordLlamaEncoder())
+    rows, series, found = await learnt_routes.measure(data, BundledEncoder())
     assert [(row["data"], row["learnt"]) for row in rows] == [
         ("clinc150", "nothing"),
         ("clinc150", learnt_routes.FROM_MANIFESTS),
@@ -285,6 +285,6 @@ async def test_routes_before_and_after_learning_have_a_row_each(data: Path) -> N
 
 
 async def test_the_stream_with_feedback_is_measured_against_the_one_without(data: Path) -> None:
-    alone, beside = await retraining.measure(data, WordLlamaEncoder())
+    alone, beside = await retraining.measure(data, BundledEncoder())
     assert alone["p99_times"] == 1.0
     assert beside["routes"] == alone["routes"]

@@ -49,7 +49,7 @@ def test_help_needs_neither_the_library_nor_rich() -> None:
         "from router.cli import main\n"
         "sys.argv = ['router', '--help']\n"
         "try:\n    main()\nexcept SystemExit as end:\n    print('exit', end.code)\n"
-        "heavy = {'chromadb', 'numpy', 'openai', 'ollama', 'wordllama', 'rich'}\n"
+        "heavy = {'chromadb', 'numpy', 'openai', 'ollama', 'rich'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

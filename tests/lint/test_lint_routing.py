@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from router.lint.routing import lint_routing
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 from router.skills.catalog import load_catalog
 from router.skills.diagnostics import Diagnostic, Severity
 
@@ -18,8 +18,8 @@ GARDEN = "Plans vegetable beds, sowing and watering for a garden. Use when someb
 
 
 @pytest.fixture(scope="module")
-def encoder() -> WordLlamaEncoder:
-    return WordLlamaEncoder()
+def encoder() -> BundledEncoder:
+    return BundledEncoder()
 
 
 def write(root: Path, name: str, description: str, examples: Sequence[str] = ()) -> None:
@@ -31,12 +31,12 @@ def write(root: Path, name: str, description: str, examples: Sequence[str] = ())
     file.write_text(text, encoding="utf-8")
 
 
-async def lint(root: Path, encoder: WordLlamaEncoder) -> list[Diagnostic]:
+async def lint(root: Path, encoder: BundledEncoder) -> list[Diagnostic]:
     return list(await lint_routing(load_catalog([root]), encoder=encoder))
 
 
 async def test_skills_that_find_their_own_requests_have_no_findings(
-    tmp_path: Path, encoder: WordLlamaEncoder
+    tmp_path: Path, encoder: BundledEncoder
 ) -> None:
     write(tmp_path, "minutes", MINUTES, ["write minutes of the recorded meeting"])
     write(tmp_path, "invoices", INVOICES, ["book these invoices into the ledger"])
@@ -45,7 +45,7 @@ async def test_skills_that_find_their_own_requests_have_no_findings(
 
 
 async def test_two_skills_that_take_each_others_requests_collide(
-    tmp_path: Path, encoder: WordLlamaEncoder
+    tmp_path: Path, encoder: BundledEncoder
 ) -> None:
     write(tmp_path, "minutes", MINUTES, ["which invoices are in the ledger?"])
     write(tmp_path, "invoices", INVOICES, ["minutes of the meetings with owners, please"])
@@ -57,7 +57,7 @@ async def test_two_skills_that_take_each_others_requests_collide(
 
 
 async def test_an_example_is_ranked_by_an_index_that_does_not_hold_it(
-    tmp_path: Path, encoder: WordLlamaEncoder
+    tmp_path: Path, encoder: BundledEncoder
 ) -> None:
     # Over the plain index each finds its own skill: the one finding is about all of them.
     examples = ["prune the roses", "mow the lawn", "water the tomatoes"]
@@ -69,7 +69,7 @@ async def test_an_example_is_ranked_by_an_index_that_does_not_hold_it(
 
 
 async def test_an_example_that_two_skills_claim_is_stray_even_while_it_is_indexed(
-    tmp_path: Path, encoder: WordLlamaEncoder
+    tmp_path: Path, encoder: BundledEncoder
 ) -> None:
     write(tmp_path, "minutes", MINUTES, ["book the bill that arrives into the ledger"])
     write(tmp_path, "invoices", INVOICES, ["book the bill that arrives into the ledger"])
@@ -79,7 +79,7 @@ async def test_an_example_that_two_skills_claim_is_stray_even_while_it_is_indexe
 
 
 async def test_a_skill_that_takes_requests_of_many_others_is_greedy(
-    tmp_path: Path, encoder: WordLlamaEncoder
+    tmp_path: Path, encoder: BundledEncoder
 ) -> None:
     write(
         tmp_path,
@@ -96,7 +96,7 @@ async def test_a_skill_that_takes_requests_of_many_others_is_greedy(
 
 
 async def test_nearly_equal_descriptions_are_reported_once_a_pair(
-    tmp_path: Path, encoder: WordLlamaEncoder
+    tmp_path: Path, encoder: BundledEncoder
 ) -> None:
     write(tmp_path, "minutes", MINUTES)
     write(tmp_path, "my-minutes", MINUTES.replace("Turns", "Makes"))
@@ -107,7 +107,7 @@ async def test_nearly_equal_descriptions_are_reported_once_a_pair(
 
 
 async def test_a_copy_in_another_root_is_an_error_of_the_copy(
-    tmp_path: Path, encoder: WordLlamaEncoder
+    tmp_path: Path, encoder: BundledEncoder
 ) -> None:
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     ours.mkdir()
@@ -123,7 +123,7 @@ async def test_a_copy_in_another_root_is_an_error_of_the_copy(
 
 
 async def test_skills_that_are_never_offered_take_no_part(
-    tmp_path: Path, encoder: WordLlamaEncoder
+    tmp_path: Path, encoder: BundledEncoder
 ) -> None:
     write(tmp_path, "minutes", MINUTES)
     write(tmp_path, "again", f"{MINUTES}\ndisable-model-invocation: true")
@@ -131,7 +131,7 @@ async def test_skills_that_are_never_offered_take_no_part(
 
 
 async def test_progress_counts_the_rounds_of_indexing(
-    tmp_path: Path, encoder: WordLlamaEncoder
+    tmp_path: Path, encoder: BundledEncoder
 ) -> None:
     write(tmp_path, "minutes", MINUTES, ["minutes of Monday", "minutes of Tuesday"])
     write(tmp_path, "garden", GARDEN)

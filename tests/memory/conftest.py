@@ -12,12 +12,12 @@ from servers.forgetful_server import ForgetfulServer
 from servers.postgres_server import PostgresServer
 
 from router.memory.stores.memory_store import MemoryStore
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 
 
 @pytest.fixture(scope="session")
-def encoder() -> WordLlamaEncoder:
-    return WordLlamaEncoder()
+def encoder() -> BundledEncoder:
+    return BundledEncoder()
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +36,7 @@ def postgres_url(postgres: PostgresServer) -> Iterator[str]:
 
 
 @pytest.fixture
-def open_store(tmp_path: Path, encoder: WordLlamaEncoder) -> Iterator[Callable[..., MemoryStore]]:
+def open_store(tmp_path: Path, encoder: BundledEncoder) -> Iterator[Callable[..., MemoryStore]]:
     """Opens the store of this test, as often as it is called; all are closed at the end."""
     opened: list[MemoryStore] = []
 

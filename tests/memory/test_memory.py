@@ -46,7 +46,8 @@ from router.memory.query.routing_table import Route
 from router.memory.services.unified import SaveReport, ServiceFate
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.sqlite_vectors import SqliteVectors
-from router.retrieval.encoders import Encoder, WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
+from router.retrieval.encoders import Encoder
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 """A Wednesday."""
@@ -61,7 +62,7 @@ def _clean_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def opened(tmp_path: Path, encoder: WordLlamaEncoder) -> Opened:
+def opened(tmp_path: Path, encoder: BundledEncoder) -> Opened:
     """Opens this test's memory; keywords are settings of memory, and parts."""
 
     @asynccontextmanager
@@ -698,7 +699,7 @@ async def test_a_failing_layer_costs_its_own_part_of_an_answer_only(opened: Open
     ]
 
 
-ENCODER = WordLlamaEncoder()
+ENCODER = BundledEncoder()
 
 
 class TestProjectWithFiles(LayerConformance):
@@ -798,7 +799,7 @@ async def test_closing_leaves_no_thread_and_no_file(opened: Opened, tmp_path: Pa
     "name", ["memory.db", "weights.sqlite3", "patterns.sqlite3", "outbox-*.sqlite3"]
 )
 async def test_one_damaged_store_is_named_the_others_are_closed_and_it_opens_when_mended(
-    tmp_path: Path, encoder: WordLlamaEncoder, name: str
+    tmp_path: Path, encoder: BundledEncoder, name: str
 ) -> None:
     settings = settings_in(tmp_path, service={"url": "http://127.0.0.1:9"})
     async with Memory(settings, encoder=encoder):
@@ -825,7 +826,7 @@ class Overrated(Recipes):
 
 @pytest.mark.parametrize("layers", [[Nameless()], [Overrated()], [Recipes(), Recipes()]])
 async def test_a_faulty_layer_of_ones_own_is_refused_and_everything_closed(
-    tmp_path: Path, encoder: WordLlamaEncoder, layers: list[AnyLayer]
+    tmp_path: Path, encoder: BundledEncoder, layers: list[AnyLayer]
 ) -> None:
     settings = settings_in(tmp_path, service={"url": "http://127.0.0.1:9"})
     with pytest.raises(ConfigurationError, match=layers[0].spec.name):
@@ -836,7 +837,7 @@ async def test_a_faulty_layer_of_ones_own_is_refused_and_everything_closed(
 
 
 async def test_first_calls_that_come_together_open_it_once(
-    tmp_path: Path, encoder: WordLlamaEncoder
+    tmp_path: Path, encoder: BundledEncoder
 ) -> None:
     memory = Memory(settings_in(tmp_path), encoder=encoder)
     found = await asyncio.gather(
@@ -849,7 +850,7 @@ async def test_first_calls_that_come_together_open_it_once(
 
 
 async def test_a_cancelled_opening_leaves_nothing_open(
-    tmp_path: Path, encoder: WordLlamaEncoder
+    tmp_path: Path, encoder: BundledEncoder
 ) -> None:
     begun = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -890,7 +891,7 @@ async def test_closing_lets_calls_under_way_end_and_refuses_later_ones(opened: O
         assert (await memory.get("4", layer="semantic")).content == "Note 4"
 
 
-async def test_it_opens_lazily(tmp_path: Path, encoder: WordLlamaEncoder) -> None:
+async def test_it_opens_lazily(tmp_path: Path, encoder: BundledEncoder) -> None:
     memory = Memory(settings_in(tmp_path), encoder=encoder)
     assert not (tmp_path / "kept").exists()
     await memory.aclose()
@@ -912,7 +913,7 @@ async def test_the_status_says_where_and_how_everything_is(memory: Memory, tmp_p
     assert status["unified"]["service"] == "off"
 
 
-def test_the_databases_are_sqlite(tmp_path: Path, encoder: WordLlamaEncoder) -> None:
+def test_the_databases_are_sqlite(tmp_path: Path, encoder: BundledEncoder) -> None:
     """Whoever wants to look at them needs no tool of ours."""
 
     async def save() -> None:

@@ -22,9 +22,9 @@ from router.memory.model import (
 )
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.rows import REQUIRED_SCOPE
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 
-ENCODER = WordLlamaEncoder()
+ENCODER = BundledEncoder()
 
 
 class BuiltIn(LayerConformance):

@@ -20,7 +20,7 @@ from router.memory.memory import Memory
 from router.memory.model import MemoryItem, Scope
 from router.memory.records import Records
 from router.memory.stores.memory_store import MemoryStore
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ADA = {"user": "ada", "project": "shop"}
@@ -35,7 +35,7 @@ def now() -> list[datetime]:
 
 @pytest.fixture
 async def memory(
-    tmp_path: Path, encoder: WordLlamaEncoder, now: list[datetime]
+    tmp_path: Path, encoder: BundledEncoder, now: list[datetime]
 ) -> AsyncIterator[Memory]:
     settings = settings_in(tmp_path, layer_ttl_days={"session": 7})
     async with Memory(settings, encoder=encoder, clock=lambda: now[0].timestamp()) as opened:
@@ -291,7 +291,7 @@ async def test_the_cache_can_be_cleared(memory: Memory) -> None:
     assert (await memory.status())["cache"]["entries"] == 0
 
 
-class Meanwhile(WordLlamaEncoder):
+class Meanwhile(BundledEncoder):
     """While it encodes this text, somebody else changes the memory."""
 
     def __init__(self, text: str) -> None:

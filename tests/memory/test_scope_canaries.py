@@ -21,7 +21,7 @@ from router.memory.layers import built_in_layers
 from router.memory.model import BlockingLayer, MemoryItem, Scope
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.rows import REQUIRED_SCOPE
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 
 COMBINATIONS = int(os.environ.get("MEMORY_CANARIES", "300"))
 
@@ -72,7 +72,7 @@ def canaries(layer: str, scope: Scope) -> list[MemoryItem]:
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryStore]:
     """All layers full of canaries."""
     folder = tmp_path_factory.mktemp("canaries")
-    store = MemoryStore.open(folder, encoder=WordLlamaEncoder(), clock=NOW.timestamp)
+    store = MemoryStore.open(folder, encoder=BundledEncoder(), clock=NOW.timestamp)
     store.save([one for layer in LAYERS for scope in STORED for one in canaries(layer, scope)])
     yield store
     store.close()
@@ -159,7 +159,7 @@ def test_what_is_asked_for_by_its_id_is_given_to_its_own_only(guarded: MemorySto
 
 def test_the_same_holds_in_postgres(postgres: PostgresServer) -> None:
     with postgres.database() as url:
-        store = MemoryStore.connect(url, encoder=WordLlamaEncoder(), clock=NOW.timestamp)
+        store = MemoryStore.connect(url, encoder=BundledEncoder(), clock=NOW.timestamp)
         kept = ("user", "graph", "prospective")
         store.save([one for layer in kept for scope in STORED for one in canaries(layer, scope)])
         layers = [layer for layer in built_in_layers(store) if layer.spec.name in kept]

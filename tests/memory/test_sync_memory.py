@@ -14,7 +14,7 @@ from kept_memory import settings_in
 from router.errors import StoreError, UnknownMemory
 from router.memory.memory import Memory
 from router.memory.sync_memory import SyncMemory
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 from router.settings import Settings
 
 ADA = {"user": "ada", "project": "shop"}
@@ -28,7 +28,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 
 @pytest.fixture
-def memory(settings: Settings, encoder: WordLlamaEncoder) -> Iterator[SyncMemory]:
+def memory(settings: Settings, encoder: BundledEncoder) -> Iterator[SyncMemory]:
     with SyncMemory(settings, encoder=encoder) as made:
         yield made
 
@@ -83,7 +83,7 @@ def test_threads_share_it(memory: SyncMemory) -> None:
 
 
 def test_closing_lets_other_threads_end_their_calls(
-    settings: Settings, encoder: WordLlamaEncoder
+    settings: Settings, encoder: BundledEncoder
 ) -> None:
     memory = SyncMemory(settings, encoder=encoder)
     saved: list[int] = []
@@ -115,7 +115,7 @@ def test_closing_lets_other_threads_end_their_calls(
 
 
 def test_a_store_that_cannot_be_opened_leaves_no_thread(
-    settings: Settings, encoder: WordLlamaEncoder, tmp_path: Path
+    settings: Settings, encoder: BundledEncoder, tmp_path: Path
 ) -> None:
     (tmp_path / "kept").write_text("a file where a folder should be", encoding="utf-8")
     with pytest.raises(StoreError), SyncMemory(settings, encoder=encoder):

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from router.errors import EncoderError
 from router.retrieval.background import Background, is_foreign, requests
+from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.embedding_chroma import ChromaCache
-from router.retrieval.encoders import Encoder, WordLlamaEncoder
+from router.retrieval.encoders import Encoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.minilm import minilm
 from router.retrieval.vectors import ENCODING_BATCH, VectorStore
@@ -20,7 +21,7 @@ from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
 from router.text import tokens
 
-ENCODER = WordLlamaEncoder()
+ENCODER = BundledEncoder()
 CAKE = SkillManifest(
     name="cake",
     description="Bakes chocolate cakes.",
@@ -71,7 +72,7 @@ def test_its_requests_are_many_short_and_different() -> None:
     assert all(text == text.strip() and 0 < len(text) < 200 for text in found)
 
 
-@pytest.mark.parametrize("build", [WordLlamaEncoder, minilm])
+@pytest.mark.parametrize("build", [BundledEncoder, minilm])
 async def test_an_encoder_makes_it_once_on_a_machine_and_tells_how_far_it_is(
     build: Callable[[], Encoder], tmp_path: Path
 ) -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router.retrieval import index as index_module
+from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.candidates import BY_VECTORS, STEP, RoughVectors, highest
-from router.retrieval.encoders import WordLlamaEncoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
@@ -67,7 +67,7 @@ async def test_a_catalog_beyond_the_limit_ranks_as_if_all_were_scored(
         return SkillManifest(name=name, description=text, body="", path=Path(name), digest=digest)
 
     catalog = Catalog({one.name: one for one in map(skill, range(3 * BY_VECTORS))})
-    encoder = WordLlamaEncoder()
+    encoder = BundledEncoder()
     store = VectorStore(tmp_path, identity=encoder.identity)
     everything = SkillIndex.build(catalog, encoder=encoder, store=store)
     monkeypatch.setattr(index_module, "EXHAUSTIVE", 100)

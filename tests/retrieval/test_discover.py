@@ -16,8 +16,8 @@ import pytest_asyncio
 from numpy.typing import NDArray
 
 from router.errors import EncoderError, InvalidRequest
+from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.discover import Discovered, ListingIndex, discover
-from router.retrieval.encoders import WordLlamaEncoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog, load_catalog
@@ -31,7 +31,7 @@ class Encoder:
     static = True
 
     def __init__(self) -> None:
-        self._encoder = WordLlamaEncoder()
+        self._encoder = BundledEncoder()
         self.identity = self._encoder.identity
         self.skills: list[str] = []
         self.faulty = False

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from router.errors import EncoderError
 from router.retrieval.background import Background
+from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.candidates import BY_SCORE
 from router.retrieval.clauses import clauses
-from router.retrieval.encoders import WordLlamaEncoder, unit
+from router.retrieval.encoders import unit
 from router.retrieval.index import (
     DENSE_WEIGHT,
     EXAMPLES_WEIGHT,
@@ -44,7 +45,7 @@ class CountingEncoder:
     """The bundled encoder, with a record of its calls and a fault that can be switched on."""
 
     def __init__(self, *, static: bool = True) -> None:
-        self._encoder = WordLlamaEncoder()
+        self._encoder = BundledEncoder()
         self.identity = self._encoder.identity
         self.static = static
         self.requests: list[list[str]] = []
@@ -141,7 +142,7 @@ async def test_not_every_word_of_a_pasted_log_is_looked_up_as_misspelt(shipped: 
 
 
 async def test_ranking_is_deterministic(tmp_path: Path, shipped: SkillIndex) -> None:
-    encoder = WordLlamaEncoder()
+    encoder = BundledEncoder()
     store = VectorStore(tmp_path, identity=encoder.identity)
     again = SkillIndex.build(shipped.catalog, encoder=encoder, store=store)
     for request in (REQUEST, "write tests and document them", "zzz", "the of and"):

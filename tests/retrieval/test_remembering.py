@@ -68,7 +68,7 @@ def test_threads_may_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_a_request_is_encoded_once_for_skills_and_memory(tmp_path: Path) -> None:
     class Bundled(CountingEncoder):
-        identity = "wordllama/l2_supercat-256"  # memory's classifier works with no other
+        identity = "bundled/1"  # memory's classifier works with no other
 
     encoder = Bundled()
     async with router_over(SHIPPED, tmp_path, encoder=encoder) as router:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from router.request import MAX_REQUEST_CHARACTERS
 from router.result import Decision, Outcome, Stage
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.index import Clause, Compared, Match, Ranking, SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
@@ -202,7 +202,7 @@ async def test_the_longest_requests_are_judged_in_no_time(shipped: SkillIndex, j
 
 
 async def test_with_no_skill_there_is_nothing_to_choose(tmp_path: Path) -> None:
-    encoder = WordLlamaEncoder()
+    encoder = BundledEncoder()
     store = VectorStore(tmp_path, identity=encoder.identity)
     index = SkillIndex.build(Catalog(), encoder=encoder, store=store)
     local = await decide("commit my changes", index)
@@ -236,7 +236,7 @@ async def test_two_skills_that_are_the_same_are_offered_and_not_guessed(
 ) -> None:
     git = shipped.catalog.skills["git"]
     others = {name: shipped.catalog.skills[name] for name in ("testing", "writer")}
-    encoder = WordLlamaEncoder()
+    encoder = BundledEncoder()
     store = VectorStore(tmp_path, identity=encoder.identity)
     catalog = Catalog({"git": git, "twin": replace(git, name="twin"), **others})
     local = await decide(
@@ -323,7 +323,7 @@ def bare(
         name: replace(skill, examples=(), enrichment=None)
         for name, skill in shipped.catalog.skills.items()
     }
-    encoder = WordLlamaEncoder()
+    encoder = BundledEncoder()
     folder = tmp_path_factory.mktemp("bare")
     with closing(VectorStore(folder, identity=encoder.identity)) as store:
         yield (

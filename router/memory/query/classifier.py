@@ -137,10 +137,10 @@ class _LocalClassifier:
         self, table: RoutingTable, plugins: Sequence[LayerSpec], encoder: Encoder | None
     ) -> None:
         from router.memory.query.classifier_model import ClassifierModel, Curve
+        from router.retrieval.bundled_encoder import BundledEncoder
         from router.retrieval.encoder_kinds import bundled_encoder
-        from router.retrieval.encoders import WordLlamaEncoder
 
-        if encoder is None or encoder.identity != WordLlamaEncoder.identity:
+        if encoder is None or encoder.identity != BundledEncoder.identity:
             encoder = bundled_encoder()
         self._encoder = encoder
         self._model = ClassifierModel.load()

@@ -24,13 +24,13 @@ from router.memory.contexts.documents import (
 )
 from router.memory.model import MemoryItem, Scope
 from router.memory.stores.memory_store import MemoryStore
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 
 ADA, BOB = Scope(user="ada"), Scope(user="bob")
 Write = Callable[[str, str], Path]
 
 
-class CountingEncoder(WordLlamaEncoder):
+class CountingEncoder(BundledEncoder):
     """The bundled encoder, counting the texts that it encodes."""
 
     def __init__(self) -> None:

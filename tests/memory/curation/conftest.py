@@ -10,7 +10,7 @@ from kept_memory import settings_in
 from scripted_model import NOW, Scripted
 
 from router.memory.memory import Memory
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 
 
 @pytest.fixture
@@ -19,16 +19,14 @@ def model() -> Scripted:
 
 
 @pytest.fixture
-async def memory(tmp_path: Path, encoder: WordLlamaEncoder) -> AsyncIterator[Memory]:
+async def memory(tmp_path: Path, encoder: BundledEncoder) -> AsyncIterator[Memory]:
     made = Memory(settings_in(tmp_path), encoder=encoder, clock=NOW.timestamp)
     async with made:
         yield made
 
 
 @pytest.fixture
-async def asking(
-    tmp_path: Path, encoder: WordLlamaEncoder, model: Scripted
-) -> AsyncIterator[Memory]:
+async def asking(tmp_path: Path, encoder: BundledEncoder, model: Scripted) -> AsyncIterator[Memory]:
     """A memory that may ask the model."""
     made = Memory(settings_in(tmp_path), encoder=encoder, clock=NOW.timestamp, models=[model])
     async with made:

@@ -14,7 +14,7 @@ from router.errors import ConfigurationError, LLMAnswerError, LLMUnavailable
 from router.memory.curation.extraction import BATCH_CHARACTERS, turns_of
 from router.memory.memory import Memory
 from router.request import Turn
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 
 
 async def test_extraction_proposes_with_quotes_and_saves_nothing(
@@ -73,7 +73,7 @@ async def test_what_is_known_already_is_not_proposed_again(asking: Memory, model
 
 
 async def test_what_has_expired_is_not_known_any_more(
-    tmp_path: Path, encoder: WordLlamaEncoder, model: Scripted
+    tmp_path: Path, encoder: BundledEncoder, model: Scripted
 ) -> None:
     now = [NOW]
     model.answers = [memories(PEANUTS)]

@@ -15,7 +15,7 @@ from router.errors import InvalidRequest, UnknownMemory
 from router.memory.curation.proposals import ChangeKind, Proposal
 from router.memory.memory import Memory
 from router.memory.model import AttributeValue
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 
 
 async def test_proposing_changes_nothing_and_shows_the_evidence(memory: Memory) -> None:
@@ -164,7 +164,7 @@ async def test_what_waits_is_shown_behind_any_number_of_rejected_proposals(
 
 
 async def test_what_is_accepted_lives_as_long_as_its_layer_says(
-    tmp_path: Path, encoder: WordLlamaEncoder, model: Scripted
+    tmp_path: Path, encoder: BundledEncoder, model: Scripted
 ) -> None:
     settings = settings_in(tmp_path, layer_ttl_days={"user": 30})
     model.answers = [memories(PEANUTS)]

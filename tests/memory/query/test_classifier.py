@@ -15,7 +15,7 @@ from router.memory.model import Classification, LayerSpec, QueryType
 from router.memory.query.classifier import MAX_LAYERS, QueryClassifier
 from router.memory.query.routing_table import ROUTING_TABLE, Route
 from router.result import MEMORY_LAYERS
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 
 classify = QueryClassifier().classify
 
@@ -188,19 +188,19 @@ CELLAR = LayerSpec(
     "query", ["Which white wines are in the cellar?", "How many bottles of Barolo do we have?"]
 )
 def test_a_plugged_in_layer_is_read_for_what_is_like_its_examples(
-    query: str, encoder: WordLlamaEncoder
+    query: str, encoder: BundledEncoder
 ) -> None:
     classified = QueryClassifier(layers=[CELLAR], encoder=encoder).classify(query)
     assert names(classified)[0] == "cellar"
     assert classified.reasons[0] == "It is like the examples of cellar."
 
 
-def test_a_plugged_in_layer_leaves_other_queries_alone(encoder: WordLlamaEncoder) -> None:
+def test_a_plugged_in_layer_leaves_other_queries_alone(encoder: BundledEncoder) -> None:
     plugged = QueryClassifier(layers=[CELLAR], encoder=encoder)
     assert names(plugged.classify("What is JWT?")) == ["semantic"]
 
 
-def test_a_plugged_in_layer_may_stand_in_the_table(encoder: WordLlamaEncoder) -> None:
+def test_a_plugged_in_layer_may_stand_in_the_table(encoder: BundledEncoder) -> None:
     table = {QueryType.USER: Route({"cellar": 0.9, "user": 1.0})}
     plugged = QueryClassifier(table=table, layers=[CELLAR], encoder=encoder)
     assert set(names(plugged.classify("Do I prefer trains or planes?"))) >= {"cellar", "user"}
@@ -214,7 +214,7 @@ def test_a_layer_that_nothing_is_known_of_is_refused() -> None:
 def test_importing_the_classifier_leaves_the_heavy_libraries_alone() -> None:
     code = (
         "import router.memory.query.classifier, sys; print(sorted(set(sys.modules) & "
-        "{'chromadb', 'openai', 'ollama', 'numpy', 'wordllama'}))"
+        "{'chromadb', 'openai', 'ollama', 'numpy'}))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ

@@ -11,7 +11,7 @@ from router.memory.model import Classification, QueryType
 from router.memory.query.classifier import QueryClassifier
 from router.memory.query.routing_table import ROUTING_TABLE, Route
 from router.result import MEMORY_LAYERS
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 
 
 def names(classification: Classification) -> list[str]:
@@ -31,7 +31,7 @@ def test_the_first_weight_is_the_tables_and_the_others_are_below_it(text: str) -
 
 
 def test_a_route_of_ones_own_takes_the_place_of_the_default_one(
-    encoder: WordLlamaEncoder,
+    encoder: BundledEncoder,
 ) -> None:
     table = {QueryType.RELATIONAL: Route({"project": 0.8}, {"meta": 0.2})}
     classified = QueryClassifier(table=table, encoder=encoder).classify(
@@ -43,7 +43,7 @@ def test_a_route_of_ones_own_takes_the_place_of_the_default_one(
     assert "graph" not in names(classified)
 
 
-def test_a_second_primary_layer_is_read_as_well(encoder: WordLlamaEncoder) -> None:
+def test_a_second_primary_layer_is_read_as_well(encoder: BundledEncoder) -> None:
     table = {QueryType.META: Route({"meta": 1.0, "semantic": 0.5})}
     classified = QueryClassifier(table=table, encoder=encoder).classify(
         "How much do you know about our vendors?"

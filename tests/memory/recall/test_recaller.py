@@ -37,7 +37,7 @@ from router.memory.recall.recaller import (
 )
 from router.memory.recall.relevance import Relevance
 from router.memory.texts.text_vectors import TextVectors
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 
 AUTH = "continue working on auth"
 DONE = "which tasks are done"
@@ -187,7 +187,7 @@ async def test_a_threshold_of_zero_is_met_by_an_empty_answer() -> None:
 
 @pytest.fixture(scope="module")
 def relevance() -> Relevance:
-    return Relevance(TextVectors(WordLlamaEncoder()))
+    return Relevance(TextVectors(BundledEncoder()))
 
 
 async def test_the_default_threshold_can_fire_and_can_not_fire(relevance: Relevance) -> None:

@@ -22,7 +22,8 @@ from router.memory.recall.relevance import (
 )
 from router.memory.texts.text_vectors import TextVectors
 from router.numeric import logistic
-from router.retrieval.encoders import Encoder, WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
+from router.retrieval.encoders import Encoder
 from router.retrieval.minilm import minilm, minilm_files
 from router.retrieval.onnx_encoder import OnnxEncoder
 
@@ -57,7 +58,7 @@ PAIRS = [
 
 @pytest.fixture(scope="module")
 def relevance() -> Relevance:
-    return Relevance(TextVectors(WordLlamaEncoder()))
+    return Relevance(TextVectors(BundledEncoder()))
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +105,7 @@ def test_minilm_is_surer_of_an_answer_that_shares_no_word_with_the_question(
 @pytest.mark.parametrize(
     ("make", "meaning"),
     [
-        (WordLlamaEncoder, BUNDLED),
+        (BundledEncoder, BUNDLED),
         (minilm, MINILM),
         (lambda: OnnxEncoder(*minilm_files()), MINILM),
         (Blind, BUNDLED),

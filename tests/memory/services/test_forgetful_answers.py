@@ -19,7 +19,7 @@ from router.memory.services.forgetful.client import (
 )
 from router.memory.services.forgetful.wire import ServiceLate, ServiceResting
 from router.memory.texts.contents import content_key
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ async def forgetful(server: ForgetfulServer, clock: Clock) -> AsyncIterator[Forg
 
 @pytest.fixture
 async def with_encoder(
-    server: ForgetfulServer, encoder: WordLlamaEncoder
+    server: ForgetfulServer, encoder: BundledEncoder
 ) -> AsyncIterator[Forgetful]:
     made = Forgetful(connect_service(server.url), encoder=encoder, probe_seconds=120)
     yield made
@@ -82,7 +82,7 @@ async def test_an_encoder_that_fails_leaves_the_words(
     server: ForgetfulServer,
     with_encoder: Forgetful,
     monkeypatch: pytest.MonkeyPatch,
-    encoder: WordLlamaEncoder,
+    encoder: BundledEncoder,
 ) -> None:
     def fail(texts: object) -> None:
         raise EncoderError("gone")

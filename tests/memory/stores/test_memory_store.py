@@ -24,7 +24,8 @@ from router.memory.model import MAX_QUERY_CHARACTERS, MemoryItem, Period, Scope,
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.ownership import Place
 from router.memory.stores.spaces import Filter
-from router.retrieval.encoders import Encoder, WordLlamaEncoder, unit
+from router.retrieval.bundled_encoder import BundledEncoder
+from router.retrieval.encoders import Encoder, unit
 
 ADA = Scope(user="ada")
 BOB = Scope(user="bob")
@@ -35,7 +36,7 @@ LATEST = datetime.max.replace(tzinfo=UTC)
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def open_store(
-    request: pytest.FixtureRequest, tmp_path: Path, encoder: WordLlamaEncoder
+    request: pytest.FixtureRequest, tmp_path: Path, encoder: BundledEncoder
 ) -> Iterator[Callable[..., MemoryStore]]:
     """Opens the store of this test, as often as it is called; all are closed at the end."""
     with ExitStack() as opened:
@@ -380,7 +381,7 @@ class Failing:
     identity = "failing"
 
     def __init__(self) -> None:
-        self._encoder = WordLlamaEncoder()
+        self._encoder = BundledEncoder()
         self.encoded: list[str] = []
         self.reset()
 

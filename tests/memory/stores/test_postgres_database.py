@@ -20,7 +20,7 @@ from router.errors import ConfigurationError, StoreError
 from router.memory.model import Scope
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.postgres_database import MIGRATIONS
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 
 EVERYBODY = Scope()
 ADA = Scope(user="ada")
@@ -28,7 +28,7 @@ Connect = Callable[[], MemoryStore]
 
 
 @pytest.fixture
-def connect(postgres_url: str, encoder: WordLlamaEncoder) -> Iterator[Connect]:
+def connect(postgres_url: str, encoder: BundledEncoder) -> Iterator[Connect]:
     """Opens the store of this test, each time as another process would."""
     with ExitStack() as opened:
 
@@ -122,7 +122,7 @@ def test_while_the_server_is_gone_it_says_so_and_afterwards_nothing_is_lost(
     assert found(store, "otter")[:1] == ["later"]
 
 
-def test_who_cannot_be_reached_is_named_without_the_password(encoder: WordLlamaEncoder) -> None:
+def test_who_cannot_be_reached_is_named_without_the_password(encoder: BundledEncoder) -> None:
     with pytest.raises(StoreError, match=r"postgresql://127\.0\.0\.1/memory") as told:
         MemoryStore.connect("postgresql://ada:secret@127.0.0.1:1/memory", encoder=encoder)
     assert "secret" not in str(told.value)
@@ -163,9 +163,7 @@ def test_forgetting_is_not_called_done_while_somebody_reads_the_old_state(
     assert store.left_of(ADA) == (0, 0)
 
 
-async def test_a_memory_keeps_its_layers_there(
-    postgres_url: str, encoder: WordLlamaEncoder
-) -> None:
+async def test_a_memory_keeps_its_layers_there(postgres_url: str, encoder: BundledEncoder) -> None:
     patient = {"layer_deadline_seconds": 60, "deadline_seconds": 60}
     settings = Settings(memory={"url": postgres_url, **patient})
     shop = {"project": "shop"}

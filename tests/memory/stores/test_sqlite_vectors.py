@@ -22,7 +22,7 @@ from router.memory.stores.lexical import index_terms, indexed
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.spaces import scope_key
 from router.memory.stores.sqlite_database import _SCHEMA
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 
 EVERYBODY = Scope()
 NUMBERS = "zero one two three four five six seven eight nine".split()
@@ -47,9 +47,9 @@ from pathlib import Path
 from datetime import datetime, UTC
 from router.memory.model import MemoryItem
 from router.memory.stores.memory_store import MemoryStore
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 
-store = MemoryStore.open(Path(sys.argv[1]), encoder=WordLlamaEncoder())
+store = MemoryStore.open(Path(sys.argv[1]), encoder=BundledEncoder())
 for n in range(int(sys.argv[2]), 100_000):
     now = datetime.now(UTC)
     item = MemoryItem(id=f"n{n}", layer="semantic", content=f"ticket {n}", created=now)
@@ -71,7 +71,7 @@ def start_saving(folder: Path, first: int) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("lines", [3, 40, 111])
 def test_kill_minus_nine_while_saving_loses_nothing_that_was_acknowledged(
-    tmp_path: Path, encoder: WordLlamaEncoder, lines: int
+    tmp_path: Path, encoder: BundledEncoder, lines: int
 ) -> None:
     folder = tmp_path / "memory"
     with start_saving(folder, 0) as child:
@@ -139,7 +139,7 @@ class Reversed:
     identity = "reversed"
     static = True
 
-    def __init__(self, encoder: WordLlamaEncoder) -> None:
+    def __init__(self, encoder: BundledEncoder) -> None:
         self._encoder = encoder
 
     def encode(self, texts: list[str]) -> NDArray[np.float32]:
@@ -151,7 +151,7 @@ class Reversed:
 
 
 def test_vectors_of_another_encoder_are_made_anew(
-    open_store: Callable[..., MemoryStore], tmp_path: Path, encoder: WordLlamaEncoder
+    open_store: Callable[..., MemoryStore], tmp_path: Path, encoder: BundledEncoder
 ) -> None:
     store = open_store()
     fill(store, range(100))
@@ -165,7 +165,7 @@ def test_vectors_of_another_encoder_are_made_anew(
 
 
 def test_another_encoder_in_another_process_takes_meaning_away_but_not_words(
-    open_store: Callable[..., MemoryStore], tmp_path: Path, encoder: WordLlamaEncoder
+    open_store: Callable[..., MemoryStore], tmp_path: Path, encoder: BundledEncoder
 ) -> None:
     first = open_store()
     fill(first, range(10))
@@ -190,9 +190,7 @@ def test_two_open_stores_see_what_the_other_saves(open_store: Callable[..., Memo
     assert nearest(first, 60) != ["n60"]
 
 
-def test_another_process_may_save_at_the_same_time(
-    tmp_path: Path, encoder: WordLlamaEncoder
-) -> None:
+def test_another_process_may_save_at_the_same_time(tmp_path: Path, encoder: BundledEncoder) -> None:
     folder = tmp_path / "memory"
     store = MemoryStore.open(folder, encoder=encoder)
     with start_saving(folder, 50_000) as child:
@@ -233,13 +231,13 @@ def test_a_database_that_cannot_be_read_is_named_and_left_alone(
     assert path.read_bytes() == before
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, encoder: WordLlamaEncoder) -> None:
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, encoder: BundledEncoder) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(StoreError, match="file"):
         MemoryStore.open(tmp_path / "file" / "memory", encoder=encoder)
 
 
-def test_closing_leaves_no_file_open(tmp_path: Path, encoder: WordLlamaEncoder) -> None:
+def test_closing_leaves_no_file_open(tmp_path: Path, encoder: BundledEncoder) -> None:
     store = MemoryStore.open(tmp_path / "memory", encoder=encoder, clock=NOW.timestamp)
     fill(store, range(5))
     nearest(store, 1)
@@ -249,7 +247,7 @@ def test_closing_leaves_no_file_open(tmp_path: Path, encoder: WordLlamaEncoder) 
     assert [target for target in targets if str(tmp_path) in target] == []
 
 
-def test_what_was_prepared_is_not_read_again(tmp_path: Path, encoder: WordLlamaEncoder) -> None:
+def test_what_was_prepared_is_not_read_again(tmp_path: Path, encoder: BundledEncoder) -> None:
     store = MemoryStore.open(tmp_path, encoder=encoder)
     fill(store, range(10))
     store.close()
@@ -263,7 +261,7 @@ def test_what_was_prepared_is_not_read_again(tmp_path: Path, encoder: WordLlamaE
 
 
 def test_the_vectors_of_an_earlier_version_are_those_of_the_contents(
-    tmp_path: Path, encoder: WordLlamaEncoder
+    tmp_path: Path, encoder: BundledEncoder
 ) -> None:
     path = tmp_path / "memory.db"
     earlier = opened(path, Schema(_SCHEMA.steps[:3], virtual_tables=True), durable=True)

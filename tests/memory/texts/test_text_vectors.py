@@ -15,10 +15,10 @@ from router.errors import EncoderError
 from router.memory.model import Scope
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.texts.text_vectors import TextVectors
-from router.retrieval.encoders import WordLlamaEncoder
+from router.retrieval.bundled_encoder import BundledEncoder
 
 
-class Counting(WordLlamaEncoder):
+class Counting(BundledEncoder):
     """Notes what it is asked for."""
 
     def __init__(self) -> None:
@@ -50,13 +50,13 @@ def test_what_a_store_has_found_is_not_encoded_again_to_be_judged(tmp_path: Path
     vector = store.text_vectors.of([found.content])
     store.close()
     assert encoder.asked == []
-    assert np.allclose(vector, WordLlamaEncoder().encode([found.content]), atol=1e-6)
+    assert np.allclose(vector, BundledEncoder().encode([found.content]), atol=1e-6)
 
 
 def test_the_vector_of_a_long_text_is_not_kept_because_its_parts_are_judged(
     tmp_path: Path,
 ) -> None:
-    store = MemoryStore.open(tmp_path, encoder=WordLlamaEncoder())
+    store = MemoryStore.open(tmp_path, encoder=BundledEncoder())
     store.save([item("a", "the timeout is 250 ms. " * 100)])
     (found,) = store.search("semantic", "which timeout?", scope=Scope(), k=5)
     assert found.content not in store.text_vectors
