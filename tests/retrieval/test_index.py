@@ -204,7 +204,7 @@ async def test_the_clauses_of_a_request_are_ranked_by_themselves(shipped: SkillI
         alone = await shipped.rank(clause)
         assert part.size == alone.size
         # What tells skills apart is asked of whole requests of one clause only.
-        assert part.lead == pytest.approx(alone.lead, abs=0.05)
+        assert part.lead == pytest.approx(alone.lead, abs=0.2)
         assert part.evidence == pytest.approx(alone.evidence)
         assert part.matches[0].score == pytest.approx(alone.matches[0].score, abs=0.05)
     assert (await shipped.rank("squash the last four commits")).clauses == ()
@@ -522,7 +522,8 @@ async def test_a_request_is_compared_with_the_texts_of_others_and_the_background
     encoder: CountingEncoder, store: VectorStore
 ) -> None:
     index = SkillIndex.build(catalog_of(GIT, CAKE), encoder=encoder, store=store)
-    own, other = [(await index.rank(text)).background for text in (REQUEST, "call my mother")]
+    requests = ("resolve the merge conflict of two branches", "call my mother")
+    own, other = [(await index.rank(text)).background for text in requests]
     assert own is not None
     assert other is not None
     assert other.special < 0 < own.special

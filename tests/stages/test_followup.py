@@ -90,14 +90,14 @@ async def test_a_router_without_an_llm_reads_a_follow_up_with_what_it_follows(
         {"role": "assistant", "content": "Done."},
     ]
     async with shipped_router(tmp_path) as router:
-        alone = await router.route("and now undo it")
-        result = await router.route("and now undo it", history=history)
-        ranked = await router.rank("and now undo it", history=history)
+        alone = await router.route("now the same for the other two")
+        result = await router.route("now the same for the other two", history=history)
+        ranked = await router.rank("now the same for the other two", history=history)
     assert alone.selected_skills != ("git",)
     assert result.selected_skills == ("git",)
     evidence = result.trace[3].evidence
     assert evidence["turns_read"] == 1
-    assert evidence["text_read"] == f"{history[0]['content']}\nand now undo it"
+    assert evidence["text_read"] == f"{history[0]['content']}\nnow the same for the other two"
     assert result.reasoning.endswith("; read with the user's latest turn")
     assert ranked.selected == ("git",)
 

@@ -238,12 +238,12 @@ async def test_two_skills_that_are_the_same_are_offered_and_not_guessed(
     others = {name: shipped.catalog.skills[name] for name in ("testing", "writer")}
     encoder = BundledEncoder()
     store = VectorStore(tmp_path, identity=encoder.identity)
-    catalog = Catalog({"git": git, "twin": replace(git, name="twin"), **others})
+    catalog = Catalog({"git": git, "gits": replace(git, name="gits"), **others})
     local = await decide(
         "commit my staged changes", SkillIndex.build(catalog, encoder=encoder, store=store)
     )
     assert (local.decision, local.selected) == (Decision.CLARIFY, ())
-    assert set(local.ranked[:2]) == {"git", "twin"}
+    assert set(local.ranked[:2]) == {"git", "gits"}
     assert "fit equally well" in local.reason
     store.close()
 
