@@ -132,7 +132,7 @@ async def test_what_is_always_included_is_given_with_its_score(
         )
     assert seen(one) == [("debugging", True)]
     score = next(skill.match.score for skill in every if skill.name == "debugging")
-    assert one[0].match.score == pytest.approx(score)
+    assert one[0].match.score == pytest.approx(score, abs=1e-6)
     assert {name for name, _ in seen(beside)} == {"git", "debugging"}
 
 
