@@ -9,7 +9,9 @@ number that means the same for every layer. Four signs are read, each free of sc
   (``texts/related_words.py``);
 * missing names: the share of the query's names, numbers and identifiers that the text does not
   hold. They decide whom or what an answer is about: what is known about E17 says nothing about E99;
-* cosine: similarity of meaning by the encoder.
+* cosine: similarity of meaning by the encoder. Where it knows no word of one of the two, such as
+  one in another alphabet, the coverage stands in for it: nothing is known of their meaning, and
+  what a cosine of 0 says is that they have nothing to do with each other.
 
 A logistic function of the four is the probability. Its coefficients were fitted to six people of
 ``benchmarks/memory_finding.py`` (``develop`` and ``held_out``), each with and without questions
@@ -124,6 +126,7 @@ class Relevance:
         own = in_first_person(query)
         vectors = self._vectors.of([query, own, *(text for _, text in (*texts, *brought))])
         cosines = (vectors[2:] @ vectors[:2].T).max(axis=1)
+        is_known = vectors[:2].any()
         words = _QueryWords.of(own)
         meaning = self._meaning
         of_content = [-math.inf] * len(contents)
@@ -131,7 +134,10 @@ class Relevance:
         for place, ((number, text), cosine) in enumerate(
             zip((*texts, *brought), cosines, strict=True)
         ):
-            evidence = words.signal(words_of(text)) + meaning.cosine * float(cosine)
+            held = words_of(text)
+            are_known = is_known and vectors[2 + place].any()
+            near = float(cosine) if are_known else words.coverage(held)
+            evidence = words.signal(held) + meaning.cosine * near
             if place < len(texts):
                 of_content[number] = max(of_content[number], evidence)
             else:
@@ -169,6 +175,10 @@ class _QueryWords:
         words = content_words(query)
         terms = frozenset(map(stem, words))
         return cls(terms, names_in(query) & terms, related_to(terms))
+
+    def coverage(self, text: TextWords) -> float:
+        """The share of the words that the text holds; 0 where there is none."""
+        return len(self.terms & text.bag.keys()) / max(len(self.terms), 1)
 
     def signal(self, text: TextWords) -> float:
         """What the coverage, the related words and the missing names add up to."""

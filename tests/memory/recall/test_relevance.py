@@ -160,6 +160,21 @@ def test_words_decide_where_the_encoder_knows_none() -> None:
     assert held > RELEVANCE_FLOOR > not_held
 
 
+@pytest.mark.parametrize(
+    ("query", "answer", "other"),
+    [
+        ("パン屋は何時に始まる", "パン屋は朝四時に始まる", "オスロの製粉所から小麦粉を買う"),
+        ("что любит кот", "кот Эрл любит лосося", "пекари начинают в четыре утра"),
+        ("что любит кот", "кот Эрл любит лосося", "earl the cat likes salmon"),
+    ],
+)
+def test_in_another_alphabet_words_tell_what_answers(
+    relevance: Relevance, query: str, answer: str, other: str
+) -> None:
+    of_answer, of_other = relevance.of(query, [answer, other])
+    assert of_answer > RELEVANCE_FLOOR > of_other
+
+
 def test_a_query_without_words_bears_on_nothing(relevance: Relevance) -> None:
     assert relevance.of("?!", ["Unit tests are written with pytest."])[0] < 0.1
 
