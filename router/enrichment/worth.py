@@ -23,7 +23,7 @@ import numpy as np
 
 from router.enrichment.question import Written
 from router.lint.injection import gives_orders
-from router.retrieval.encoder_kinds import bundled_encoder
+from router.retrieval.bundled_encoder import bundled_encoder
 from router.skills.frontmatter import distinct
 from router.skills.manifest import SkillManifest
 from router.text import normalise

@@ -15,6 +15,7 @@ from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +98,21 @@ class BundledEncoder:
 
     def _tokens(self, text: str) -> Sequence[int]:
         return tuple(self._tokenizer.encode(text).ids)
+
+
+_bundled: Final = WeakValueDictionary[str, BundledEncoder]()
+
+
+def bundled_encoder() -> BundledEncoder:
+    """The bundled encoder, the same for all that use it at the same time: a process may have a
+    router for each of its tenants, and the weights and the tokenizer take 15 MB.
+
+    Raises:
+        EncoderError: it cannot be loaded.
+    """
+    known = _bundled.get(BundledEncoder.identity)
+    # No lock: a process that is forked while a thread holds it would wait for ever.
+    return known or _bundled.setdefault(BundledEncoder.identity, BundledEncoder())
 
 
 def bundled_tokenizer() -> Tokenizer:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-from weakref import WeakValueDictionary
+from typing import TYPE_CHECKING
 
 from router.errors import ConfigurationError
 from router.plugins import ENCODERS, load_plugin
-from router.retrieval.bundled_encoder import BundledEncoder
+from router.retrieval.bundled_encoder import bundled_encoder
 from router.retrieval.encoders import (
     Encoder,
     OllamaEncoder,
@@ -18,21 +17,6 @@ from router.settings import ENCODER_KINDS
 
 if TYPE_CHECKING:
     from router.settings import Settings
-
-
-_bundled: Final = WeakValueDictionary[str, BundledEncoder]()
-
-
-def bundled_encoder() -> BundledEncoder:
-    """The bundled encoder, the same for all that use it at the same time: a process may have a
-    router for each of its tenants, and the weights and the tokenizer take 29 MB.
-
-    Raises:
-        EncoderError: it cannot be loaded.
-    """
-    known = _bundled.get(BundledEncoder.identity)
-    # No lock: a process that is forked while a thread holds it would wait for ever.
-    return known or _bundled.setdefault(BundledEncoder.identity, BundledEncoder())
 
 
 def build_encoder(settings: Settings) -> Encoder:

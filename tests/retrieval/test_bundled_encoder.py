@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.retrieval.bundled_encoder import FEW_TEXTS, BundledEncoder
+from router.retrieval import bundled_encoder as module
+from router.retrieval.bundled_encoder import FEW_TEXTS, BundledEncoder, bundled_encoder
 from router.retrieval.encoders import Encoder
 
 ENCODER = BundledEncoder()
@@ -119,6 +122,19 @@ def test_the_bundled_encoder_leaves_the_applications_logging_alone() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "True"
+
+
+def test_the_bundled_encoder_is_shared_for_as_long_as_somebody_uses_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Each router of a process loaded it again: 15 MB for each tenant.
+    shared = WeakValueDictionary[str, BundledEncoder]()
+    monkeypatch.setattr(module, "_bundled", shared)
+    one = bundled_encoder()
+    assert bundled_encoder() is one
+    del one
+    gc.collect()
+    assert not shared
 
 
 def test_it_is_an_encoder() -> None:

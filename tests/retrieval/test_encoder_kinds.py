@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 from pathlib import Path
-from weakref import WeakValueDictionary
 
 import pytest
 from servers.ollama_server import OllamaServer
@@ -13,7 +11,6 @@ from servers.openai_server import OpenAIServer
 from servers.openai_server import embeddings as openai_embeddings
 
 from router.errors import ConfigurationError
-from router.retrieval import encoder_kinds
 from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.encoder_kinds import build_encoder
 from router.retrieval.minilm import minilm_files
@@ -22,19 +19,6 @@ from router.settings import Settings
 
 def test_the_default_is_the_bundled_encoder() -> None:
     assert isinstance(build_encoder(Settings()), BundledEncoder)
-
-
-def test_the_bundled_encoder_is_shared_for_as_long_as_somebody_uses_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    # Each router of a process loaded it again: 30 MB for each tenant.
-    shared = WeakValueDictionary[str, BundledEncoder]()
-    monkeypatch.setattr(encoder_kinds, "_bundled", shared)
-    one = build_encoder(Settings())
-    assert build_encoder(Settings()) is one
-    del one
-    gc.collect()
-    assert not shared
 
 
 @pytest.mark.parametrize("kind", ["onnx", "openai", "ollama", "sentence-transformers"])

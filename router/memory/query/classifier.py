@@ -137,8 +137,7 @@ class _LocalClassifier:
         self, table: RoutingTable, plugins: Sequence[LayerSpec], encoder: Encoder | None
     ) -> None:
         from router.memory.query.classifier_model import ClassifierModel, Curve
-        from router.retrieval.bundled_encoder import BundledEncoder
-        from router.retrieval.encoder_kinds import bundled_encoder
+        from router.retrieval.bundled_encoder import BundledEncoder, bundled_encoder
 
         if encoder is None or encoder.identity != BundledEncoder.identity:
             encoder = bundled_encoder()
