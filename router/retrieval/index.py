@@ -135,7 +135,8 @@ class Ranking:
             clauses are not compared: what is said in passing is like some request by chance.
         clauses: of a request that has several and names no skill.
         foreign: the request has no word of the best skill, and is in no language that the encoder
-            is known to know; never where the encoder has no background.
+            is known to know, or has nothing that it knows; never where the encoder has no
+            background.
     """
 
     matches: tuple[Match, ...]
@@ -526,7 +527,9 @@ class SkillIndex:
             named=named,
             background=self._compared(request.vector, scored.closest[0], int(order[0])),
             clauses=self._clauses(scored, asked[1:], size, order) if len(asked) > 1 else (),
-            foreign=not evidence and self._background is not None and is_foreign(asked[0].spoken),
+            foreign=not evidence
+            and self._background is not None
+            and (is_foreign(asked[0].spoken) or not request.vector.any()),
         )
 
     def _compared(

@@ -361,6 +361,7 @@ async def test_one_or_two_examples_never_cost_a_route(
         "¿me puedes arreglar la bicicleta para el sábado?",
         "Запусти тесты",
         "自転車を直してください",
+        "🚲",
     ],
 )
 async def test_what_the_encoder_cannot_read_is_refused_and_the_reason_says_so(
