@@ -63,6 +63,12 @@ def _folder(value: object) -> object:
         raise ValueError(f"{value}: there is no such user; write the whole path") from error
 
 
+def _kept(kind: str) -> str:
+    if kind == "wordllama":
+        raise ValueError("'wordllama' is gone; write 'bundled', the encoder in its place")
+    return kind
+
+
 StateFolder = Annotated[Path, BeforeValidator(_folder)]
 StateFile = Annotated[Path, BeforeValidator(_folder)]
 Paths = Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_split)]
@@ -77,7 +83,9 @@ MAX_ENTRIES = 10_000_000
 Caution = Literal["bold", "balanced", "careful"] | Annotated[float, Field(ge=0, le=1)]
 CAUTIONS = {"bold": 0.3, "balanced": 0.5, "careful": 0.65}
 ENCODER_KINDS = ("bundled", "onnx", "minilm", "sentence-transformers", "openai", "ollama")
-EncoderKind = Annotated[str, AfterValidator(checked_name(ENCODERS, *ENCODER_KINDS))]
+EncoderKind = Annotated[
+    str, AfterValidator(_kept), AfterValidator(checked_name(ENCODERS, *ENCODER_KINDS))
+]
 AnswerCacheName = Annotated[str, AfterValidator(checked_name(ANSWER_CACHES, "local"))]
 
 

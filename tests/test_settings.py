@@ -131,6 +131,17 @@ def test_a_malformed_value_is_an_error_that_names_its_setting(
         Settings()
 
 
+def test_settings_that_name_the_former_encoder_are_told_the_one_in_its_place() -> None:
+    said = r"setting encoder\.kind: .*'wordllama' is gone; write 'bundled'"
+    with pytest.raises(ConfigurationError, match=said):
+        Settings(encoder={"kind": "wordllama"})
+    user_file = config_folder() / "router.toml"
+    user_file.parent.mkdir(parents=True, exist_ok=True)
+    user_file.write_text('[encoder]\nkind = "wordllama"\n', encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=said):
+        Settings()
+
+
 @pytest.mark.parametrize(
     ("variable", "meant"),
     [

@@ -222,8 +222,8 @@ class MemorySide:
 
 
 def bundled_counter() -> Callable[[str], int]:
-    """A counter that uses the tokenizer of the bundled encoder: a Llama vocabulary of 32,000, so
-    that models with larger vocabularies mostly need fewer tokens than it says."""
+    """A counter that uses the tokenizer of the bundled encoder: English words and pieces of rarer
+    ones, 32,000 in all."""
     tokenizer = bundled_tokenizer()
 
     def count(text: str) -> int:
