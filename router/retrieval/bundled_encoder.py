@@ -10,7 +10,7 @@ well than its teacher where that matters.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -121,10 +121,7 @@ def bundled_tokenizer() -> Tokenizer:
     Raises:
         EncoderError: its file is missing.
     """
-    try:
-        return tokenizer_of(VOCABULARY.read_text(encoding="utf-8").split("\n"))
-    except (OSError, ValueError) as error:
-        raise EncoderError(f"the bundled encoder is not whole: {error}") from error
+    return tokenizer_of(_vocabulary())
 
 
 def tokenizer_of(tokens: Sequence[str]) -> Tokenizer:
@@ -136,3 +133,21 @@ def tokenizer_of(tokens: Sequence[str]) -> Tokenizer:
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     return tokenizer
+
+
+@cache
+def bundled_words() -> frozenset[str]:
+    """The words that the bundled encoder knows whole, in small letters: those that are usual in
+    English, and names of programs.
+
+    Raises:
+        EncoderError: the file of its tokens is missing.
+    """
+    return frozenset(token for token in _vocabulary() if not token.startswith("##"))
+
+
+def _vocabulary() -> list[str]:
+    try:
+        return VOCABULARY.read_text(encoding="utf-8").split("\n")
+    except (OSError, ValueError) as error:
+        raise EncoderError(f"the bundled encoder is not whole: {error}") from error

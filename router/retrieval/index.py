@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from router.errors import EncoderError
 from router.flight import give_way
 from router.retrieval.background import Background, is_foreign
+from router.retrieval.bundled_encoder import bundled_words
 from router.retrieval.candidates import (
     BY_SCORE,
     BY_WORDS,
@@ -737,11 +738,14 @@ class SkillIndex:
 
     def _meant(self, request: str) -> str:
         """What is read of a request, with each misspelt word as the word that is meant: a vector
-        and an example know the misspelt one no better than the catalog does."""
+        and an example know the misspelt one no better than the catalog does. A word of English is
+        not misspelt because no skill has it: "steak" is not "speak"."""
         request = readable(request)
         words = [word for word in dict.fromkeys(tokens(request)) if word not in STOPWORDS]
         numbers = self._lexical.numbers(stems_of(words))
         unknown = [word for word, number in zip(words, numbers, strict=True) if number is None]
+        if unknown:
+            unknown = [word for word in unknown if word not in bundled_words()]
         correct = self._spelling.correct
         meant = {word: known for word in unknown[:MAX_MISSPELT] if (known := correct(word))}
         if not meant:

@@ -15,7 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router.retrieval import bundled_encoder as module
-from router.retrieval.bundled_encoder import FEW_TEXTS, BundledEncoder, bundled_encoder
+from router.retrieval.bundled_encoder import (
+    FEW_TEXTS,
+    BundledEncoder,
+    bundled_encoder,
+    bundled_words,
+)
 from router.retrieval.encoders import Encoder
 
 ENCODER = BundledEncoder()
@@ -139,3 +144,10 @@ def test_the_bundled_encoder_is_shared_for_as_long_as_somebody_uses_it(
 
 def test_it_is_an_encoder() -> None:
     assert isinstance(ENCODER, Encoder)
+
+
+def test_the_words_that_it_knows_whole_are_no_pieces_and_not_misspelt() -> None:
+    words = bundled_words()
+    assert {"march", "screaming", "recognise", "recognize"} <= words
+    assert not words & {"vacaton", "conflcit"}
+    assert not any(word.startswith("##") for word in words)

@@ -133,6 +133,15 @@ async def test_a_misspelt_word_is_found_wherever_a_word_is(shipped: SkillIndex, 
     assert {"squash", "commits"} <= set(ranking.matches[0].terms)
 
 
+async def test_a_word_of_english_is_not_misspelt_because_no_skill_has_it(
+    shipped: SkillIndex,
+) -> None:
+    """ "March" is not "match", and "screaming" not "streaming"."""
+    ranking = await shipped.rank("what was screaming in March", limit=16)
+    terms = {term for match in ranking.matches for term in match.terms}
+    assert not terms & {"match", "streaming"}
+
+
 async def test_not_every_word_of_a_pasted_log_is_looked_up_as_misspelt(shipped: SkillIndex) -> None:
     """Each look-up compares a word with hundreds of others."""
     log = " ".join(f"qqq{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(MAX_MISSPELT))
