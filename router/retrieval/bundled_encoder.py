@@ -9,6 +9,7 @@ well than its teacher where that matters.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import chain
@@ -41,6 +42,12 @@ FEW_TEXTS: Final = 16
 REMEMBERED_WORDS: Final = 16_384
 LONGEST_WORD: Final = 40
 """The tokens of longer words are not remembered."""
+_SIGNS: Final = re.compile(
+    "[\u00a1-\u00a9\u00ab\u00ac\u00ae-\u00b4\u00b6-\u00b9\u00bb-\u00bf\u00d7\u00f7"
+    "\u2010-\u2027\u2030-\u205e\u2070-\u2bff\U0001f000-\U0001faff]"
+)
+"""Signs that no token has, such as arrows, degrees and emoji. The tokenizer would take the word
+beside one for unknown too."""
 
 
 class BundledEncoder:
@@ -82,8 +89,9 @@ class BundledEncoder:
 
     def _tokenized(self, texts: Sequence[str]) -> list[Sequence[int]]:
         """The numbers of each text's tokens."""
+        texts = [text if text.isascii() else _SIGNS.sub(" ", text) for text in texts]
         if len(texts) > FEW_TEXTS:
-            return [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
+            return [encoding.ids for encoding in self._tokenizer.encode_batch(texts)]
         # A batch is spread over threads, which a busy machine takes long to wake.
         return [self._tokens_by_word(text) for text in texts]
 

@@ -74,6 +74,20 @@ def test_the_tokens_of_a_text_are_those_of_its_words(pieces: list[str], between:
     assert np.array_equal(ENCODER.encode([text])[0], ENCODER.encode(whole)[0])
 
 
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("fix the bug🙏", "fix the bug"),
+        ("Markdown→HTML", "markdown html"),
+        ("100°C in °F", "100 c in f"),
+        ("don’t pay £5…", "don t pay 5"),
+        ("data\u200bbase", "database"),
+    ],
+)
+def test_a_sign_does_not_hide_the_word_beside_it(text: str, plain: str) -> None:
+    assert np.array_equal(*ENCODER.encode([text, plain]))
+
+
 def test_a_text_has_the_same_vector_alone_and_in_a_batch() -> None:
     texts = ["merge", "resolve the merge conflict in config.yaml", ""]
     assert np.array_equal(ENCODER.encode(texts), [ENCODER.encode([t])[0] for t in texts])
