@@ -1,7 +1,7 @@
 # The server: router serve, with MCP under /mcp. See docs/serving.md.
 FROM python:3.12-slim AS build
 WORKDIR /build
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY router ./router
 COPY skills ./skills
 # No compiler: what is no wheel is plain Python.

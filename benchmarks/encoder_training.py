@@ -27,8 +27,9 @@ tokenizers 0.23.3 and wordfreq 3.1.1, from what Debian 12 and the package index 
 
 That is 120,000 texts of 657,530 that were found, which the vocabulary was made of, and in addition
 26,986 tokens that are words, each as a text of its own. Other versions of the packages give other
-texts, and so other vectors, which are about as good; from the same texts of the teacher, ``train``
-gives the same ones.
+texts, and so other vectors. From the same texts and the teacher's vectors of them ``train`` gave
+97.6% of the numbers again and rounded others otherwise: the cosines of 500 requests with each other
+differed by .002 at most. The losses of its last round were .153, .0063 and .767.
 
 No data set that is measured was learnt from. Of the 5,500 test requests of CLINC150 six are also
 among the texts ("where am i"), by chance, and none of BANKING77's 3,080. Some were looked at: three

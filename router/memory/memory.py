@@ -86,8 +86,8 @@ class Memory(OpenedInBlock):
                 and decides without.
             layers: further layers, beside the built-in eleven; one of the same name replaces it.
             routing_table: routes to use instead of the default ones, by type of query.
-            count_tokens: tokens of a text as the reader of contexts counts them; None counts as the
-                bundled tokenizer does.
+            count_tokens: tokens of a text as the reader of contexts counts them; None counts the
+                tokens of the bundled encoder, and by characters what it does not know.
             clock: seconds since the epoch.
 
         Raises:

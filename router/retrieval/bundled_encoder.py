@@ -32,6 +32,8 @@ multiplied by."""
 VOCABULARY: Final = Path(__file__).with_name("bundled_encoder.txt")
 """The tokens, one a line, in the order of the vectors. ``##`` marks a piece that does not begin a
 word. The first one stands for everything unknown, and its vector is zero."""
+UNKNOWN: Final = 0
+"""The number of that token."""
 
 BODY_SHARE: Final = 0.75
 """Weight of a skill's body beside its head in the vector of a skill."""

@@ -42,6 +42,7 @@ from router.memory.model import (
     Scope,
     ScoreKind,
 )
+from router.memory.parts import bundled_counter
 from router.memory.query.routing_table import Route
 from router.memory.services.unified import SaveReport, ServiceFate
 from router.memory.stores.memory_store import MemoryStore
@@ -924,3 +925,22 @@ def test_the_databases_are_sqlite(tmp_path: Path, encoder: BundledEncoder) -> No
     database = sqlite3.connect(tmp_path / "kept" / "memory.db")
     assert database.execute("SELECT content FROM items").fetchall() == [("JWT is a signed token",)]
     database.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "at_least"),
+    [
+        ("Renew the certificate", 3),
+        ("x" * 20_000, 20_000),
+        ("Продлите сертификат", 18),
+        ("日本語のテキスト", 8),
+        ("\u200b" * 500, 500),
+        ("\n" * 500, 500),
+        ("a" + " " * 4_000 + "b", 1_000),
+        ("", 0),
+    ],
+)
+def test_what_the_encoder_does_not_read_counts_in_a_budget_all_the_same(
+    text: str, at_least: int
+) -> None:
+    assert at_least <= bundled_counter()(text) <= 1.3 * at_least
