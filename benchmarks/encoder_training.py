@@ -20,7 +20,8 @@ tokenizers 0.23.3 and wordfreq 3.1.1, from what Debian 12 and the package index 
 - WordNet 3.0, ``wordnet-base``: 18,000 definitions, 14,158 examples of use, 12,000 rows of synonyms
 - what packages of the index say of themselves, a line each: 18,679
 - what Debian's packages say of themselves, ``apt-cache`` and apt's translations: 14,000
-- requests and answers of voice assistants, ``WHEELS``: 12,000
+- requests and answers of voice assistants, from 121 wheels, ``ovos_skill_*``, ``neon_skill_*``,
+  ``skill_ovos_*``, ``home_assistant_intents`` and ``chatterbot_corpus``: 12,000
 - help: ``libreoffice-help-en-us`` 9,000, ``gimp-help-en`` 2,500, ``gnome-user-docs`` 2,295
 - dictionaries: ``dict-foldoc`` 5,000, ``dict-gcide`` 3,000, ``dict-jargon`` 1,500
 - ``fortunes``: 7,868
@@ -67,8 +68,6 @@ HELP: Final = {"gnome": "help/C", "libreoffice": "libreoffice", "gimp": "gimp"}
 DICTIONARIES: Final = ("foldoc", "jargon", "gcide")
 SENTENCES_OF_A_DICTIONARY: Final = 50_000
 """So many are drawn of each, or the vocabulary would have their rare words."""
-WHEELS: Final = ("ovos_skill_*", "neon_skill_*", "home_assistant_intents", "chatterbot_corpus")
-"""Whose wheels the folder of ``--wheels`` held: 122 packages."""
 
 TAKEN: Final = {
     "definitions": 18_000,
@@ -182,7 +181,9 @@ def manuals(choose: random.Random) -> Iterator[tuple[str, str]]:
                     text = " ".join(re.sub(r"<[^>]+>", "", inner).split())
                     yield from ((kind, part) for part in sentences(text))
     for kind in DICTIONARIES:
-        with gzip.open(SHARE / "dictd" / f"{kind}.dict.dz") as packed:
+        if not (file := SHARE / "dictd" / f"{kind}.dict.dz").is_file():
+            continue
+        with gzip.open(file) as packed:
             said = packed.read(MAX_FILE_BYTES).decode("utf-8", "replace")
         paragraphs = re.split(r"\n\s*\n", re.sub(r"[{}\[\]]", "", said))
         drawn = [text for said in paragraphs for text in sentences(" ".join(said.split()))]
@@ -251,6 +252,8 @@ def texts(options: argparse.Namespace) -> None:
             if len(found[kind]) < MAX_TEXTS_OF_A_KIND and (kept := cleaned(text)):
                 found[kind][kept] = None
     say("  ".join(f"{kind} {len(its)}" for kind, its in found.items()))
+    if missing := [kind for kind, its in found.items() if not its]:
+        say(f"nothing of these kinds was found, other vectors will come of it: {missing}")
     lines = [f"{kind}\t{text}\n" for kind, its in found.items() for text in its]
     choose.shuffle(lines)
     (options.work / "texts.tsv").write_text("".join(lines[: options.limit]), encoding="utf-8")

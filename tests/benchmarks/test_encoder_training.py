@@ -6,6 +6,7 @@ What the teacher and torch do is not tested; neither is installed with the tests
 from __future__ import annotations
 
 import random
+import zipfile
 from argparse import Namespace
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from benchmarks.encoder_training import (
     in_order,
     rounded,
     sentences,
+    voice,
     wordnet,
 )
 from router.retrieval import bundled_encoder
@@ -77,6 +79,20 @@ def test_a_meaning_of_wordnet_gives_its_definition_examples_and_synonyms() -> No
         ("synonyms", "mend, fix up"),
         ("definitions", "entity: that which is"),
     ]
+
+
+def test_of_a_wheel_its_english_texts_are_read_that_are_not_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with zipfile.ZipFile(tmp_path / "ovos_skill_timer-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("locale/en-us/start.intent", "start a timer\n")
+        wheel.writestr("locale/en-us/answers.json", '{"done": "The timer is over"}')
+        wheel.writestr("locale/en-us/long.intent", "wait for me " * 10)
+        wheel.writestr("locale/de-de/start.intent", "stelle einen Wecker\n")
+        wheel.writestr("timer/__init__.py", "print('nothing for you')\n")
+    monkeypatch.setattr(encoder_training, "MAX_FILE_BYTES", 100)
+    made = set(voice(tmp_path, random.Random(0)))
+    assert made == {("voice", "start a timer"), ("voice", "The timer is over")}
 
 
 def test_of_no_kind_too_many_texts_are_taught(monkeypatch: pytest.MonkeyPatch) -> None:
