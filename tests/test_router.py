@@ -46,7 +46,7 @@ from router.router import CHECKED_AT_ONCE
 from router.stages.answers import LocalAnswers
 
 EMAIL = "write an email to my boss"
-VAGUE = "improve the page"
+VAGUE = "improve the page for the users"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

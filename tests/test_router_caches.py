@@ -143,7 +143,7 @@ async def test_an_answer_that_is_not_strong_is_never_learnt(
     ("request_", "decision"),
     [
         (NONSENSE, Decision.ABSTAIN),
-        ("improve the page", Decision.CLARIFY),
+        ("improve the page for the users", Decision.CLARIFY),
         ("write an email to my boss", Decision.ROUTE),  # to writer alone, a generic skill
     ],
 )

@@ -494,7 +494,7 @@ async def test_what_nothing_is_sure_of_is_offered_from_both_sides(tmp_path: Path
     remember(tmp_path, labelled())
     async with router_over(SHIPPED, tmp_path) as router:
         await router.learned()
-        result = await router.route("quick check of the image and the branch of the novel")
+        result = await router.route("look at the image and the branch of the novel")
     assert result.selected_skills == ()
     assert result.trace[-1].outcome is Outcome.DECLINED
 
