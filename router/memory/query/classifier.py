@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from router.memory.query.classifier_model import QueryKind
     from router.retrieval.encoders import Encoder
 
-READ_SHARE: Final = 0.06
+READ_SHARE: Final = 0.05
 """A layer is read when at least this share of the probability speaks for it."""
 SECOND_QUESTION_SHARE: Final = 0.3
 """What the second of two questions counts for by itself, beside the query as a whole."""
