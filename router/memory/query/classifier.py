@@ -43,11 +43,11 @@ SECOND_QUESTION_SHARE: Final = 0.3
 MAX_LAYERS: Final = 4
 """At most so many are read at once; the rest are secondary."""
 
-PLUGIN_SLOPE: Final = 21.0
-PLUGIN_INTERCEPT: Final = -7.8
+PLUGIN_SLOPE: Final = 24.0
+PLUGIN_INTERCEPT: Final = -9.1
 """P(a plugged-in layer is wanted) as a logistic function of the cosine between the query and the
 nearest of its examples. Fitted on CLINC150: each of its 150 intents as a layer of five examples,
-its other requests against ten times as many of the queries that this package learned from."""
+its requests for validation against ten times as many queries that this package learned from."""
 
 REMEMBERED_QUERIES: Final = 256
 _MAX_CITED_CHARACTERS: Final = 40

@@ -42,8 +42,9 @@ turns to further layers only while the answer is not good enough. Decisions:
 * What the layer ``meta`` counts ("semantic: 3 items about Redis") comes last and gives no
   confidence where the query names a subject; that it counts nothing is no item at all.
 * Of two memories about one matter the one that holds at the time asked about comes first
-  (``updates.py``); one that is marked as superseded is shown only to who asks for the past. What
-  the memory about MySQL has replaced bears on "What did we use before MySQL?" with probability
+  (``updates.py``); one that is marked as superseded is shown only to who asks for the past, and
+  what it was superseded by bears on the query at least as much as it did. What the memory about
+  MySQL has replaced bears on "What did we use before MySQL?" with probability
   ``LISTED``; so does on "What did we use in March?" all that held then and has been replaced. Where
   a subject is named ("Which database did we use in March?") it does as its text says, whatever the
   weight of its layer.
@@ -444,6 +445,7 @@ class _Pool:
         shown = [item for item in self.items if self._is_shown(item)]
         judged = {item.content: _Judged(item, self._adjusted_relevance(item)) for item in shown}
         self._follow_relations(judged)
+        self._follow_replacements(judged)
         successor = followed_by(self.query.text)
         following = {
             item.content
@@ -516,6 +518,19 @@ class _Pool:
                 scores.items(), key=lambda entry: entry[1], reverse=True
             )
         ]
+
+    def _follow_replacements(self, judged: dict[str, _Judged]) -> None:
+        """Raise what is marked as having replaced what bears on the query: it is the answer now,
+        though it may share fewer words with the question."""
+        places = {(one.item.layer, one.item.scope, one.item.id): one for one in judged.values()}
+        for old in self.items:
+            by = old.attributes.get(SUPERSEDED_BY)
+            newer = places.get((old.layer, old.scope, str(by)))
+            if newer is None or self._is_shown(old):
+                continue
+            content, least = newer.item.content, self._adjusted_relevance(old)
+            if least > judged[content].relevance:
+                judged[content] = replace(newer, relevance=least)
 
     def _follow_relations(self, judged: dict[str, _Judged]) -> None:
         """Raise what the graph reached from items that bear on the query."""
