@@ -52,7 +52,7 @@ def test_a_context_keeps_its_budget_and_says_what_was_left_out(visit: Open) -> N
 
 def test_hostile_memories_are_shown_and_do_nothing(visit: Open) -> None:
     page = visit("/memory")
-    ask(page, "gruesome memory", "Recall")
+    ask(page, "window.broken gruesome memory", "Recall")
     expect(page.locator("#part")).to_contain_text("<script>window.broken=1</script>")
     ask(page, "gruesome memory " + "y" * 1_500, "Make a context")
     expect(page.locator("#context")).to_be_visible()
