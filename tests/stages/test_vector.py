@@ -298,7 +298,7 @@ ASKED_OF = {
     "tyre-repair": ["mend a puncture", "fit tubeless tyres"],
     "warranty-claims": ["file a warranty claim for the frame", "claim warranty for a motor"],
     "wheel-truing": ["replace a broken spoke", "the wheel wobbles"],
-    "data-analysis": ["plot a chart of the csv", "find outliers in the dataset"],
+    "data-analysis": ["plot a chart of the csv", "analyse the csv for trends"],
     "dependency-management": ["upgrade the dependencies", "pin the versions in the lockfile"],
     "documentation": ["write a README for the project", "add docstrings to the module"],
     "git": ["rebase this branch onto main", "resolve the merge conflict", "squash my commits"],
