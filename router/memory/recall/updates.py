@@ -54,7 +54,7 @@ SUPERSEDED_BY: Final = "superseded_by"
 SUPERSEDED_AT: Final = "superseded_at"
 """Attribute: when, in ISO 8601."""
 
-_WEAK: Final = word_set("now since new longer")
+_WEAK: Final = word_set("now since new")
 """What is now so need not have been otherwise before."""
 _CHANGE_WORDS: Final = _WEAK | word_set(
     """
@@ -64,6 +64,8 @@ _CHANGE_WORDS: Final = _WEAK | word_set(
     """
 )
 _CHANGES: Final = frozenset(map(stem, _CHANGE_WORDS))
+_NO_LONGER: Final = re.compile(r"\bno longer\b", re.IGNORECASE)
+"""As sure a sign of a change as "anymore", though "longer" alone is none."""
 _GENERAL: Final = frozenset(map(stem, word_set("use used run need get make")))
 """Words that say nothing of a matter."""
 _REPLACED: Final = re.compile(
@@ -175,7 +177,7 @@ def _changes_in(text: str) -> frozenset[str]:
 
 @lru_cache(4_096)
 def _kept_changes(text: str) -> frozenset[str]:
-    return _CHANGE_WORDS.intersection(tokens(text))
+    return _CHANGE_WORDS.intersection(tokens(_NO_LONGER.sub("anymore", text)))
 
 
 def asks_for_history(query: LayerQuery) -> bool:

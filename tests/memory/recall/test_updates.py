@@ -27,6 +27,10 @@ from router.memory.recall.updates import asks_for_history, held_then, replaces, 
         ("I work at Siemens", "I changed jobs"),
         ("The lesson starts at 17:00", "The lesson now begins at 18:00"),
         ("My wifi password is hunter2", "The wifi password is swordfish"),
+        (
+            "Payslips are on paper in the blue folder.",
+            "Payslips are no longer on paper; they come by mail on the first.",
+        ),
     ],
 )
 def test_a_later_statement_of_one_matter_replaces_the_earlier(before: str, after: str) -> None:
@@ -65,6 +69,7 @@ def test_a_later_statement_of_one_matter_replaces_the_earlier(before: str, after
         ("Our vans are white", "Vans send their position while they move"),
         ("Backups are kept for 30 days", "Backups are now encrypted"),
         ("My name is Ada", "The name is Zoe"),
+        ("Builds are made on two machines", "Builds take longer than the tests"),
     ],
 )
 def test_other_matters_replace_nothing(before: str, after: str) -> None:
