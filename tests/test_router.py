@@ -30,6 +30,7 @@ from cascade import (
     summary,
     write_skill,
 )
+from clusters import until
 
 from router import (
     ConfigurationError,
@@ -322,8 +323,9 @@ async def test_no_more_requests_run_at_a_time_than_the_settings_allow(tmp_path: 
     model = HeldModel(answer("git"))
     async with router_over(SHIPPED, tmp_path, models=[model], max_concurrency=3) as router:
         work = asyncio.create_task(router.route_many([f"request {n}" for n in range(10)]))
-        await happened(model.asked)
-        await asyncio.sleep(0)
+        await until(lambda: model.running == 3)
+        for _ in range(100):  # turns of the loop, in which a fourth could begin
+            await asyncio.sleep(0)
         model.release()
         results = await work
     assert model.most_running == 3
