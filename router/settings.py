@@ -63,10 +63,10 @@ def _folder(value: object) -> object:
         raise ValueError(f"{value}: there is no such user; write the whole path") from error
 
 
-def _kept(kind: str) -> str:
-    if kind == "wordllama":
-        raise ValueError("'wordllama' is gone; write 'bundled', the encoder in its place")
-    return kind
+def _of_today(kind: str) -> str:
+    """The encoder that was bundled before was named after its package. Settings of that time mean
+    what is bundled."""
+    return "bundled" if kind == "wordllama" else kind
 
 
 StateFolder = Annotated[Path, BeforeValidator(_folder)]
@@ -84,7 +84,7 @@ Caution = Literal["bold", "balanced", "careful"] | Annotated[float, Field(ge=0, 
 CAUTIONS = {"bold": 0.3, "balanced": 0.5, "careful": 0.65}
 ENCODER_KINDS = ("bundled", "onnx", "minilm", "sentence-transformers", "openai", "ollama")
 EncoderKind = Annotated[
-    str, AfterValidator(_kept), AfterValidator(checked_name(ENCODERS, *ENCODER_KINDS))
+    str, AfterValidator(_of_today), AfterValidator(checked_name(ENCODERS, *ENCODER_KINDS))
 ]
 AnswerCacheName = Annotated[str, AfterValidator(checked_name(ANSWER_CACHES, "local"))]
 
