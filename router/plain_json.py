@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import is_dataclass
 from datetime import datetime
 from enum import Enum
@@ -57,5 +57,9 @@ def first_fault(error: ValidationError) -> str:
     itself, which may be a secret or endless, is left out; the place, which may hold keys of a
     stranger, is cut. All is on one line."""
     fault = error.errors(include_input=False, include_url=False)[0]
-    place = ".".join(str(part) for part in fault["loc"])[:MAX_PLACE]
-    return " ".join(f"{place}: {fault['msg']}".removeprefix(": ").split())
+    return " ".join(f"{place_of(fault['loc'])}: {fault['msg']}".removeprefix(": ").split())
+
+
+def place_of(loc: Iterable[str | int]) -> str:
+    """Where a fault is, from pydantic's ``loc``: at most ``MAX_PLACE`` characters."""
+    return ".".join(map(str, loc))[:MAX_PLACE]

@@ -66,9 +66,8 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
         "responses": _responses(endpoint, schemas, name),
     }
     if endpoint.takes == "body":
-        arguments.pop(
-            "title", None
-        )  # of a class of ours; generated clients made it a part of names
+        # It names a class of ours, and generated clients made it a part of their names.
+        arguments.pop("title", None)
         body = {
             **arguments,
             "properties": {n: s for n, s in properties.items() if n not in in_path},

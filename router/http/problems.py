@@ -19,6 +19,7 @@ from router.errors import (
     UnknownMemory,
     UnknownSkill,
 )
+from router.plain_json import place_of
 from router.web.problems import Fault, problem
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 MAX_FAULTS: Final = 10
-MAX_WHERE_CHARACTERS: Final = 200
-"""The key of an unknown field is as long as the caller makes it."""
 
 
 class Refused(Exception):
@@ -68,7 +67,7 @@ def faults_of(error: ValidationError) -> list[Fault]:
     told = error.errors(include_input=False, include_url=False, include_context=False)
     return [
         Fault(
-            where=".".join(map(str, fault["loc"]))[:MAX_WHERE_CHARACTERS] or "request",
+            where=place_of(fault["loc"]) or "request",
             # Pydantic's own words for this name a class of ours.
             what="Input should be an object" if fault["type"] == "model_type" else fault["msg"],
         )
