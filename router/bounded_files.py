@@ -10,6 +10,8 @@ from typing import Final
 
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _NO_WAITING: Final = getattr(os, "O_NONBLOCK", 0)
+_AT_ONCE: Final = 1 << 20
+"""Python takes memory for all that is asked for before it reads, and a limit may not let it."""
 
 
 class Unreadable(Exception):
@@ -29,7 +31,11 @@ def read_bounded(path: Path, *, most: int, pipes: bool = False) -> bytes:
             if not pipes and not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise Unreadable("not a regular file")
             with os.fdopen(handle, "rb", closefd=False) as file:
-                data = file.read(most + 1)
+                parts, left = [], most + 1
+                while left and (part := file.read(min(left, _AT_ONCE))):
+                    parts.append(part)
+                    left -= len(part)
+                data = b"".join(parts)
         finally:
             os.close(handle)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path

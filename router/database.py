@@ -101,7 +101,7 @@ def opened(
                 set_aside(f"{path}: begun anew; the old file is now {aside}: {problem.reason}")
                 return connection
     except (OSError, sqlite3.Error) as error:  # FileLock's Timeout is an OSError
-        raise StoreError(path, f"cannot be opened: {error}") from error
+        raise StoreError(path, f"cannot be opened: {_reason(path, error)}") from error
 
 
 class SharedConnection:
@@ -238,6 +238,16 @@ def _prepare(connection: sqlite3.Connection, path: Path, schema: Schema) -> None
         connection.executescript(
             f"BEGIN IMMEDIATE;{script};PRAGMA user_version = {schema.version};COMMIT;"
         )
+
+
+def _reason(path: Path, error: Exception) -> Exception:
+    """SQLite says only that it cannot open a file; the system also says why."""
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN:
+        try:
+            path.open("r+b").close()
+        except OSError as why:
+            return why
+    return error
 
 
 def _objects(connection: sqlite3.Connection) -> _Objects:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,20 @@ def test_a_file_is_read_up_to_the_bound(tmp_path: Path) -> None:
     assert read_bounded(path, most=7) == b"12345\r\n"
     with pytest.raises(Unreadable, match=r"^larger than 6 bytes$"):
         read_bounded(path, most=6)
+
+
+def test_a_small_file_takes_little_memory_however_much_is_allowed(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    content = bytes(range(256)) * 10_000  # more than is read at once
+    path.write_bytes(content)
+    tracemalloc.start()
+    try:
+        assert read_bounded(path, most=1 << 28) == content
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+    with pytest.raises(Unreadable, match=r"^larger than 2,500,000 bytes$"):
+        read_bounded(path, most=2_500_000)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "device", "link to a pipe"])

@@ -180,7 +180,7 @@ def test_a_place_that_cannot_be_used_is_an_error_that_names_it(tmp_path: Path) -
     with pytest.raises(StoreError, match=r"notes\.sqlite3: cannot be opened"):
         opened(tmp_path / "file" / "notes.sqlite3", V1, durable=True)
     (tmp_path / "folder.sqlite3").mkdir()
-    with pytest.raises(StoreError, match=r"folder\.sqlite3: cannot be opened"):
+    with pytest.raises(StoreError, match=r"folder\.sqlite3: cannot be opened: .*Is a directory"):
         opened(tmp_path / "folder.sqlite3", V1, durable=True)
 
 

@@ -82,6 +82,9 @@ class _Commands(TyperGroup):
             gone = isinstance(error, FileNotFoundError) and error.filename is None
             output.error("the working directory has been deleted" if gone else error)
             raise typer.Exit(1) from error
+        except MemoryError as error:
+            output.error("out of memory: this process may not take as much as it needs")
+            raise typer.Exit(1) from error
 
 
 def _load(name: str) -> Any:

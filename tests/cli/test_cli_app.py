@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pytest
 from click import Context
 from typer.main import get_command
 from typer.testing import Result
@@ -73,6 +74,18 @@ def test_an_error_of_the_router_is_one_line_on_standard_error(run: Run) -> None:
     assert result.stdout == ""
     assert result.stderr.startswith("error: the skills folder no-such-folder does not exist")
     assert result.stderr.count("\n") == 1
+
+
+def test_too_little_memory_is_one_line_on_standard_error(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("router.bounded_files.os.fdopen", full)
+    result = run("skills", "list")
+    assert result.exit_code == 1
+    assert result.stderr == "error: out of memory: this process may not take as much as it needs\n"
 
 
 def test_ctrl_c_before_there_is_a_command_ends_without_a_traceback() -> None:

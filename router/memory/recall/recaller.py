@@ -616,6 +616,7 @@ class _Accesses:
         self._tell = tell
         self._waiting: deque[MemoryItem] = deque(maxlen=_ACCESSES_KEPT)
         self._telling: asyncio.Task[None] | None = None
+        self._failing = False
 
     def note(self, items: Iterable[MemoryItem]) -> None:
         self._waiting.extend(items)
@@ -632,8 +633,11 @@ class _Accesses:
             self._waiting.clear()
             try:
                 await in_thread(partial(self._tell, items))
-            except Exception:  # noqa: BLE001 - the answer is given; a note about it must not matter
-                _log.warning("cannot note which memories were given", exc_info=True)
+                self._failing = False
+            except Exception as error:  # noqa: BLE001 - the answer is given; a note must not matter
+                if not self._failing:  # a full disk stays full, and would fill the log with it
+                    _log.warning("it is not noted which memories are given: %s", error)
+                self._failing = True
 
 
 def _check(k: int, confidence_threshold: float, max_cascade_depth: int) -> None:

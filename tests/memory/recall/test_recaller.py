@@ -568,21 +568,26 @@ async def test_what_was_given_is_told_after_the_answer() -> None:
     assert told == ["0.8 auth"]
 
 
-async def test_a_note_that_fails_is_logged_and_the_next_one_is_made(
+async def test_notes_that_fail_are_logged_in_one_line_and_the_next_ones_are_made(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     told: list[str] = []
+    full = [True, True, True, False, True]  # the disk at each note
 
     def accessed(items: Sequence[MemoryItem]) -> None:
         told.extend(item.id for item in items)
-        raise OSError("disk full")
+        if full[len(told) - 1]:
+            raise OSError("disk full")
 
     async with recalling(LoopLayer("session", "0.8 auth"), accessed=accessed) as recall:
-        await recall.answer(AUTH)
-        await recall.aclose()
-        await recall.answer(AUTH)
-    assert told == ["0.8 auth"] * 2
-    assert "cannot note which memories were given" in caplog.text
+        for _ in full:
+            await recall.answer(AUTH)
+            await recall.aclose()
+    assert told == ["0.8 auth"] * 5
+    # Once when it begins, and once when it begins again: a full disk must not fill the log.
+    assert [(record.getMessage(), record.exc_info) for record in caplog.records] == [
+        ("it is not noted which memories are given: disk full", None)
+    ] * 2
 
 
 UNIT = st.floats(0, 1)
