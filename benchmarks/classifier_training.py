@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -30,9 +30,7 @@ from router.memory.query.classifier_model import (
     NOTHING,
     WEIGHTS_FILE,
     ClassifierModel,
-    Curve,
     QueryKind,
-    kind_name,
     kind_named,
     log_odds,
 )
@@ -159,7 +157,7 @@ def train(examples: Sequence[Example], vectors: Matrix) -> ClassifierModel:
         weights[:width],
         weights[width:-1],
         weights[-1],
-        Curve(1.0, 0.0),
+        (1.0, 0.0),
     )
 
 
@@ -190,7 +188,7 @@ def calibrated(
         signals.append(log_odds(share))
         right.append(layer == example.kinds[0].primary)
     curve = logistic(np.array(signals), np.array(right, dtype=np.float64))
-    return replace(model, confidence=Curve(*curve))
+    return replace(model, confidence=curve)
 
 
 def logistic(signal: NDArray[np.float64], right: NDArray[np.float64]) -> tuple[float, float]:
@@ -210,12 +208,34 @@ def folds_of(examples: Sequence[Example]) -> NDArray[np.int64]:
     return np.array([zlib.crc32(words.encode()) % FOLDS for words in opening])
 
 
+def kind_name(kind: QueryKind) -> str:
+    """The inverse of ``kind_named``."""
+    return f"{kind.type}: {', '.join(kind.layers)}" if kind.type else "none"
+
+
+def write(model: ClassifierModel, path: Path) -> None:
+    """Write the file that ``ClassifierModel.load`` reads; weights keep three digits."""
+    np.savez_compressed(
+        path,
+        kinds=_packed(map(kind_name, model.kinds)),
+        cues=_packed(model.vocabulary),
+        cue_weights=model.cue_weights.astype(np.float16),
+        vector_weights=model.vector_weights.astype(np.float16),
+        constants=model.constants,
+        confidence=np.array(model.confidence),
+    )
+
+
+def _packed(names: Iterable[str]) -> NDArray[np.uint8]:
+    return np.frombuffer("\n".join(names).encode(), dtype=np.uint8)
+
+
 def main() -> None:
     """Train on the examples and store the weights in the package."""
     examples = read_examples()
     vectors = BundledEncoder().encode([example.query for example in examples])
     model = calibrated(train(examples, vectors), examples, vectors)
-    model.save(Path(classifier_model.__file__).with_name(WEIGHTS_FILE))
+    write(model, Path(classifier_model.__file__).with_name(WEIGHTS_FILE))
 
 
 if __name__ == "__main__":

@@ -223,7 +223,7 @@ class Methods:
             deadline_seconds=PATIENCE_SECONDS,
         )
         self._recall = Recaller(
-            self._router, relevance=self._relevance, clock=conversation.end.timestamp
+            self._router, relevance=self._relevance.of, clock=conversation.end.timestamp
         )
         self._scope = conversation.scope
         self._now = conversation.end

@@ -183,7 +183,7 @@ MEMORY_LAYERS: Final = (
     "meta",
 )
 """The built-in memory layers, in the order in which they are listed everywhere. What each is stands
-in ``router/memory/layers/specs.py``."""
+in ``router/memory/layers/__init__.py``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,7 +141,7 @@ def assemble_parts(
             threads_at_a_time=THREADS_AT_A_TIME if given.url is None else LAYERS_AT_A_TIME,
             cache_seconds=given.cache_ttl_seconds,
         )
-        relevance = Relevance(store.text_vectors)
+        relevance = Relevance(store.text_vectors).of
         documents = DocumentIndex(store)
         recall = Recaller(
             router,
@@ -153,7 +153,8 @@ def assemble_parts(
         )
         assembler = ContextAssembler(
             MemorySide(recall, store, project),
-            documents=documents,
+            documents=documents.retrieve,
+            no_documents=documents.is_empty,
             relevance=relevance,
             count_tokens=bundled_counter() if count_tokens is None else count_tokens,
             clock=clock,
@@ -194,7 +195,7 @@ class MemorySide:
         self._project = project
 
     async def __call__(
-        self, query: LayerQuery, *, strategy: Strategy, scope: Scope, k: int
+        self, query: LayerQuery, strategy: Strategy, scope: Scope, k: int
     ) -> Retrieved:
         """At most ``k`` items; see ``ContextSource``. By words alone, ``k`` a layer."""
         if strategy is Strategy.LEXICAL:

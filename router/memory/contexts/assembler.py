@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from typing import Final, Protocol
+from typing import Any, Final, TypeAlias
 
 from router.errors import InvalidRequest
 from router.flight import in_thread
@@ -36,7 +36,7 @@ from router.memory.contexts.usage_patterns import QueryPatternTracker
 from router.memory.model import LayerQuery, MemoryItem, Scope, ScoreKind
 from router.memory.query.rewrite import rewrite
 from router.memory.recall.recaller import RELEVANCE_FLOOR
-from router.memory.recall.relevance import RelevanceModel, parts_of
+from router.memory.recall.relevance import Judge, parts_of
 from router.memory.texts.bm25 import TEXTBOOK
 from router.memory.texts.contents import content_key
 from router.memory.texts.questions import questions_of
@@ -55,28 +55,10 @@ MIN_RELEVANCE: Final = RELEVANCE_FLOOR
 a query speaks of is exempt, because what happened then need not share a word with it."""
 
 
-class ContextSource(Protocol):
-    """One side's retrieval."""
-
-    async def __call__(
-        self, query: LayerQuery, *, strategy: Strategy, scope: Scope, k: int
-    ) -> Retrieved:
-        """At most ``k`` items that the scope sees, best first."""
-        ...
-
-
-class DocumentSource(Protocol):
-    """The documents' side."""
-
-    async def is_empty(self, scope: Scope) -> bool:
-        """Whether the scope sees no document at all."""
-        ...
-
-    async def retrieve(
-        self, query: LayerQuery, *, strategy: Strategy, scope: Scope, k: int
-    ) -> Retrieved:
-        """As ``ContextSource``."""
-        ...
+ContextSource: TypeAlias = Callable[
+    [LayerQuery, Strategy, Scope, int], Coroutine[Any, Any, Retrieved]
+]
+"""One side's retrieval: so many items at most that the scope sees, best first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +89,19 @@ class ContextAssembler:
         self,
         memory: ContextSource,
         *,
-        documents: DocumentSource,
-        relevance: RelevanceModel,
+        documents: ContextSource,
+        no_documents: Callable[[Scope], Awaitable[bool]],
+        relevance: Judge,
         count_tokens: Callable[[str], int],
         clock: Callable[[], float],
         tracker: QueryPatternTracker | None = None,
     ) -> None:
-        """``relevance`` puts both sides on one footing; ``count_tokens`` counts as the model does
-        that will read the context; ``clock`` gives seconds since the epoch; the tracker is told
-        which memories were used."""
+        """``no_documents`` says whether the scope sees none at all; ``relevance`` puts both sides
+        on one footing; ``count_tokens`` counts as the model does that will read the context;
+        ``clock`` gives seconds since the epoch; the tracker is told which memories were used."""
         self._memory = memory
         self._documents = documents
+        self._no_documents = no_documents
         self._relevance = relevance
         self._count = count_tokens
         self._clock = clock
@@ -163,7 +147,7 @@ class ContextAssembler:
 
         notes: list[str] = []
         followed = requested
-        if requested is Strategy.RAG and await self._documents.is_empty(whose):
+        if requested is Strategy.RAG and await self._no_documents(whose):
             followed = Strategy.HYBRID
             notes.append("there are no documents; the strategy hybrid was followed instead of rag")
         if followed is not Strategy.RAG:
@@ -207,12 +191,12 @@ class ContextAssembler:
         """What each side finds. A side that fails leaves a note, and the answer to the other."""
         sources: dict[ContextSide, ContextSource] = {ContextSide.MEMORY: self._memory}
         if strategy is Strategy.RAG:
-            sources[ContextSide.DOCUMENTS] = self._documents.retrieve
+            sources[ContextSide.DOCUMENTS] = self._documents
         calls = []
         for side, source in sources.items():
             share = math.ceil(budget * weights.of(side) / TOKENS_A_PIECE)
             k = min(max(share, MIN_PIECES), MAX_PIECES)
-            calls.append(source(asked, strategy=strategy, scope=scope, k=k))
+            calls.append(source(asked, strategy, scope, k))
         answers = await asyncio.gather(*calls, return_exceptions=True)
         found: dict[ContextSide, Sequence[MemoryItem]] = {}
         for side, answer in zip(sources, answers, strict=True):
@@ -240,7 +224,7 @@ class ContextAssembler:
         ]
         contents = [part for _, _, part in parts]
         questions = [questions_of(item) if part == item.content else () for _, item, part in parts]
-        relevance = self._relevance.of(asked.subject, contents, questions)
+        relevance = self._relevance(asked.subject, contents, questions)
         words = TEXTBOOK.shares(stems(asked.subject), contents)
         most = max(words, default=0.0) or 1.0
         best: dict[int, float] = {}

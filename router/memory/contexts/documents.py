@@ -115,21 +115,11 @@ class DocumentIndex:
             del waiting[: len(batch)]
         return count
 
-    async def retrieve(
-        self,
-        query: LayerQuery,
-        *,
-        strategy: Strategy,  # noqa: ARG002 - documents have but one way
-        scope: Scope,
-        k: int,
-    ) -> Retrieved:
-        """The best chunks, best first; a ``ContextSource``."""
+    async def retrieve(self, query: LayerQuery, _: Strategy, scope: Scope, k: int) -> Retrieved:
+        """The best chunks, best first, in the one way that there is; a ``ContextSource``."""
         words = search_words(query)
-        return Retrieved(
-            await in_thread(
-                lambda: self._store.search(LAYER, query.text, words=words, scope=scope, k=k)
-            )
-        )
+        search = partial(self._store.search, LAYER, query.text, words=words, scope=scope, k=k)
+        return Retrieved(await in_thread(search))
 
     async def is_empty(self, scope: Scope) -> bool:
         """Whether the scope sees no document at all."""

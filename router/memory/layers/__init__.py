@@ -1,10 +1,15 @@
-"""The eleven layers that are there without being plugged in, all over one store."""
+"""The eleven layers that are there without being plugged in, all over one store, with what each is,
+for ``status`` and the confidence of an answer. They need no examples: the classifier has learned
+when to read them.
+
+Qualities: what was seen to happen (episodic) is trusted more than what was concluded from it
+(semantic), and that more than what was planned.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-from router.memory.layers import specs
 from router.memory.layers.base import OwnedLayer, StoredLayer
 from router.memory.layers.governance import GovernanceLayer
 from router.memory.layers.graph import GraphLayer
@@ -12,26 +17,58 @@ from router.memory.layers.meta import MetaLayer
 from router.memory.layers.procedural import ProceduralLayer
 from router.memory.layers.prospective import ProspectiveLayer
 from router.memory.layers.timed import TimedLayer
-from router.memory.model import BlockingLayer
+from router.memory.model import BlockingLayer, LayerSpec
 from router.memory.stores.memory_store import MemoryStore
 from router.result import MEMORY_LAYERS
 
-WRITABLE: Final = tuple(name for name in MEMORY_LAYERS if name != specs.META.name)
+PROJECT: Final = LayerSpec(
+    "project", "Conventions, structure and decisions of the project at hand.", quality=0.85
+)
+WRITABLE: Final = tuple(name for name in MEMORY_LAYERS if name != "meta")
 """Layers that items can be saved to; ``meta`` only counts what the others hold."""
 
 
 def built_in_layers(store: MemoryStore) -> tuple[BlockingLayer, ...]:
     """The built-in layers. They keep nothing of their own; closing the store ends them."""
+    session = LayerSpec(
+        "session", "What was said and done in the conversation that is going on.", quality=0.85
+    )
+    user = LayerSpec("user", "Who the user is: preferences, habits, background.")
+    semantic = LayerSpec(
+        "semantic", "Facts and concepts that hold regardless of when they were learned."
+    )
+    graph = LayerSpec(
+        "graph",
+        "Entities and the relations between them: what depends on, uses, owns or causes what.",
+    )
+    governance = LayerSpec(
+        "governance", "Rules, approvals and an account of who did what, and when.", quality=0.9
+    )
+    episodic = LayerSpec(
+        "episodic", "Events: what happened, when it happened, and what was said then.", quality=0.85
+    )
+    procedural = LayerSpec(
+        "procedural", "How things are done: steps, workflows, commands, and how often they worked."
+    )
+    prospective = LayerSpec("prospective", "What is still to be done: tasks, reminders, deadlines.")
+    planning = LayerSpec(
+        "planning", "Plans, strategies and how big goals were broken down.", quality=0.75
+    )
+    meta = LayerSpec(
+        "meta",
+        "What is known and what is not: how much the memory holds about a subject.",
+        quality=0.7,
+    )
     return (
-        TimedLayer(store, specs.SESSION, recency=0.5),
-        OwnedLayer(store, specs.PROJECT),
-        OwnedLayer(store, specs.USER),
-        StoredLayer(store, specs.SEMANTIC),
-        GraphLayer(store, specs.GRAPH),
-        GovernanceLayer(store, specs.GOVERNANCE),
-        TimedLayer(store, specs.EPISODIC, recency=0.01),
-        ProceduralLayer(store, specs.PROCEDURAL),
-        ProspectiveLayer(store, specs.PROSPECTIVE),
-        StoredLayer(store, specs.PLANNING),
-        MetaLayer(store, specs.META),
+        TimedLayer(store, session, recency=0.5),
+        OwnedLayer(store, PROJECT),
+        OwnedLayer(store, user),
+        StoredLayer(store, semantic),
+        GraphLayer(store, graph),
+        GovernanceLayer(store, governance),
+        TimedLayer(store, episodic, recency=0.01),
+        ProceduralLayer(store, procedural),
+        ProspectiveLayer(store, prospective),
+        StoredLayer(store, planning),
+        MetaLayer(store, meta),
     )

@@ -5,25 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from router.memory.layers.base import StoredLayer
-from router.memory.model import LayerQuery, LayerSpec, MemoryItem, Scope
-from router.memory.stores.memory_store import MemoryStore
+from router.memory.model import LayerQuery, MemoryItem, Scope
 
 
 class GraphLayer(StoredLayer):
-    """Items about the entities that a query names and those at most ``depth`` (0 to 5) relations
-    away from them, nearer first."""
-
-    def __init__(self, store: MemoryStore, spec: LayerSpec, *, depth: int = 2) -> None:
-        super().__init__(store, spec)
-        self._depth = depth
+    """Items about the entities that a query names and those a few relations away, nearer first."""
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
-        """The scores of entities that were reached are above 0.16."""
+        """The scores of entities that were reached are above 0.32."""
         return self._store.related(
-            self.spec.name,
-            query.text,
-            names=query.entities,
-            scope=scope,
-            k=k,
-            depth=self._depth,
+            self.spec.name, query.text, names=query.entities, scope=scope, k=k
         )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from router.memory.files.store import FileStore
-from router.memory.layers import specs
+from router.memory.layers import PROJECT
 from router.memory.layers.base import OwnedLayer
 from router.memory.model import LayerQuery, MemoryItem, Scope, ScoreKind
 from router.memory.stores.fusion import at_place
@@ -19,7 +19,7 @@ class ProjectLayer(OwnedLayer):
     def __init__(self, store: MemoryStore, files: FileStore, *, project: str | None) -> None:
         """``project`` is whose files they are: who asks for another project sees the global ones
         only. None shows them to everybody."""
-        super().__init__(store, specs.PROJECT)
+        super().__init__(store, PROJECT)
         self._files = files
         self._owner = Scope(project=project)
 

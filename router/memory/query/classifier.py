@@ -24,6 +24,7 @@ from router.errors import ConfigurationError
 from router.memory.model import MAX_QUERY_CHARACTERS, Classification, LayerSpec, QueryType
 from router.memory.query.cues import cues, second_question
 from router.memory.query.routing_table import RoutingTable, overridden
+from router.numeric import logistic
 from router.request import check_text
 from router.result import MEMORY_LAYERS, LayerChoice
 from router.text import STOPWORDS
@@ -136,7 +137,7 @@ class _LocalClassifier:
     def __init__(
         self, table: RoutingTable, plugins: Sequence[LayerSpec], encoder: Encoder | None
     ) -> None:
-        from router.memory.query.classifier_model import ClassifierModel, Curve
+        from router.memory.query.classifier_model import ClassifierModel
         from router.retrieval.bundled_encoder import BundledEncoder, bundled_encoder
 
         if encoder is None or encoder.identity != BundledEncoder.identity:
@@ -146,7 +147,6 @@ class _LocalClassifier:
         self._table = table
         self._routes = _routes(self._model.kinds, table)
         self._plugins = [(spec.name, encoder.encode(_looks(spec))) for spec in plugins]
-        self._plugin_curve = Curve(PLUGIN_SLOPE, PLUGIN_INTERCEPT)
         # A recall that turns to further layers asks again, and so do requests that no cache keeps.
         self.classify = lru_cache(maxsize=REMEMBERED_QUERIES)(self._classify)
         self.layers = lru_cache(maxsize=REMEMBERED_QUERIES)(
@@ -202,7 +202,7 @@ class _LocalClassifier:
     def _plugged(self, vector: NDArray[np.float32]) -> tuple[dict[str, float], float]:
         """How likely each plugged-in layer is wanted, and how likely none of them is."""
         alone = {
-            name: self._plugin_curve.at(float((vectors @ vector).max()))
+            name: logistic(PLUGIN_SLOPE * float((vectors @ vector).max()) + PLUGIN_INTERCEPT)
             for name, vectors in self._plugins
         }
         none = math.prod(1 - likely for likely in alone.values())

@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -40,18 +39,6 @@ NOTHING: Final = QueryKind(None, ())
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
-    """A probability as a logistic function of a signal."""
-
-    slope: float
-    intercept: float
-
-    def at(self, signal: float) -> float:
-        """The probability, in (0, 1)."""
-        return logistic(self.slope * signal + self.intercept)
-
-
-@dataclass(frozen=True, slots=True)
 class ClassifierModel:
     """The learned weights.
 
@@ -61,7 +48,8 @@ class ClassifierModel:
         cue_weights: shape (cues, kinds).
         vector_weights: shape (dimensions, kinds).
         constants: shape (kinds,).
-        confidence: P(the likeliest layer is right) as a function of the log-odds of its share.
+        confidence: slope and intercept of the log-odds that the likeliest layer is right, over
+            those of its share.
     """
 
     kinds: tuple[QueryKind, ...]
@@ -69,7 +57,7 @@ class ClassifierModel:
     cue_weights: NDArray[np.float32]
     vector_weights: NDArray[np.float32]
     constants: NDArray[np.float32]
-    confidence: Curve
+    confidence: tuple[float, float]
 
     @classmethod
     def load(cls) -> ClassifierModel:
@@ -84,20 +72,8 @@ class ClassifierModel:
                 stored["cue_weights"].astype(np.float32),
                 stored["vector_weights"].astype(np.float32),
                 stored["constants"].astype(np.float32),
-                Curve(*map(float, stored["confidence"])),
+                (float(stored["confidence"][0]), float(stored["confidence"][1])),
             )
-
-    def save(self, path: Path) -> None:
-        """Write the file that ``load`` reads; weights keep three digits."""
-        np.savez_compressed(
-            path,
-            kinds=_packed(kind_name(kind) for kind in self.kinds),
-            cues=_packed(self.vocabulary),
-            cue_weights=self.cue_weights.astype(np.float16),
-            vector_weights=self.vector_weights.astype(np.float16),
-            constants=self.constants,
-            confidence=np.array([self.confidence.slope, self.confidence.intercept]),
-        )
 
     def known(self, cues: Iterable[str]) -> list[str]:
         """The cues that it has learned something about."""
@@ -124,7 +100,8 @@ class ClassifierModel:
 
     def confidence_of(self, share: float) -> float:
         """P(the likeliest layer is right), in (0, 1), given its share of the probability."""
-        return self.confidence.at(log_odds(share))
+        slope, intercept = self.confidence
+        return logistic(slope * log_odds(share) + intercept)
 
     def speaking_for(self, kind: int, known: list[str]) -> list[str]:
         """The cues, of those given, that raise this kind above the average one; strongest first."""
@@ -143,16 +120,7 @@ def kind_named(name: str) -> QueryKind:
     return QueryKind(QueryType(query_type), tuple(layers.split(", ")))
 
 
-def kind_name(kind: QueryKind) -> str:
-    """The inverse of ``kind_named``."""
-    return f"{kind.type}: {', '.join(kind.layers)}" if kind.type else "none"
-
-
 def log_odds(probability: float) -> float:
     """Of a probability, in [0, 1]; bounded, so that certainty stays a number."""
     bounded = min(max(probability, 1e-6), 1 - 1e-6)
     return math.log(bounded / (1 - bounded))
-
-
-def _packed(names: Iterable[str]) -> NDArray[np.uint8]:
-    return np.frombuffer("\n".join(names).encode(), dtype=np.uint8)

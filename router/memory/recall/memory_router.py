@@ -153,8 +153,7 @@ class MemoryRouter:
             StoreError: the stores' generation cannot be read.
         """
         started = self._monotonic()
-        if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_K:
-            raise InvalidRequest(f"k: {k!r} is no whole number from 1 to {MAX_K}")
+        check_k(k)
         named = None if layers is None else self._named(layers)
         asked = rewrite(query, now=now or datetime.fromtimestamp(self._clock(), UTC))
         generation = await in_thread(self._generation)
@@ -331,6 +330,12 @@ class MemoryRouter:
         queried = 0 if cache_hit else route.stats.layers_queried
         stats = RouteStats(milliseconds, queried, cache_hit)
         return replace(route, id=identity, query=query, stats=stats)
+
+
+def check_k(k: int) -> None:
+    """Raise InvalidRequest unless so many items may be asked for."""
+    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_K:
+        raise InvalidRequest(f"k: {k!r} is no whole number from 1 to {MAX_K}")
 
 
 def _characters(route: MemoryRoute) -> int:

@@ -70,11 +70,11 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from router.errors import InvalidRequest
 from router.flight import in_thread
@@ -109,9 +109,10 @@ from router.memory.recall.memory_router import (
     MAX_K,
     UNLIKELY_WEIGHT,
     MemoryRouter,
+    check_k,
 )
 from router.memory.recall.ranking import rank
-from router.memory.recall.relevance import RelevanceModel
+from router.memory.recall.relevance import Judge
 from router.memory.recall.updates import (
     LASTING_LAYERS,
     SUPERSEDED_BY,
@@ -172,12 +173,6 @@ _COMPARED: Final = 30
 _ACCESSES_KEPT: Final = 1_000
 
 
-class Beside(Protocol):
-    """A source that is asked beside the layers."""
-
-    async def __call__(self, query: str, scope: Scope, k: int) -> LayerReport | None: ...
-
-
 class Recaller:
     """Answers queries from memory; see the module's text. Belongs to its router's event loop.
 
@@ -196,12 +191,12 @@ class Recaller:
         self,
         router: MemoryRouter,
         *,
-        relevance: RelevanceModel,
+        relevance: Judge,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
         accessed: Callable[[Sequence[MemoryItem]], None] | None = None,
         judges_in_thread: bool = False,
-        beside: Beside | None = None,
+        beside: Callable[[str, Scope, int], Awaitable[LayerReport | None]] | None = None,
     ) -> None:
         self._router = router
         self._relevance = relevance
@@ -285,12 +280,15 @@ class Recaller:
         conflicts = pool.conflicts(given)
         reasoning: tuple[str, ...] = ()
         if explain_reasoning:
-            relevant = sum(1 for one in ranked if one.relevance >= RELEVANCE_FLOOR)
             whole = self._read_all(pool.reports)
-            reasoning = _reasons(
-                pool, route.classification.reasons, path, relevant, len(given), whole=whole
+            reasoning = (
+                *route.classification.reasons,
+                *_reasons(pool, path, len(given), whole=whole),
+                *(
+                    f"{one} and {other} contradict each other, and nothing tells which one holds."
+                    for one, other in conflicts
+                ),
             )
-            reasoning += tuple(map(_named_conflict, conflicts))
         if self._accesses is not None and given:
             self._accesses.note([judged.item for judged in given])
         return RecallResult(
@@ -342,7 +340,7 @@ class Recaller:
         unjudged = pool.unjudged()
         contents = [item.content for item in unjudged]
         questions = [questions_of(item) for item in unjudged]
-        judging = partial(self._relevance.of, pool.query.subject, contents, questions)
+        judging = partial(self._relevance, pool.query.subject, contents, questions)
         pool.judge(contents, await in_thread(judging) if self._judges_in_thread else judging())
 
     def _confidences(
@@ -384,32 +382,23 @@ class _Judged:
     relevance: float
 
 
-@dataclass(slots=True, eq=False)
 class _Pool:
     """What was found so far for one query, without copies, and how relevant it is; ``ranked`` is
     what bears on the query, best first."""
 
-    query: LayerQuery
-    reports: list[LayerReport] = field(default_factory=list)
-    items: list[MemoryItem] = field(default_factory=list)
-    updates: list[Update] = field(default_factory=list)
-    weights: dict[str, float] = field(default_factory=dict)
-    ranked: list[_Judged] = field(default_factory=list)
-    _relevance: dict[str, float] = field(default_factory=dict)
-    _listed: dict[str, float] = field(default_factory=dict)
-    _speaks_of_oneself: bool = field(init=False)
-    _kind: str | None = field(init=False)
-    _when: Set[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._kind = asks_for_kind(self.query)
-        timeless = {*stems(self.query.timeless)}
-        self._when = {*stems(self.query.text)} - timeless - _BESIDE_TIMES
-        self._speaks_of_oneself = not _ONESELF.isdisjoint(tokens(in_first_person(self.query.text)))
-
-    @property
-    def names_subject(self) -> bool:
-        return not names_no_subject(self.query)
+    def __init__(self, query: LayerQuery) -> None:
+        self.query = query
+        self.reports: list[LayerReport] = []
+        self.items: list[MemoryItem] = []
+        self.updates: list[Update] = []
+        self.weights: dict[str, float] = {}
+        self.ranked: list[_Judged] = []
+        self._relevance: dict[str, float] = {}
+        self._listed: dict[str, float] = {}
+        self._names_subject = not names_no_subject(query)
+        self._kind = asks_for_kind(query)
+        self._when = {*stems(query.text)} - {*stems(query.timeless)} - _BESIDE_TIMES
+        self._speaks_of_oneself = not _ONESELF.isdisjoint(tokens(in_first_person(query.text)))
 
     def add(self, reports: Sequence[LayerReport]) -> None:
         self.reports.extend(reports)
@@ -419,7 +408,7 @@ class _Pool:
     def take_listed(self, reports: Sequence[LayerReport], *, is_first: bool = True) -> None:
         """Note what layers list for a query that names no subject, or a kind of memory alone."""
         for_tasks = asks_for_tasks(self.query)
-        if self._kind is None and (self.names_subject or not (is_first or for_tasks)):
+        if self._kind is None and (self._names_subject or not (is_first or for_tasks)):
             return
         lists = {TASKS} if for_tasks else LISTING if self._kind is None else {self._kind}
         listing = [one for one in reports if one.layer in lists or one.layer not in MEMORY_LAYERS]
@@ -483,7 +472,7 @@ class _Pool:
             period=self.query.period,
         )
         best = max((o.relevance for o in ordered if not self._only_counts(o.item)), default=0.0)
-        others_follow = self.names_subject and self._kind is None and best >= RELEVANCE_FLOOR
+        others_follow = self._names_subject and self._kind is None and best >= RELEVANCE_FLOOR
         lowest = min(RELEVANCE_FLOOR, best / NEAR) if others_follow else RELEVANCE_FLOOR
         scores = {
             one.item.content: one.relevance
@@ -579,7 +568,7 @@ class _Pool:
         return period is not None and item.created < period.end
 
     def _only_counts(self, item: MemoryItem) -> bool:
-        return item.type == COUNT_TYPE and self.names_subject
+        return item.type == COUNT_TYPE and self._names_subject
 
     def _adjusted_relevance(self, item: MemoryItem) -> float:
         """The relevance of the text, with what the layer and the time say."""
@@ -641,8 +630,7 @@ class _Accesses:
 
 
 def _check(k: int, confidence_threshold: float, max_cascade_depth: int) -> None:
-    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_K:
-        raise InvalidRequest(f"k: {k!r} is no whole number from 1 to {MAX_K}")
+    check_k(k)
     if not isinstance(confidence_threshold, int | float) or not 0 <= confidence_threshold <= 1:
         raise InvalidRequest(f"confidence_threshold: {confidence_threshold!r} is not in [0, 1]")
     if not isinstance(max_cascade_depth, int) or not 0 <= max_cascade_depth <= MAX_DEPTH:
@@ -651,42 +639,30 @@ def _check(k: int, confidence_threshold: float, max_cascade_depth: int) -> None:
         )
 
 
-def _reasons(
-    pool: _Pool,
-    classified: Sequence[str],
-    path: Sequence[CascadeStep],
-    relevant: int,
-    given: int,
-    *,
-    whole: bool,
-) -> tuple[str, ...]:
-    reasons = list(classified)
-    reasons.extend(
-        f"The best answer so far bears on the query with probability {step.before:.2f}, which is "
-        f"too low; reading {' and '.join(step.layers)} made it {step.after:.2f}."
-        for step in path
-    )
-    reasons.extend(f"{missing}." for missing in missing_layers(pool.reports))
-    if not relevant:
-        nothing = (
-            "Nothing relevant is stored"
-            if whole
-            else "Nothing relevant was found in the layers that were read"
+def _reasons(pool: _Pool, path: Sequence[CascadeStep], given: int, *, whole: bool) -> Iterator[str]:
+    for step in path:
+        yield (
+            f"The best answer so far bears on the query with probability {step.before:.2f}, which "
+            f"is too low; reading {' and '.join(step.layers)} made it {step.after:.2f}."
         )
-        reasons.append(f"{nothing}: {_unfit(len(pool.items))}.")
-    else:
+    for missing in missing_layers(pool.reports):
+        yield f"{missing}."
+    found = len(pool.items)
+    relevant = sum(1 for one in pool.ranked if one.relevance >= RELEVANCE_FLOOR)
+    if relevant:
         bear = f"{relevant} bears" if relevant == 1 else f"{relevant} bear"
         best = "best is" if given == 1 else f"best {given} are"
-        items = "1 item" if len(pool.items) == 1 else f"{len(pool.items)} items"
-        reasons.append(
+        items = "1 item" if found == 1 else f"{found} items"
+        yield (
             f"Of {items} found, {bear} on the query with probability {RELEVANCE_FLOOR} or more; "
             f"the {best} given."
         )
-    return tuple(reasons)
-
-
-def _named_conflict(ids: tuple[str, str]) -> str:
-    return f"{ids[0]} and {ids[1]} contradict each other, and nothing tells which one holds."
+        return
+    unfit = f"none of {found} items found fits"
+    if found <= 1:
+        unfit = "the one item found does not fit" if found else "nothing was found"
+    where = "is stored" if whole else "was found in the layers that were read"
+    yield f"Nothing relevant {where}: {unfit}."
 
 
 def missing_layers(reports: Iterable[LayerReport]) -> tuple[str, ...]:
@@ -696,9 +672,3 @@ def missing_layers(reports: Iterable[LayerReport]) -> tuple[str, ...]:
         for report in reports
         if not report.is_complete
     )
-
-
-def _unfit(found: int) -> str:
-    if found <= 1:
-        return "the one item found does not fit" if found else "nothing was found"
-    return f"none of {found} items found fits"

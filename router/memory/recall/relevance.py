@@ -45,10 +45,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, NamedTuple, Protocol, Self
+from typing import Final, NamedTuple, Self, TypeAlias
 
 from router.memory.query.first_person import in_first_person
 from router.memory.texts.chunking import CHUNK_CHARACTERS, sections
@@ -92,15 +92,8 @@ _REFERRING: Final = re.compile(r"^.*`mem:[^`]+`.*$", re.MULTILINE)
 _WORD: Final = re.compile(r"[^\W_][\w'.-]*")
 
 
-class RelevanceModel(Protocol):
-    """Scores contents against a query."""
-
-    def of(
-        self, query: str, contents: Sequence[str], questions: Sequence[Sequence[str]] = ()
-    ) -> list[float]:
-        """For each content, with the questions that it brings, the probability, in [0, 1], that it
-        bears on the query."""
-        ...
+Judge: TypeAlias = Callable[[str, Sequence[str], Sequence[Sequence[str]]], list[float]]
+"""Judges contents, and the questions that each brings, by a query, as ``Relevance.of`` does."""
 
 
 class Relevance:
@@ -190,14 +183,9 @@ class _QueryWords:
             for word, others in self.related.items()
             if word not in stored and not others.isdisjoint(stored)
         ]
-        return (COVERAGE * len(self.terms & stored) + RELATED * len(related)) / len(
-            self.terms
-        ) + MISSING_NAMES * _missing(self.names, stored)
-
-
-def _missing(wanted: frozenset[str], stored: Set[str]) -> float:
-    """The share of what is wanted that is not stored; 0 where nothing is."""
-    return len(wanted - stored) / len(wanted) if wanted else 0.0
+        held = COVERAGE * len(self.terms & stored) + RELATED * len(related)
+        missing = len(self.names - stored) / max(len(self.names), 1)
+        return held / len(self.terms) + MISSING_NAMES * missing
 
 
 def names_in(query: str) -> frozenset[str]:

@@ -377,12 +377,11 @@ class MemoryStore:
         layer: str,
         text: str,
         *,
-        names: Sequence[str] = (),
+        names: Sequence[str],
         scope: Scope,
         k: int,
-        depth: int,
     ) -> list[MemoryItem]:
-        """The items about entities that a text names and those at most ``depth`` relations away.
+        """The items about entities that a text names and those at most ``DEPTH`` relations away.
 
         Nearer ones first, scored 1 / (1 + relations) and by words and meaning among equals; then
         what only words and meaning find. ``names`` are entities that the text may speak of, beside
@@ -393,7 +392,7 @@ class MemoryStore:
             spaces = visible_spaces(db, scope, [layer])
             found = self._fused(db, spaces, text, text, k, EVERYTHING)
             named = entities_in(db, spaces, " ".join([*names, text]))
-            for row, hops in walk(db, spaces, named, depth).items():
+            for row, hops in walk(db, spaces, named).items():
                 found[row] = found.get(row, 0.0) + 1.0 / (1 + hops)
             return self._load(db, spaces, best_first(found), ScoreKind.FUSED, k)
 

@@ -46,21 +46,10 @@ class Held:
         self.asked: list[tuple[Strategy, Scope, int]] = []
 
     async def __call__(
-        self, query: LayerQuery, *, strategy: Strategy, scope: Scope, k: int
+        self, query: LayerQuery, strategy: Strategy, scope: Scope, k: int
     ) -> Retrieved:
         self.asked.append((strategy, scope, k))
         return Retrieved([item for item in self.items if scope.sees(item.scope)][:k])
-
-
-class Documents:
-    """The documents' side, over any source."""
-
-    def __init__(self, source: ContextSource, *, empty: bool = False) -> None:
-        self.retrieve = source
-        self._empty = empty
-
-    async def is_empty(self, scope: Scope) -> bool:
-        return self._empty
 
 
 def words_of(text: str) -> int:
@@ -98,10 +87,14 @@ def assembler(
     tracker: QueryPatternTracker | None = None,
     relevance: Overlap | None = None,
 ) -> ContextAssembler:
+    async def no_documents(_: Scope) -> bool:
+        return documents is None
+
     return ContextAssembler(
         memory,
-        documents=Documents(Held() if documents is None else documents, empty=documents is None),
-        relevance=Overlap() if relevance is None else relevance,
+        documents=Held() if documents is None else documents,
+        no_documents=no_documents,
+        relevance=(Overlap() if relevance is None else relevance).of,
         count_tokens=words_of,
         clock=NOW.timestamp,
         tracker=tracker,
@@ -227,7 +220,7 @@ async def test_when_no_piece_fits_whole_the_best_is_cut() -> None:
 
 
 async def test_a_side_that_fails_leaves_a_note_and_the_other_side() -> None:
-    async def broken(query: LayerQuery, *, strategy: Strategy, scope: Scope, k: int) -> Retrieved:
+    async def broken(query: LayerQuery, strategy: Strategy, scope: Scope, k: int) -> Retrieved:
         raise OSError("the disk is gone")
 
     memory = Held(remembered(0, "rust ownership"))
@@ -239,7 +232,7 @@ async def test_a_side_that_fails_leaves_a_note_and_the_other_side() -> None:
 async def test_both_sides_are_asked_at_the_same_time() -> None:
     barrier = asyncio.Barrier(2)
 
-    async def meet(query: LayerQuery, *, strategy: Strategy, scope: Scope, k: int) -> Retrieved:
+    async def meet(query: LayerQuery, strategy: Strategy, scope: Scope, k: int) -> Retrieved:
         await barrier.wait()
         return Retrieved([])
 

@@ -72,7 +72,7 @@ def write(docs: Path) -> Write:
 
 
 async def retrieved(index: DocumentIndex, text: str, scope: Scope = ADA) -> Sequence[MemoryItem]:
-    return (await index.retrieve(ask(text), strategy=Strategy.RAG, scope=scope, k=5)).items
+    return (await index.retrieve(ask(text), Strategy.RAG, scope, 5)).items
 
 
 async def test_chunks_are_found_with_their_headings_source_and_date(

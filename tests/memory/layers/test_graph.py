@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 import pytest
 from memory.remembered import ask, ids, item
 
-from router.memory.layers import specs
-from router.memory.layers.graph import GraphLayer
 from router.memory.model import BlockingLayer, MemoryItem, Scope
 from router.memory.stores.memory_store import MemoryStore
 
@@ -47,21 +45,13 @@ def graph(store: MemoryStore) -> MemoryStore:
     return store
 
 
-@pytest.mark.parametrize(
-    ("depth", "wanted"),
-    [
-        (0, ["app"]),
-        (1, ["app", "auth"]),
-        (2, ["app", "auth", "redis"]),
-        (3, ["app", "auth", "redis", "disk"]),
-    ],
-)
-def test_the_graph_is_walked_to_the_given_depth_nearer_first(
-    graph: MemoryStore, depth: int, wanted: list[str]
+def test_the_graph_is_walked_two_relations_far_nearer_first(
+    graph: MemoryStore, layers: Mapping[str, BlockingLayer]
 ) -> None:
-    layer = GraphLayer(graph, specs.GRAPH, depth=depth)
-    found = layer.search(ask("What hangs together with the web-app?"), scope=EVERYBODY, k=5)
-    assert reached(found) == wanted
+    found = layers["graph"].search(
+        ask("What hangs together with the web-app?"), scope=EVERYBODY, k=5
+    )
+    assert reached(found) == ["app", "auth", "redis"]
 
 
 def test_relations_are_followed_in_both_directions(

@@ -82,7 +82,7 @@ async def recalling(*layers: AnyLayer, **options: Any) -> AsyncIterator[Recaller
         deadline_seconds=30,
     )
     defaults: dict[str, Any] = {
-        "relevance": Stated(),
+        "relevance": Stated().of,
         "clock": Clock(NOW.timestamp()),
         "monotonic": Clock(0.0),
     }
@@ -193,10 +193,10 @@ def relevance() -> Relevance:
 async def test_the_default_threshold_can_fire_and_can_not_fire(relevance: Relevance) -> None:
     graph = LoopLayer("graph", "the auth service depends on the token store")
     good = LoopLayer("session", "we are working on auth; to continue: auth needs refresh tokens")
-    async with recalling(good, graph, relevance=relevance) as recall:
+    async with recalling(good, graph, relevance=relevance.of) as recall:
         assert (await recall.answer(AUTH)).cascade_path == ()
     poor = LoopLayer("session", "lunch with Maria at noon")
-    async with recalling(poor, graph, relevance=relevance) as recall:
+    async with recalling(poor, graph, relevance=relevance.of) as recall:
         assert turns(await recall.answer(AUTH)) == [("graph",)]
 
 
@@ -269,7 +269,7 @@ async def test_of_two_that_contradict_each_other_the_later_comes_first_and_both_
         remembered("project", other, days_old=9),
     ]
     given = Given({old: 0.9, new: 0.7, other: 0.6})
-    async with recalling(project, relevance=given) as recall:
+    async with recalling(project, relevance=given.of) as recall:
         result = await recall.answer("Which password?", layers=["project"])
     assert [content for content in contents(result) if content != other] == [new, old]
     consistency = {
@@ -288,7 +288,7 @@ async def test_what_says_that_something_has_changed_is_no_conflict() -> None:
         remembered("project", old, days_old=90),
         remembered("project", new, days_old=9),
     ]
-    async with recalling(project, relevance=Given({old: 0.9, new: 0.7})) as recall:
+    async with recalling(project, relevance=Given({old: 0.9, new: 0.7}).of) as recall:
         result = await recall.answer("Which password?", layers=["project"])
     assert contents(result) == [new, old]
     assert result.conflicts == ()
@@ -427,7 +427,7 @@ async def test_copies_are_one_item_with_the_provenance_of_all() -> None:
     session.items = [remembered("session", "0.4 Auth uses JWT", provenance=("file:auth",))]
     graph.items = [remembered("graph", "0.4 Auth  uses JWT")]
     stated = Stated()
-    async with recalling(session, graph, relevance=stated) as recall:
+    async with recalling(session, graph, relevance=stated.of) as recall:
         result = await recall.answer(AUTH)
     assert [recalled.item.layer for recalled in result.items] == ["session"]
     assert result.items[0].item.provenance == ("file:auth", "graph:0.4 Auth  uses JWT")
@@ -547,7 +547,7 @@ async def test_judging_may_wait_in_a_thread() -> None:
             return super().of(query, contents)
 
     layer = LoopLayer("session", "0.8 auth")
-    async with recalling(layer, relevance=Remote(), judges_in_thread=True) as recall:
+    async with recalling(layer, relevance=Remote().of, judges_in_thread=True) as recall:
         assert contents(await recall.answer(AUTH)) == ["0.8 auth"]
     assert where != [threading.main_thread().name]
 
