@@ -24,7 +24,6 @@ from router.retrieval.embedding_chroma import ChromaCache
 from router.retrieval.encoder_kinds import build_encoder
 from router.retrieval.encoders import Encoder
 from router.retrieval.index import SkillIndex
-from router.retrieval.remembering import RememberingEncoder
 from router.retrieval.vectors import VectorStore
 from router.settings import Settings
 from router.skills.catalog import Catalog
@@ -125,8 +124,6 @@ def assemble(
             where += " if it is given their folders, and in code router.catalog.left_out"
         _log.warning("%d more skills, tools or folders are left out: %s", more, where)
     encoder = build_encoder(settings) if encoder is None else encoder
-    if encoder.static:  # others work in threads of their own
-        encoder = RememberingEncoder(encoder)
     models = models_from_settings(settings.llm) if models is None else models
     store = VectorStore(
         embeddings_folder(settings),
