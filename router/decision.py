@@ -65,15 +65,15 @@ class Decided(NamedTuple):
 class Decider:
     """Decides requests over one snapshot."""
 
-    def __init__(self, snapshot: Snapshot, settings: Settings) -> None:
-        """Nothing takes long here: one is made for each request."""
+    def __init__(self, snapshot: Snapshot, settings: Settings, evidence: str = "") -> None:
+        """Nothing takes long here: one is made for each request. ``evidence`` is the digest of what
+        has been learnt, as far as it may answer without an LLM; empty where nothing may."""
         self._index = snapshot.index
         self._skills = snapshot.index.catalog.skills
         self._parts = snapshot.parts
         self._waits = snapshot.waits
         self._settings = settings
-        learner = snapshot.parts.learner
-        self._examples_answer = learner is not None and bool(learner.evidence)
+        self._examples_answer = evidence != ""
 
     async def decide(self, asked: Request, caches: tuple[StageTrace, ...]) -> Decided:
         """Decide a request anew; ``caches`` had no answer.

@@ -302,11 +302,9 @@ class SemanticRouter(OpenedInBlock):
             RuntimeError: the router is closed, or belongs to another event loop.
         """
         began = perf_counter()
-        if self._runtime.ready is None:
-            await self._runtime.open()
+        snapshot = self._runtime.ready or await self._runtime.open()
         await self._admission.turn()
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
-        snapshot = self._runtime.current
         question = self._question(snapshot, asked, use_semantic_cache)
         answer, caches = await self._caches.answer(question)
         if answer is None:
@@ -371,7 +369,7 @@ class SemanticRouter(OpenedInBlock):
 
         await self._admission.turn(is_inside=True)
         asked, context, index, evidence, similar = question
-        drops, decider = self._drops, Decider(snapshot, self.settings)
+        drops, decider = self._drops, Decider(snapshot, self.settings, evidence)
         decided = await decider.decide(asked, caches)
         # After a reload a newer answer may be kept already, and a drop may have meant this answer.
         now = self._runtime.snapshot

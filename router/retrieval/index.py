@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from cachetools import LRUCache
@@ -207,6 +207,10 @@ def encode_requests(encoder: Encoder, requests: Sequence[str]) -> list[EncodedRe
             texts, rows = texts[:MAX_CLAUSES], rows[:MAX_CLAUSES]
             found.append(EncodedRequest((request, *texts), np.concatenate([mean, rows])))
     return found
+
+
+_Terms: TypeAlias = dict[str, tuple[str, int | None]]
+"""Words with their stems, and the numbers of those as terms; None for what no skill has."""
 
 
 class _Asked(NamedTuple):
@@ -408,7 +412,7 @@ class SkillIndex:
             EncoderError: the encoder cannot be reached.
         """
         if not self._encoder.static:
-            await self._encoded(map(self._meant, requests))
+            await self._encoded(self._meant(request)[0] for request in requests)
 
     async def vector(self, request: str) -> NDArray[np.float32]:
         """The vector of a request; see ``EncodedRequest``.
@@ -471,13 +475,14 @@ class SkillIndex:
         Raises:
             EncoderError: the request cannot be encoded.
         """
-        request = self._meant(request)
+        request, terms = self._meant(request)
         if self._copies.stronger:
             among = self._copies.without(among)
         allowed = EVERYTHING if among is None else self._positions_of(among)
         if not len(self._positions[allowed]):
             return Ranking(())
-        return self._ranking((await self._encoded([request]))[request], allowed, limit)
+        encoded = (await self._encoded([request]))[request]
+        return self._ranking(encoded, terms, allowed, limit)
 
     async def scores(self, requests: Sequence[str], names: Sequence[str]) -> NDArray[np.float64]:
         """Fused scores of some skills for many requests, shape (requests, names). A name that is
@@ -493,9 +498,9 @@ class SkillIndex:
         positions = np.array([self._position[names[column]] for column in known], dtype=np.intp)
         for start in range(0, len(requests), SCORED_AT_ONCE):
             batch = [self._meant(text) for text in requests[start : start + SCORED_AT_ONCE]]
-            encoded = await self._encoded(batch)
-            for row, request in enumerate(batch, start):
-                asked = self._asked([request])
+            encoded = await self._encoded(request for request, _ in batch)
+            for row, (request, terms) in enumerate(batch, start):
+                asked = self._asked([request], terms)
                 postings = self._lexical.postings(asked[0].numbers)
                 texts, vectors = encoded[request]
                 single = len(texts) == 1
@@ -504,11 +509,13 @@ class SkillIndex:
             await give_way()
         return table
 
-    def _ranking(self, request: EncodedRequest, allowed: Positions, limit: int) -> Ranking:
+    def _ranking(
+        self, request: EncodedRequest, terms: _Terms, allowed: Positions, limit: int
+    ) -> Ranking:
         named = self._named(request.texts[0], allowed)[:BY_SCORE]  # all of them are scored in full
         first = [self._position[name] for name in named]
         read = 1 if named else len(request.texts)
-        asked = self._asked(request.texts[:read])
+        asked = self._asked(request.texts[:read], terms)
         postings = self._lexical.postings(asked[0].numbers)
         pool = self._best_of(asked[0], request.vector, postings, allowed, first, limit)
         single = len(request.texts) == 1
@@ -712,17 +719,14 @@ class SkillIndex:
             table[holders] += 2 * weight * self._examples.means
         return RoughVectors(table)
 
-    def _asked(self, texts: Sequence[str]) -> list[_Asked]:
-        """How a request and its clauses are looked for. A text of function words alone is taken by
-        those."""
-        terms: dict[str, tuple[str, int | None]] = {}
+    def _asked(self, texts: Sequence[str], terms: _Terms) -> list[_Asked]:
+        """How a request, whose terms these are, and its clauses are looked for. A text of function
+        words alone is taken by those."""
         asked = []
         for spoken, content in words_of_each(texts):
             words = content or spoken
-            if new := [word for word in dict.fromkeys(words) if word not in terms]:
-                roots = stems_of(new)
-                numbered = zip(roots, self._lexical.numbers(roots), strict=True)
-                terms.update(zip(new, numbered, strict=True))
+            if not terms.keys() >= set(words):  # a part of a text may be folded in another way
+                terms |= self._terms_of(words)
             known: dict[int, str] = {}
             unknown: set[str] = set()
             for word in words:
@@ -736,21 +740,27 @@ class SkillIndex:
             asked.append(_Asked(spoken, list(known.values()), numbers, reach))
         return asked
 
-    def _meant(self, request: str) -> str:
+    def _terms_of(self, words: Iterable[str]) -> _Terms:
+        different = list(dict.fromkeys(words))
+        roots = stems_of(different)
+        numbered = zip(roots, self._lexical.numbers(roots), strict=True)
+        return dict(zip(different, numbered, strict=True))
+
+    def _meant(self, request: str) -> tuple[str, _Terms]:
         """What is read of a request, with each misspelt word as the word that is meant: a vector
         and an example know the misspelt one no better than the catalog does. A word of English is
-        not misspelt because no skill has it: "steak" is not "speak"."""
+        not misspelt because no skill has it: "steak" is not "speak". And the terms of the words."""
         request = readable(request)
-        words = [word for word in dict.fromkeys(tokens(request)) if word not in STOPWORDS]
-        numbers = self._lexical.numbers(stems_of(words))
-        unknown = [word for word, number in zip(words, numbers, strict=True) if number is None]
-        if unknown:
+        terms = self._terms_of(tokens(request))
+        strange = (word for word, (_, number) in terms.items() if number is None)
+        if unknown := [word for word in strange if word not in STOPWORDS]:
             unknown = [word for word in unknown if word not in bundled_words()]
         correct = self._spelling.correct
         meant = {word: known for word in unknown[:MAX_MISSPELT] if (known := correct(word))}
-        if not meant:
-            return request
-        return LETTERS.sub(lambda found: meant.get(compatible(found[0]), found[0]), request)
+        if meant:
+            request = LETTERS.sub(lambda found: meant.get(compatible(found[0]), found[0]), request)
+            terms = self._terms_of(tokens(request))
+        return request, terms
 
 
 def _names(catalog: Catalog) -> list[str]:
