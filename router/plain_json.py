@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
 
 
 class PlainJson:
@@ -57,7 +58,12 @@ def first_fault(error: ValidationError) -> str:
     itself, which may be a secret or endless, is left out; the place, which may hold keys of a
     stranger, is cut. All is on one line."""
     fault = error.errors(include_input=False, include_url=False)[0]
-    return " ".join(f"{place_of(fault['loc'])}: {fault['msg']}".removeprefix(": ").split())
+    return " ".join(f"{place_of(fault['loc'])}: {words_of(fault)}".removeprefix(": ").split())
+
+
+def words_of(fault: ErrorDetails) -> str:
+    """What is wrong, in pydantic's words or in those of our own check."""
+    return fault["msg"].removeprefix("Value error, ")
 
 
 def place_of(loc: Iterable[str | int]) -> str:

@@ -15,8 +15,9 @@ from __future__ import annotations
 import difflib
 import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import platformdirs
 from pydantic import (
@@ -31,14 +32,16 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
+    EnvSettingsSource,
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
 
 from router.errors import ConfigurationError
+from router.plain_json import words_of
 from router.plugins import ANSWER_CACHES, ENCODERS, LLMS, checked_name
-from router.settings_files import folder_settings, user_settings, warn_once
+from router.settings_files import folder_settings, user_file, user_settings, warn_once
 from router.trust import Trust, leaves
 
 
@@ -348,15 +351,16 @@ class Settings(BaseSettings):
         """Read all sources.
 
         Raises:
-            ConfigurationError: a value is unknown or malformed; the message names each one.
+            ConfigurationError: a value is unknown or malformed; the message names each one, and
+                the variable or file that gives it.
         """
         _warn_of_unknown_variables(type(self))
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise ConfigurationError(_render(error)) from error
+            raise ConfigurationError(_render(error, values)) from error
         except ValueError as error:  # a variable that should be JSON is not
-            raise ConfigurationError(str(error)) from error
+            raise ConfigurationError(_not_json(error)) from error
 
     @classmethod
     def settings_customise_sources(
@@ -392,17 +396,75 @@ class _FileSource(PydanticBaseSettingsSource):
 _RENAMED = {"catalogues": "it is called listings now"}
 
 
-def _render(error: ValidationError) -> str:
-    """For each setting its dotted name and what is wrong, never the value of a key."""
+Given: TypeAlias = Sequence[tuple[str | None, Mapping[str, Any]]]
+"""What each source gives, strongest first: a file with its name, the environment with None."""
+
+
+def given_by_source(settings: type[BaseSettings]) -> Given:
+    """What each source but the arguments gives that counts."""
+    files = folder_settings(settings, Path.cwd()).effective
+    environment = EnvSettingsSource(settings)()
+    return ((None, environment), *files.items(), (str(user_file()), user_settings(settings)))
+
+
+def source_of(path: Sequence[str], given: Given) -> str | None:
+    """The file or the variable that gives a setting. None: no source does."""
+    for source, values in given:
+        if _gives(values, path):
+            return source or _variable_name(path)
+    return None
+
+
+def _gives(values: object, path: Sequence[str]) -> bool:
+    """Whether something is set at the path; the rest of a path may lead into a list."""
+    for part in path:
+        if not isinstance(values, Mapping):
+            return True
+        if part not in values:
+            return False
+        values = values[part]
+    return True
+
+
+def _variable_name(path: Sequence[str]) -> str:
+    """The variable that gives a setting: its own, or one that holds its whole section as JSON.
+
+    Names of variables are compared without regard to case, as pydantic-settings does.
+    """
+    set_now = {name.upper(): name for name in os.environ}
+    spellings = (f"ROUTER_{'__'.join(path[:depth])}".upper() for depth in range(len(path), 0, -1))
+    return next((set_now[one] for one in spellings if one in set_now), "the environment")
+
+
+def _not_json(error: ValueError) -> str:
+    """The variable whose value is no JSON, without the value, which may be a key."""
+    cause = error.__cause__
+    if not isinstance(cause, json.JSONDecodeError):
+        return str(error)
+    ours = (name for name in os.environ if name.upper().startswith("ROUTER_"))
+    named = next((name for name in ours if os.environ[name] == cause.doc), "ROUTER_*")
+    return f"the variable {named}: not JSON: {cause.msg} at column {cause.colno}"
+
+
+def _render(error: ValidationError, arguments: Mapping[str, Any]) -> str:
+    """For each setting its dotted name, what is wrong, never the value of a key, and which file or
+    variable gives it."""
     faults: dict[str, list[str]] = {}
+    sources: dict[str, str | None] = {}
+    given = given_by_source(Settings)
     for fault in error.errors(include_input=False, include_url=False):
         # Of a setting that has several types, the last part names the one that did not fit.
         parts = [str(part) for part in fault["loc"]]
         named = [part for part in parts if not part.startswith(("literal[", "constrained-"))]
         name = ".".join(named)
-        what = _unknown(name) if fault["type"] == "extra_forbidden" else fault["msg"]
+        what = _unknown(name) if fault["type"] == "extra_forbidden" else words_of(fault)
         faults.setdefault(name, []).append(_RENAMED.get(name, what))
-    return "; ".join(f"setting {name}: {', or: '.join(what)}" for name, what in faults.items())
+        sources[name] = None if _gives(arguments, parts) else source_of(parts, given)
+    return "; ".join(
+        f"setting {name}: {', or: '.join(what)}"
+        + (f" (in {sources[name]})" if sources[name] else "")
+        for name, what in faults.items()
+    )
 
 
 def _unknown(name: str) -> str:

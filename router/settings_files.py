@@ -146,6 +146,8 @@ def _read(file: Path, name: str) -> dict[str, Any]:
             return {}
         content = read_bounded(file, most=MAX_BYTES)
         return tomllib.loads(content.decode("utf-8-sig"))  # editors of Windows write a mark
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{name}: not UTF-8: byte {error.start}") from error
     except (Unreadable, OSError, ValueError) as error:
         raise ConfigurationError(f"{name}: {error}") from error
     except RecursionError as error:

@@ -173,6 +173,23 @@ def test_a_variable_of_another_program_is_left_alone(
     assert caplog.messages == []
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"), [("ROUTER_LLM", "{"), ("router_memory__layer_ttl_days", "session=3")]
+)
+def test_a_variable_that_is_no_json_is_named_without_its_value(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigurationError, match=f"^the variable {variable}: not JSON: ") as caught:
+        Settings()
+    assert value not in str(caught.value).removeprefix(f"the variable {variable}")
+
+
+def test_a_fault_of_our_own_check_is_told_in_its_words_alone() -> None:
+    with pytest.raises(ConfigurationError, match=r"^setting encoder\.kind: 'guess' is not known"):
+        Settings(encoder={"kind": "guess"})
+
+
 def test_all_faults_are_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROUTER_MAX_CONCURRENCY", "0")
     monkeypatch.setenv("ROUTER_EXACT__MAX_ENTRIES", "0")

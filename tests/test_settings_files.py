@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from router import ConfigurationError, RouterError, Settings
+from router.settings_files import user_file
 
 
 @pytest.fixture(autouse=True)
@@ -73,6 +74,33 @@ def test_every_unknown_key_of_a_file_is_named(file: str) -> None:
     assert "setting fuzzy.ttl: there is none; did you mean fuzzy.ttl_seconds?" in said
     assert "setting tresholds: there is none" in said
     assert isinstance(caught.value, RouterError)
+
+
+def test_a_fault_names_the_file_or_the_variable_that_gives_the_value(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write("router.toml", "max_pending = 0\n")
+    write("pyproject.toml", "[tool.router.fuzzy]\nttl = 5\n")
+    user_file().parent.mkdir(parents=True)
+    user_file().write_text("[llm]\nproviders = ['guess']\n", encoding="utf-8")
+    monkeypatch.setenv("ROUTER_EXACT", '{"max_entries": 0}')
+    with pytest.raises(ConfigurationError) as caught:
+        Settings(max_concurrency=0)
+    told = str(caught.value).split("; setting ")
+    named = {fault.split(": ")[0]: fault.rpartition(" (in ")[2] for fault in told}
+    assert named.pop("setting max_concurrency") == told[0]  # an argument: no source is named
+    assert named == {
+        "max_pending": "router.toml)",
+        "fuzzy.ttl": "pyproject.toml)",
+        "llm.providers.0": f"{user_file()})",
+        "exact.max_entries": "ROUTER_EXACT)",
+    }
+
+
+def test_a_file_of_another_encoding_is_told_so() -> None:
+    Path("router.toml").write_bytes(b"max_pending = 5 # \xe4")
+    with pytest.raises(ConfigurationError, match=r"^router\.toml: not UTF-8: byte 18$"):
+        Settings()
 
 
 @pytest.mark.parametrize("file", ["router.toml", "pyproject.toml"])

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -48,25 +47,17 @@ def _show(settings: dict[str, dict[str, Any]]) -> None:
 def show_config() -> dict[str, dict[str, Any]]:
     """Show the effective settings and where each came from, and whether this system has native file
     events for the folders of skills. Keys are masked."""
-    from pydantic_settings import EnvSettingsSource
-
-    from router.settings import Settings
-    from router.settings_files import folder_settings, user_file, user_settings
-    from router.trust import leaves, value_at
+    from router.settings import Settings, given_by_source, source_of
+    from router.settings_files import folder_settings
+    from router.trust import leaves
 
     settings = read_settings()
     here = folder_settings(Settings, Path.cwd())
-    given: list[tuple[str, Mapping[str, Any]]] = [
-        ("environment", EnvSettingsSource(Settings)()),
-        *here.effective.items(),
-        (str(user_file()), user_settings(Settings)),
-    ]
+    given = given_by_source(Settings)
     shown: dict[str, dict[str, Any]] = {}
     for path, _ in leaves(Settings):
         name, value = ".".join(path), attrgetter(".".join(path))(settings)
-        source = next((label for label, values in given if value_at(values, path)[0]), "default")
-        if source == "environment":
-            source = _variable_name(path)
+        source = source_of(path, given) or "default"
         variable = _PROVIDER_VARIABLES.get(name)
         if value is None and variable is not None and os.environ.get(variable):
             value, source = os.environ[variable], variable
@@ -86,16 +77,6 @@ def _file_events(settings: Settings) -> dict[str, Any]:
     roots = configured_roots(settings, later_ones=True)
     report = how_watched(roots, polling=settings.watch.polling)
     return {"value": report.mode.value, "source": report.reason or "this system"}
-
-
-def _variable_name(path: tuple[str, ...]) -> str:
-    """The variable that gives a setting: its own, or one that holds its whole section as JSON.
-
-    Names of variables are compared without regard to case, as pydantic-settings does.
-    """
-    set_now = {name.upper(): name for name in os.environ}
-    spellings = (f"ROUTER_{'__'.join(path[:depth])}".upper() for depth in range(len(path), 0, -1))
-    return next(set_now[spelling] for spelling in spellings if spelling in set_now)
 
 
 def shown_value(name: str, value: Any) -> Any:

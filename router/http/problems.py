@@ -19,7 +19,7 @@ from router.errors import (
     UnknownMemory,
     UnknownSkill,
 )
-from router.plain_json import place_of
+from router.plain_json import place_of, words_of
 from router.web.problems import Fault, problem
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def faults_of(error: ValidationError) -> list[Fault]:
         Fault(
             where=place_of(fault["loc"]) or "request",
             # Pydantic's own words for this name a class of ours.
-            what="Input should be an object" if fault["type"] == "model_type" else fault["msg"],
+            what="Input should be an object" if fault["type"] == "model_type" else words_of(fault),
         )
         for fault in told[:MAX_FAULTS]
     ]

@@ -19,7 +19,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from router.errors import RouterError
-from router.plain_json import place_of
+from router.plain_json import place_of, words_of
 from router.result import RoutingResult
 from router.service.schemas import adapter_of, as_told, input_schema, output_schema, shapes_of
 from router.service.shapes import Arguments
@@ -137,7 +137,7 @@ class ToolSet:
 def explain(error: ValidationError) -> str:
     """What is wrong with arguments: at most five faults, without the values given."""
     return "; ".join(
-        f"{place_of(fault['loc'])}: {fault['msg']}"
+        f"{place_of(fault['loc'])}: {words_of(fault)}"
         for fault in error.errors(include_input=False, include_url=False, include_context=False)[:5]
     )
 

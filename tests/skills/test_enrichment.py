@@ -96,7 +96,7 @@ def test_texts_are_tidied_and_those_without_a_word_are_left_out(tmp_path: Path) 
             '{"skill": "git", "requests": [], "near_misses": {}}',
             "near_misses: Input should be",
         ),
-        (json.dumps(row(" \u0007 ")), "skill: Value error, it is empty"),
+        (json.dumps(row(" \u0007 ")), "skill: it is empty"),
         (json.dumps(row("g" * 201)), "skill: String should have at most 200 characters"),
         (json.dumps(row("git", "x" * (1 << 18))), "the line has over 262,144 bytes"),
     ],
