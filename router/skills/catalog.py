@@ -20,7 +20,7 @@ import hashlib
 import os
 import time
 from bisect import bisect
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -38,8 +38,6 @@ from router.skills.sources import SkillSource, SourceSnapshot
 
 NEW_PER_SKILL: Final = 64
 """A new skill of one in so many is put in its place; if there are more, all are sorted anew."""
-_NO_FILES: Final[Mapping[Path, EnrichmentFile]] = MappingProxyType({})
-_NONE_OF_OTHERS: Final[Mapping[str, Enrichment]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +155,8 @@ def merge_sources(
     snapshots: Iterable[tuple[SkillSource, SourceSnapshot]],
     *,
     hidden: frozenset[str] = frozenset(),
-    enrichments: Mapping[Path, EnrichmentFile] = _NO_FILES,
-    of_others: Mapping[str, Enrichment] = _NONE_OF_OTHERS,
+    enrichments: Mapping[Path, EnrichmentFile] = MappingProxyType({}),
+    of_others: Mapping[str, Enrichment] = MappingProxyType({}),
     previous: Catalog | None = None,
 ) -> Catalog:
     """The catalog of what some sources give.
@@ -187,8 +185,14 @@ def merge_sources(
         if manifest.path in snapshot.stale and skills.get(manifest.name) is manifest
     }
     if enrichments or of_others:
-        enrich = _Enricher(enrichments, of_others, previous)
-        skills = {name: enrich(manifest) for name, manifest in skills.items()}
+        own: dict[str, Enrichment] = {}
+        for file in enrichments.values():
+            own |= file.by_skill
+        known = {} if previous is None else previous.skills
+        skills = {
+            name: _enriched(manifest, own, of_others, known.get(name))
+            for name, manifest in skills.items()
+        }
     notices = [
         *(notice for file in enrichments.values() for notice in file.diagnostics),
         *(notice for _, found in snapshots for notice in found.notices),
@@ -261,34 +265,23 @@ def _in_order(
     return dict(zip(names, manifests, strict=True))
 
 
-class _Enricher:
-    """Puts what the user's own files and other processes say on manifests."""
-
-    def __init__(
-        self,
-        files: Mapping[Path, EnrichmentFile],
-        of_others: Mapping[str, Enrichment],
-        previous: Catalog | None,
-    ) -> None:
-        self._of_others = of_others
-        self._by_skill = {
-            name: enrichment
-            for file in files.values()
-            for name, enrichment in file.by_skill.items()
-        }
-        self._known = {} if previous is None else previous.skills
-
-    def __call__(self, manifest: SkillManifest) -> SkillManifest:
-        enrichment = self._by_skill.get(manifest.name, manifest.enrichment)
-        if enrichment is None or enrichment.digest not in (None, manifest.digest):
-            enrichment = self._of_others.get(manifest.digest, enrichment)
-        if enrichment == manifest.enrichment:
-            return manifest
-        known = self._known.get(manifest.name)
-        enriched = replace(manifest, enrichment=enrichment)
-        if known is not None and known == enriched and known.payload is manifest.payload:
-            return known
-        return enriched
+def _enriched(
+    manifest: SkillManifest,
+    own: Mapping[str, Enrichment],
+    of_others: Mapping[str, Enrichment],
+    known: SkillManifest | None,
+) -> SkillManifest:
+    """A skill with what the user's own files or other processes say of it; the very object that
+    was ``known`` before where it is the same."""
+    enrichment = own.get(manifest.name, manifest.enrichment)
+    if enrichment is None or enrichment.digest not in (None, manifest.digest):
+        enrichment = of_others.get(manifest.digest, enrichment)
+    if enrichment == manifest.enrichment:
+        return manifest
+    enriched = replace(manifest, enrichment=enrichment)
+    if known is not None and known == enriched and known.payload is manifest.payload:
+        return known
+    return enriched
 
 
 def load_catalog(
@@ -296,9 +289,7 @@ def load_catalog(
     *,
     enrichment: Path | None = None,
     previous: Catalog | None = None,
-    hidden: frozenset[str] = frozenset(),
     missing_ok: bool = False,
-    optional: Container[Path] = (),
     quick: bool = False,
     max_skills: int = MAX_SKILLS,
     clock: Callable[[], int] = time.time_ns,
@@ -308,18 +299,14 @@ def load_catalog(
     Args:
         enrichment: the user's own file of enrichments, for the skills of every root.
         previous: a catalog that this function gave, to take from it what did not change.
-        hidden: names to leave out, in every source.
 
     Raises:
         ConfigurationError: a root is not a folder.
     """
-    source = FolderSource(
-        roots, missing_ok=missing_ok, optional=optional, max_skills=max_skills, clock=clock
-    )
+    source = FolderSource(roots, missing_ok=missing_ok, max_skills=max_skills, clock=clock)
     before = None if previous is None else next((s for _, s in previous.snapshots), None)
     return merge_sources(
         [(source, source.read(before, quick=quick))],
-        hidden=hidden,
         enrichments=read_own_enrichments(enrichment, previous),
         previous=previous,
     )

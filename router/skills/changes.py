@@ -67,22 +67,17 @@ class CatalogChange:
                 changed.append(name)
             elif new[name].path != old[name].path or new[name].payload is not old[name].payload:
                 moved.append(name)
-        lost_before = {lost.manifest.path for lost in before.shadowed}
+        lost_before = {skill.manifest.path for skill in before.shadowed}
+        lost = {s.manifest.name for s in after.shadowed if s.manifest.path not in lost_before}
         failed_before = frozenset(before.failures)
         return cls(
             before,
             after,
-            added=_in_order(added),
-            changed=_in_order(changed),
-            removed=_in_order(gone),
-            moved=_in_order(moved),
-            shadowed=_in_order(
-                {
-                    lost.manifest.name
-                    for lost in after.shadowed
-                    if lost.manifest.path not in lost_before
-                }
-            ),
+            added=tuple(sorted(added)),
+            changed=tuple(sorted(changed)),
+            removed=tuple(sorted(gone)),
+            moved=tuple(sorted(moved)),
+            shadowed=tuple(sorted(lost)),
             failed=tuple(fault for fault in after.failures if fault not in failed_before),
             mended=_mended(before, after),
         )
@@ -127,7 +122,3 @@ def _mended(before: Catalog, after: Catalog) -> tuple[Path, ...]:
     loaded = {manifest.path for manifest in after.skills.values()}
     loaded |= {lost.manifest.path for lost in after.shadowed}
     return tuple(sorted(gone & loaded))
-
-
-def _in_order(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(names))

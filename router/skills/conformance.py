@@ -53,9 +53,9 @@ class ObserverConformance:
 
         async def run(observer: CatalogObserver) -> None:
             name = observer.name
-            _must(isinstance(name, str) and name != "", "the name is not a text")
+            must(isinstance(name, str) and name != "", "the name is not a text")
             await observer.on_catalog_change(_change(_NONE, _ONE))
-            _must(observer.name == name, "the name has changed")
+            must(observer.name == name, "the name has changed")
 
         self._run(run)
 
@@ -66,7 +66,7 @@ class ObserverConformance:
             others = asyncio.all_tasks()
             await observer.on_catalog_change(_change(_NONE, _ONE))
             left = asyncio.all_tasks() - others
-            _must(not left, f"tasks go on after the call: {left}")
+            must(not left, f"tasks go on after the call: {left}")
 
         self._run(run)
 
@@ -137,7 +137,7 @@ class ObserverConformance:
 
         self._run(run)
         self._run(run if cut is None else run_cut)
-        _must(states[0] == states[1], f"{message}: {states[0]!r} and {states[1]!r}")
+        must(states[0] == states[1], f"{message}: {states[0]!r} and {states[1]!r}")
 
     def _run(self, check: Callable[[CatalogObserver], Awaitable[None]]) -> None:
         async def fresh() -> None:
@@ -158,13 +158,10 @@ async def _cut_off(call: Awaitable[None], turns: int) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-def _must(fine: bool, message: str) -> None:
+def must(fine: bool, message: str) -> None:
+    """What ``assert`` does, also where Python runs with ``-O``."""
     if not fine:
         raise AssertionError(message)
-
-
-def _change(before: Catalog, after: Catalog) -> CatalogChange:
-    return CatalogChange.between(before, after)
 
 
 def _catalog(descriptions: Mapping[str, str]) -> Catalog:
@@ -179,6 +176,7 @@ def _catalog(descriptions: Mapping[str, str]) -> Catalog:
     )
 
 
+_change: Final = CatalogChange.between
 _NONE: Final = Catalog()
 _ONE: Final = _catalog({"kept": "same", "edited": "before", "removed": "soon gone"})
 _TWO: Final = _catalog({"kept": "same", "edited": "between", "added": "new", "brief": "new"})

@@ -44,7 +44,7 @@ from router.skills.manifest import (
     parse_manifest,
     read_manifest_bytes,
 )
-from router.skills.sources import SourceSnapshot, nothing_to_end
+from router.skills.sources import SourceSnapshot
 
 if TYPE_CHECKING:
     from router.settings import Settings
@@ -153,10 +153,13 @@ class FolderSource:
                     if text not in unsearched and not os.path.lexists(text):  # deleted meanwhile
                         continue
                     path, last_good = error.path, reader.known.get(text)
-                    failures[path] = _failure(error, last_good)
+                    failure = Diagnostic.of_failure(error)
                     if last_good is None:
+                        failures[path] = failure
                         continue
-                    manifest, stale[path] = last_good, failures[path]
+                    message = f"{failure.message}; its last good version stays in use"
+                    failures[path] = stale[path] = replace(failure, message=message)
+                    manifest = last_good
                 unused.discard(manifest.name)
                 enrichment = enrichments.get(manifest.name)
                 if manifest.enrichment != enrichment:
@@ -175,7 +178,7 @@ class FolderSource:
 
     def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002
         """Changes are seen by watching ``roots``, so there is nothing to tell."""
-        return nothing_to_end
+        return lambda: None
 
 
 class _Reader:
@@ -208,8 +211,11 @@ class _Reader:
             data = read_manifest_bytes(path)
             if known is None or known.digest != manifest_digest(data):
                 parsed = parse_manifest(data, path=path)
-                if known is not None and _repairs(parsed) and not _repairs(known):
-                    _refuse(parsed)
+                if known is not None and not _repairs(known) and (broken := _repairs(parsed)):
+                    reason = (
+                        "the frontmatter is no longer valid YAML here, as if it were half written"
+                    )
+                    raise ManifestError(path, broken[0].line, reason)
                 known = parsed
         self._trust(text, state)
         return known
@@ -230,11 +236,11 @@ class _Reader:
             self.enrichments[path] = self._known_enrichments[path]
             return self.enrichments[path].by_skill
         if not os.path.lexists(path):
-            return _NO_ENRICHMENTS
+            return {}
         if not Path(os.path.realpath(path)).is_relative_to(root.resolve()):
             message = "the link leaves its root; not followed"
             notices.append(Diagnostic(path, 0, Severity.WARNING, "link-leaves-root", message))
-            return _NO_ENRICHMENTS
+            return {}
         known = self._known_enrichments.get(path)
         state = _state(text)
         if known is None or state is None or self._trusted_states.get(text) != state:
@@ -261,12 +267,6 @@ def _repairs(manifest: SkillManifest) -> list[Diagnostic]:
     return [found for found in manifest.diagnostics if found.code in REPAIRS]
 
 
-def _refuse(manifest: SkillManifest) -> None:
-    first = _repairs(manifest)[0]
-    reason = "the frontmatter is no longer valid YAML here, as if it were half written"
-    raise ManifestError(manifest.path, first.line, reason)
-
-
 def _unused(root: Path, names: set[str]) -> Diagnostic:
     """That lines of enrichments do nothing: their skill was renamed or removed, or is misspelt."""
     message = (
@@ -284,12 +284,4 @@ def _state(path: str) -> FileState | None:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _failure(error: ManifestError, last_good: SkillManifest | None) -> Diagnostic:
-    failure = Diagnostic.of_failure(error)
-    if last_good is None:
-        return failure
-    return replace(failure, message=f"{failure.message}; its last good version stays in use")
-
-
-_NO_ENRICHMENTS: Final[Mapping[str, Enrichment]] = MappingProxyType({})
 _MISSING: Final = "there is no such folder now; it is looked for again at every reload"

@@ -28,6 +28,8 @@ from router.skills.changes import CatalogChange
 
 MAX_PENDING: Final = 16
 """Changes that wait in one lane, at most; further ones are merged into the last."""
+PAUSES: Final = (0.1, 0.2, 0.4, 0.8)
+"""Seconds before the second attempt to tell an observer of a change, the third, and so on."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -80,22 +82,13 @@ class Observers:
         self,
         observers: Iterable[CatalogObserver] = (),
         *,
-        attempts: int = 5,
-        first_pause: float = 0.1,
-        longest_pause: float = 5.0,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Args:
-            observers: told in no order among each other.
-            attempts: how often a change is tried, at least 1.
-            first_pause: seconds before the second attempt; doubled before each further one ...
-            longest_pause: ... up to this.
-            sleep: how to wait.
+        """They are told in no order among each other; ``sleep`` is how to wait.
 
         Raises:
             ValueError: two observers have one name.
         """
-        self._pauses = tuple(min(first_pause * 2**n, longest_pause) for n in range(attempts - 1))
         self._sleep = sleep
         self._lanes: dict[str, _Lane] = {}
         for observer in observers:
@@ -109,7 +102,7 @@ class Observers:
         """
         if observer.name in self._lanes:
             raise ValueError(f"there is an observer named {observer.name!r} already")
-        self._lanes[observer.name] = _Lane(observer, self._pauses, self._sleep)
+        self._lanes[observer.name] = _Lane(observer, self._sleep)
 
     async def remove(self, name: str) -> None:
         """Stop telling an observer; what it is busy with is cancelled. Unknown names are fine."""
@@ -141,14 +134,10 @@ class _Lane:
     """One observer, the changes that wait for it, and the task that delivers them."""
 
     def __init__(
-        self,
-        observer: CatalogObserver,
-        pauses: tuple[float, ...],
-        sleep: Callable[[float], Awaitable[None]],
+        self, observer: CatalogObserver, sleep: Callable[[float], Awaitable[None]]
     ) -> None:
         self._observer = observer
         self._name = observer.name
-        self._pauses = pauses
         self._sleep = sleep
         self._pending: deque[CatalogChange] = deque()
         self._unfinished: CatalogChange | None = None
@@ -205,8 +194,8 @@ class _Lane:
 
     async def _deliver(self, change: CatalogChange) -> bool:
         """Whether one of the attempts succeeded."""
-        for pause in (None, *self._pauses):
-            if pause is not None:
+        for pause in (0.0, *PAUSES):
+            if pause:
                 await self._sleep(pause)
             try:
                 await self._observer.on_catalog_change(change)

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from router.skills.catalog import merge_sources
+from router.skills.conformance import must
 from router.skills.sources import SkillSource, SourceSnapshot
 
 
@@ -54,21 +55,21 @@ class SourceConformance:
         """Reports are told apart by it."""
         with self._source() as source:
             name = source.name
-            _must(isinstance(name, str) and name != "", "the name is not a text")
+            must(isinstance(name, str) and name != "", "the name is not a text")
             self.add(source, "one")
             source.read()
-            _must(source.name == name, "the name has changed")
+            must(source.name == name, "the name has changed")
 
     def test_reading_gives_what_there_is_in_the_order_of_precedence(self) -> None:
         """The first skill of a name wins it, so the order is part of the outcome."""
         with self._source() as source:
-            _must(source.read().skills == (), "a new source gives skills")
+            must(source.read().skills == (), "a new source gives skills")
             for name in ("b", "a", "c"):
                 self.add(source, name)
             names = [skill.name for skill in source.read().skills]
-            _must(sorted(names) == ["a", "b", "c"], f"it gives {names}")
+            must(sorted(names) == ["a", "b", "c"], f"it gives {names}")
             again = [skill.name for skill in source.read(source.read(), quick=True).skills]
-            _must(again == names, f"the order is {names}, then {again}")
+            must(again == names, f"the order is {names}, then {again}")
 
     def test_a_snapshot_stays_as_it_is(self) -> None:
         """Requests under way go on with the snapshot that they began with."""
@@ -79,9 +80,9 @@ class SourceConformance:
             self.remove(source, "stays")
             self.add(source, "comes")
             after = source.read(before)
-            _must(before.skills == held, "a snapshot has changed")
+            must(before.skills == held, "a snapshot has changed")
             names = [skill.name for skill in after.skills]
-            _must(names == ["comes"], f"the next snapshot gives {names}")
+            must(names == ["comes"], f"the next snapshot gives {names}")
 
     def test_reading_again_without_a_change_gives_equal_skills(self) -> None:
         """Otherwise every reading would count as a change, be indexed and reported."""
@@ -90,7 +91,7 @@ class SourceConformance:
             first = source.read()
             for previous, quick in ((None, False), (first, False), (first, True)):
                 again = source.read(previous, quick=quick)
-                _must(_digests(again) == _digests(first), "reading again gives other skills")
+                must(_digests(again) == _digests(first), "reading again gives other skills")
 
     def test_a_change_is_seen_by_a_quick_look_too(self) -> None:
         """That is how the manager looks when it is told of a change."""
@@ -99,10 +100,10 @@ class SourceConformance:
             before = source.read()
             self.add(source, "two")
             names = {skill.name for skill in source.read(before, quick=True).skills}
-            _must(names == {"one", "two"}, f"after an addition it gives {names}")
+            must(names == {"one", "two"}, f"after an addition it gives {names}")
             self.remove(source, "one")
             names = {skill.name for skill in source.read(before, quick=True).skills}
-            _must(names == {"two"}, f"after a removal it gives {names}")
+            must(names == {"two"}, f"after a removal it gives {names}")
 
     def test_a_source_without_folders_tells_of_each_change(self) -> None:
         """Only folders are watched, so the source itself must report its changes."""
@@ -111,12 +112,12 @@ class SourceConformance:
             end = source.subscribe(lambda: told.append(len(source.read().skills)))
             self.add(source, "one")
             self.remove(source, "one")
-            _must(bool(source.roots) or told == [1, 0], f"told {told} of one added and removed")
+            must(bool(source.roots) or told == [1, 0], f"told {told} of one added and removed")
             end()
             end()
             before = len(told)
             self.add(source, "two")
-            _must(len(told) == before, "it tells after the subscription has ended")
+            must(len(told) == before, "it tells after the subscription has ended")
 
     def test_subscribers_do_not_disturb_each_other(self) -> None:
         """One router that closes must not make another one deaf."""
@@ -126,18 +127,18 @@ class SourceConformance:
             source.subscribe(lambda: told.append("second"))
             end()
             self.add(source, "one")
-            _must(bool(source.roots) or told == ["second"], f"told {told}")
+            must(bool(source.roots) or told == ["second"], f"told {told}")
 
     def test_its_skills_have_texts_to_route_by(self) -> None:
         """A skill without a name or a description cannot be found."""
         with self._source() as source:
             self.add(source, "one")
             [skill] = source.read().skills
-            _must(skill.name == "one", f"the name is {skill.name!r}")
-            _must(bool(skill.description.strip()), "there is no description")
-            _must(bool(skill.digest), "there is no digest")
+            must(skill.name == "one", f"the name is {skill.name!r}")
+            must(bool(skill.description.strip()), "there is no description")
+            must(bool(skill.digest), "there is no digest")
             catalog = merge_sources([(source, source.read())])
-            _must(list(catalog.skills) == ["one"], "the catalog does not take it")
+            must(list(catalog.skills) == ["one"], "the catalog does not take it")
 
     def test_removing_what_is_not_there_leaves_the_rest(self) -> None:
         """Whether it raises is up to the source."""
@@ -145,13 +146,8 @@ class SourceConformance:
             self.add(source, "one")
             with suppress(Exception):
                 self.remove(source, "two")
-            _must(len(source.read().skills) == 1, "a skill has gone")
+            must(len(source.read().skills) == 1, "a skill has gone")
 
 
 def _digests(snapshot: SourceSnapshot) -> list[tuple[str, str]]:
     return [(skill.name, skill.routing_digest) for skill in snapshot.skills]
-
-
-def _must(holds: bool, reason: str) -> None:
-    if not holds:
-        raise AssertionError(reason)

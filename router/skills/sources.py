@@ -101,7 +101,3 @@ class Subscribers:
         """Call each of them, on this thread."""
         for changed in tuple(self._calls.values()):
             changed()
-
-
-def nothing_to_end() -> None:
-    """Ends the subscription to a source that never reports changes: there is nothing to do."""

@@ -21,7 +21,7 @@ from router.bounded_yaml import load_yaml
 from router.errors import ConfigurationError, SourceError
 from router.skills.diagnostics import MAX_DIAGNOSTICS, Diagnostic, Severity
 from router.skills.manifest import SkillManifest
-from router.skills.sources import SourceSnapshot, nothing_to_end
+from router.skills.sources import SourceSnapshot
 from router.tools.tool import Tool, keys_of, listed, manifest_of, pointed_at, read_tool
 
 MAX_FILE_BYTES: Final = 32 << 20
@@ -121,7 +121,7 @@ class _FileSource:
 
     def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002
         """The file is looked at when it is read, so there is nothing to tell."""
-        return nothing_to_end
+        return lambda: None
 
     def _tools(self) -> Iterable[Any]:
         raise NotImplementedError

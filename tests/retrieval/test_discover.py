@@ -20,7 +20,8 @@ from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.discover import Discovered, ListingIndex, discover
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
-from router.skills.catalog import Catalog, load_catalog
+from router.skills.catalog import Catalog, load_catalog, merge_sources
+from router.skills.folders import FolderSource
 
 QUERY = "fill in a PDF form"
 
@@ -178,7 +179,8 @@ async def test_what_is_installed_or_was_unloaded_is_not_suggested(
         ("forms", False),
         ("git", True),
     ]
-    without_git = load_catalog([tmp_path / "project"], hidden=frozenset({"git"}))
+    source = FolderSource([tmp_path / "project"])
+    without_git = merge_sources([(source, source.read())], hidden=frozenset({"git"}))
     index = installed.updated(without_git)
     assert names(await ask(index, listings)) == ["pdf", "forms"]
     await listings.aclose()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from router.errors import ConfigurationError, UnknownSkill
 from router.skills.catalog import Catalog, load_catalog, merge_sources
 from router.skills.diagnostics import Severity
+from router.skills.folders import FolderSource
 from router.skills.manifest import SkillManifest
 from router.skills.memory_source import MemorySource
 from router.skills.sources import SourceSnapshot
@@ -237,5 +238,6 @@ def test_a_hidden_name_is_left_out_whoever_has_it(tmp_path: Path) -> None:
     put(tmp_path / "user" / "git")
     put(tmp_path / "user" / "sql")
     roots = [tmp_path / "project", tmp_path / "user"]
-    catalog = load_catalog(roots, hidden=frozenset({"git"}))
+    source = FolderSource(roots)
+    catalog = merge_sources([(source, source.read())], hidden=frozenset({"git"}))
     assert (list(catalog.skills), catalog.shadowed) == (["sql"], ())

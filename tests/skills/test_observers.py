@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from router.skills.catalog import Catalog
 from router.skills.changes import CatalogChange
 from router.skills.manifest import SkillManifest
-from router.skills.observers import MAX_PENDING, Observers
+from router.skills.observers import MAX_PENDING, PAUSES, Observers
 
 
 def catalog(content: dict[str, str]) -> Catalog:
@@ -105,12 +105,12 @@ async def test_a_slow_observer_delays_no_other() -> None:
 
 async def test_an_observer_that_raises_is_tried_again_after_growing_pauses() -> None:
     pauses, recorder = Pauses(), Recorder(failing=4)
-    observers = Observers([recorder], longest_pause=0.5, sleep=pauses)
+    observers = Observers([recorder], sleep=pauses)
     observers.publish(STEPS[0])
     observers.publish(STEPS[1])
     await observers.drain()
     assert recorder.taken == STEPS[:2]
-    assert pauses.seconds == [0.1, 0.2, 0.4, 0.5]
+    assert pauses.seconds == [0.1, 0.2, 0.4, 0.8]
     [report] = observers.reports()
     assert (report.failures, report.given_up, report.is_behind) == (4, 0, False)
     assert report.last_error == "OSError: disk full"
@@ -119,8 +119,8 @@ async def test_an_observer_that_raises_is_tried_again_after_growing_pauses() -> 
 async def test_what_was_given_up_is_covered_by_the_next_change(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    recorder = Recorder(failing=2)
-    observers = Observers([recorder], attempts=2, sleep=Pauses())
+    recorder = Recorder(failing=1 + len(PAUSES))
+    observers = Observers([recorder], sleep=Pauses())
     before, between, after = (catalog(c) for c in ({}, {"a": "1", "b": "1"}, {"b": "1", "c": "1"}))
     observers.publish(CatalogChange.between(before, between))
     await observers.drain()
@@ -303,7 +303,7 @@ def test_whatever_happens_an_observer_ends_up_with_the_last_catalog(
 
     async def run() -> None:
         index = Index()
-        observers = Observers([index], attempts=2, sleep=Pauses())
+        observers = Observers([index], sleep=Pauses())
         current = Catalog()
         for event in [*events, {"last": "1"}]:
             if isinstance(event, dict):
@@ -328,4 +328,6 @@ def test_whatever_happens_an_observer_ends_up_with_the_last_catalog(
         assert [before.version for before, _ in index.spans] == [c.version for c in ends[:-1]]
         await observers.aclose()
 
-    asyncio.run(run())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("router.skills.observers.PAUSES", (0.1,))  # some changes are given up
+        asyncio.run(run())
