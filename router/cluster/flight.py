@@ -44,11 +44,11 @@ class SharedFlight:
         waiting: requests that wait for another process now.
     """
 
-    def __init__(self, link: Link, keys: Keys, *, lease_seconds: float = LEASE_SECONDS) -> None:
+    def __init__(self, link: Link, keys: Keys) -> None:
         """Nothing is asked yet."""
         self._link = link
         self._keys = keys
-        self._life = int(lease_seconds * 1000)
+        self._life = int(LEASE_SECONDS * 1000)
         self.waiting = 0
         self._random = random.Random()  # noqa: S311 - spreads those who wait; nothing secret
 

@@ -26,11 +26,11 @@ class Keys:
     """The names under one namespace. Where there are many of a kind, the attribute is a function of
     what tells them apart."""
 
-    def __init__(self, namespace: str, version: str = FORMAT) -> None:
-        """``version`` is the format of what is kept."""
+    def __init__(self, namespace: str) -> None:
+        prefix = f"{namespace}:{FORMAT}"
 
         def one(kind: str) -> str:
-            return f"{namespace}:{version}:{kind}"
+            return f"{prefix}:{kind}"
 
         def each(kind: str) -> Callable[[str], str]:
             return lambda which: one(f"{kind}:{which}")
@@ -67,7 +67,7 @@ class Keys:
         self.versions = one("versions")
         """The catalog of each process."""
         self.catalog = one("catalog")
-        """The catalog that most processes have, and its number in the sequence."""
+        """The catalog that most processes have."""
 
         self.enrichments = one("enrichments")
         """The stream of digests that have an enrichment now."""

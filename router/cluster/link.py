@@ -44,33 +44,25 @@ class NoRedis(Exception):
 class Link:
     """The connection of one process. Belongs to one event loop."""
 
-    def __init__(
-        self,
-        settings: ClusterSettings,
-        events: Events,
-        *,
-        retry_seconds: float = RETRY_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, settings: ClusterSettings, events: Events) -> None:
         """Nothing is connected yet.
 
         Args:
             settings: where the server is, and how long it may take.
             events: told when the server is lost and when it is back.
-            retry_seconds: between two attempts to reach a lost server.
-            clock: monotonic seconds.
 
         Raises:
             ConfigurationError: the address is not one, or the extra ``redis`` is not installed.
         """
         self._settings = settings
         self._events = events
-        self._retry_seconds = retry_seconds
         self._deadline = settings.deadline_seconds
         self._redis = connect(settings, socket_timeout=settings.deadline_seconds)
         self._scripts: dict[str, Any] = {}
         self._places = asyncio.Semaphore(CONNECTIONS)
-        self._breaker = CircuitBreaker(failures=FAILURES, reset_seconds=retry_seconds, clock=clock)
+        self._breaker = CircuitBreaker(
+            failures=FAILURES, reset_seconds=RETRY_SECONDS, clock=time.monotonic
+        )
         self._background = BackgroundTasks(_log)
         self._probing = False
         self._returned: list[Callable[[], Awaitable[None]]] = []
@@ -156,7 +148,7 @@ class Link:
     async def _probe(self) -> None:
         """Try to write until it succeeds."""
         while True:
-            await asyncio.sleep(self._retry_seconds)
+            await asyncio.sleep(RETRY_SECONDS)
             call = self._breaker.try_call()
             if call is None:
                 continue

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from dataclasses import dataclass
+from contextlib import suppress
 from typing import Final
 
 from router.cluster import scripts
@@ -26,27 +26,11 @@ LIFE_SECONDS: Final = 10.0
 """Without a word for so long, a process counts as gone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Agreed:
-    """What the processes agree on.
-
-    Attributes:
-        version: of the catalog that counts; empty while nothing is known.
-        sequence: how often it has changed.
-        members: processes that are alive.
-    """
-
-    version: str = ""
-    sequence: int = 0
-    members: int = 0
-
-
 class Members:
     """One process among the others. Belongs to one event loop.
 
     Attributes:
         name: of this process; random.
-        agreed: as of the last word to the server.
     """
 
     def __init__(self, link: Link, keys: Keys) -> None:
@@ -54,7 +38,6 @@ class Members:
         self._link = link
         self._keys = keys
         self.name = secrets.token_hex(8)
-        self.agreed = Agreed()
         self._version = ""
         self._background = BackgroundTasks(_log)
 
@@ -82,10 +65,6 @@ class Members:
 
     async def _beat(self) -> None:
         keys = (self._keys.members, self._keys.versions, self._keys.catalog)
-        try:
-            version, sequence, members = await self._link.script(
-                scripts.BEAT, keys, self.name, self._version, int(LIFE_SECONDS * 1000)
-            )
-        except NoRedis:
-            return
-        self.agreed = Agreed(version.decode(), int(sequence), int(members))
+        life = int(LIFE_SECONDS * 1000)
+        with suppress(NoRedis):
+            await self._link.script(scripts.BEAT, keys, self.name, self._version, life)

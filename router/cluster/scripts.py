@@ -127,11 +127,8 @@ local best, most = current, current and has[current] or 0
 for version, number in pairs(has) do
   if number > most then best, most = version, number end
 end
-if best and best ~= current then
-  redis.call('HSET', KEYS[3], 'version', best)
-  redis.call('HINCRBY', KEYS[3], 'sequence', 1)
-end
-return {best or '', redis.call('HGET', KEYS[3], 'sequence') or '0', redis.call('ZCARD', KEYS[1])}
+if best and best ~= current then redis.call('HSET', KEYS[3], 'version', best) end
+return best or ''
 """
 
 APPEND: Final = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager, nullcontext
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opentelemetry import context, propagate
@@ -73,9 +73,7 @@ def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
     async def description(_request: Request) -> Response:
         return Response(described, media_type="application/json")
 
-    def guarded(handler: Handler) -> Handler:
-        return _guarded(api, handler)
-
+    guarded = partial(_guarded, api)
     handlers = [(endpoint, guarded(_handler(api, endpoint))) for endpoint in ENDPOINTS]
     by_path: dict[str, dict[str, Handler]] = {}
     for endpoint, handler in handlers:
@@ -93,7 +91,7 @@ def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
     if mcp is not None:
         from router.mcp.http import PATH, OwnersOnly  # loads the MCP SDK, as ``mcp`` has
 
-        routes.append(Route(PATH, OwnersOnly(mcp, api.callers, api.places)))
+        routes.append(Route(PATH, OwnersOnly(mcp.wrapped, api.callers, api.places)))
 
     lifespan: Any = None if mcp is None else lambda _: mcp.inner.router.lifespan_context(mcp.inner)
     refusals = {HTTPException: _http_problem}

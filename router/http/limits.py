@@ -65,11 +65,9 @@ async def read_body(request: Request) -> bytes:
 class Places:
     """How many requests are worked on and wait. Belongs to one event loop."""
 
-    def __init__(self, active: int = MAX_ACTIVE, waiting: int = MAX_WAITING) -> None:
+    def __init__(self) -> None:
         """All places are free."""
-        self._gate = asyncio.Semaphore(active)
-        self._most = active + waiting
-        self._share = max(1, self._most // 2)
+        self._gate = asyncio.Semaphore(MAX_ACTIVE)
         self._taken: Counter[str] = Counter()
         self.draining = False
 
@@ -103,9 +101,10 @@ class Places:
         """
         if self.draining:
             raise Refused(503, "the server is stopping", "another one may answer")
-        if self.taken >= self._most:
+        most = MAX_ACTIVE + MAX_WAITING
+        if self.taken >= most:
             raise Refused(503, "the server is full", f"{self.taken:,} requests are under way")
-        if self._taken[caller] >= self._share:
+        if self._taken[caller] >= most // 2:
             raise Refused(
                 429, "too many requests", f"{self._taken[caller]:,} of this caller are under way"
             )

@@ -39,6 +39,7 @@ JOIN_SECONDS: Final = 2.0
 """The other workers have so long to be listened to before the stream begins without them."""
 ALIVE_SECONDS: Final = 15.0
 """A comment is sent when nothing has happened for so long, so that proxies keep the stream."""
+_ALIVE: Final = ": alive\n\n"
 
 
 class EventStream:
@@ -107,7 +108,7 @@ class _Listener:
     def __init__(self) -> None:
         self._queue: asyncio.Queue[str] = asyncio.Queue(MAX_QUEUED)
         self._missed = 0
-        self._ended = asyncio.Event()
+        self._ended = False
 
     def put(self, text: str) -> None:
         try:
@@ -116,29 +117,19 @@ class _Listener:
             self._missed += 1
 
     def end(self) -> None:
-        self._ended.set()
+        self._ended = True
+        self.put(_ALIVE)  # wakes one that waits; whose queue is full does not
 
     async def texts(self) -> AsyncIterator[str]:
-        ended = asyncio.ensure_future(self._ended.wait())
-        try:
-            while not self._ended.is_set():
-                got = asyncio.ensure_future(self._queue.get())
-                try:
-                    await asyncio.wait(
-                        (got, ended), timeout=ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED
-                    )
-                finally:  # also where the listener has gone meanwhile
-                    if not got.done():
-                        got.cancel()
-                if not got.done():
-                    yield ": alive\n\n"
-                    continue
-                yield got.result()
-                if self._missed and self._queue.empty():
-                    yield _sse("missed", {"events": self._missed})
-                    self._missed = 0
-        finally:
-            ended.cancel()
+        while not self._ended:
+            text = _ALIVE
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ALIVE_SECONDS):
+                    text = await self._queue.get()
+            yield text
+            if self._missed and self._queue.empty():
+                yield _sse("missed", {"events": self._missed})
+                self._missed = 0
 
 
 async def streamed(pieces: AsyncGenerator[bytes, None], media_type: str) -> Response:

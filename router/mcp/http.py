@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import Headers
@@ -50,7 +50,7 @@ def http_app(
         callers: who may call.
         places: say when the server is stopping.
     """
-    return NamesChecked(OwnersOnly(mcp_app(server), callers, places), names)
+    return NamesChecked(OwnersOnly(mcp_app(server).wrapped, callers, places), names)
 
 
 def mcp_app(server: Servable, *, sessions: bool = True) -> McpApp:
@@ -69,22 +69,11 @@ def mcp_app(server: Servable, *, sessions: bool = True) -> McpApp:
     return McpApp(inner, LongMessagesAnswered(SessionsBounded(inner, MAX_SESSIONS)))
 
 
-class McpApp:
-    """The SDK's application with its wrappers.
+class McpApp(NamedTuple):
+    """The SDK's application, and the same with its wrappers."""
 
-    What is said at the start and at the end goes to the SDK itself.
-
-    Attributes:
-        inner: the SDK's application.
-    """
-
-    def __init__(self, inner: Starlette, wrapped: ASGIApp) -> None:
-        self.inner = inner
-        self._wrapped = wrapped
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self.inner if scope["type"] == "lifespan" else self._wrapped
-        await app(scope, receive, send)
+    inner: Starlette
+    wrapped: ASGIApp
 
 
 class OwnersOnly:

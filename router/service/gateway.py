@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from router.tools.servers import McpServers
 
 MAX_FOUND: Final = 50
+CALL_SECONDS: Final = 60.0
+"""How long a call of a tool may take."""
 MAX_RESULT_BYTES: Final = 1 << 20
 """The longest answer of a tool, as JSON."""
 MAX_DESCRIPTION_CHARACTERS: Final = 2_000
@@ -76,25 +78,17 @@ class RoutedTools(BaseModel):
 class ToolGateway:
     """The use cases over a router whose tools are those of MCP servers."""
 
-    def __init__(
-        self,
-        router: SemanticRouter,
-        servers: McpServers,
-        *,
-        call_seconds: float = 60.0,
-    ) -> None:
+    def __init__(self, router: SemanticRouter, servers: McpServers) -> None:
         """Opens nothing; the caller opens and closes the router and the servers.
 
         Args:
             router: over ``servers``, perhaps with some of their tools left out. What is not in its
                 catalog can neither be found nor called.
             servers: where the tools are called.
-            call_seconds: that a call may take.
         """
         self._router = router
         self._service = Service(router)
         self._servers = servers
-        self._seconds = call_seconds
 
     async def search(self, asked: SearchToolsArguments) -> FoundTools:
         """The best tools for a need; empty only when there are no tools at all."""
@@ -119,7 +113,7 @@ class ToolGateway:
         tool = self._find((await self._router.open()).catalog, asked.name)
         schema = tool.definition.input_schema
         await asyncio.to_thread(check_arguments, tool.name, schema, asked.arguments)
-        answer = await self._servers.call(tool.name, asked.arguments, timeout_seconds=self._seconds)
+        answer = await self._servers.call(tool.name, asked.arguments, timeout_seconds=CALL_SECONDS)
         size = len(answer.model_dump_json(by_alias=True, exclude_none=True).encode())
         if size > MAX_RESULT_BYTES:
             most = f"at most {MAX_RESULT_BYTES:,} are passed on"

@@ -109,8 +109,6 @@ async def test_an_answer_over_a_catalog_that_does_not_count_is_not_kept(
         await one.keep(REQUEST, "c", kept_answer("git", catalog="v2"), similar=True)
         assert await skills_of(one, REQUEST) == ()
         await other.members.changed("v2")
-        assert other.members.agreed.version == "v2"
-        assert other.members.agreed.sequence == 2
         await other.keep(REQUEST, "c", kept_answer("old", catalog="v1"), similar=True)
         assert await skills_of(other, REQUEST) == ()  # a late write, decided over the older catalog
         await one.keep(REQUEST, "c", kept_answer("git", catalog="v2"), similar=True)

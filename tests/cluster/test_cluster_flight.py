@@ -51,7 +51,7 @@ async def test_identical_requests_in_four_processes_make_one_call(
 
 
 async def test_when_the_leader_dies_exactly_one_other_takes_over(
-    redis_server: RedisServer, settings_of: SettingsOf
+    redis_server: RedisServer, settings_of: SettingsOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = HeldModel(answer("git"))
     async with processes(settings_of, redis_server, model) as routers:
@@ -59,7 +59,8 @@ async def test_when_the_leader_dies_exactly_one_other_takes_over(
         assert leader is not None
         context = routers[0]._runtime.current.base
         # A process that was killed: it holds the lease, and will never renew it.
-        mine = SharedFlight(leader.link, leader.flight._keys, lease_seconds=0.5)
+        monkeypatch.setattr("router.cluster.flight.LEASE_SECONDS", 0.5)
+        mine = SharedFlight(leader.link, leader.flight._keys)
         said, _ = await mine._join(entry_of(SQUASH, context), "")
         assert said == "lead"
         tasks = [asyncio.create_task(router.route(SQUASH)) for router in routers]

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import pytest
 from cascade import SQUASH
 from certificates import self_signed
 from clusters import (
@@ -30,10 +31,12 @@ SIMILAR = f"Please {SQUASH}!"
 
 
 async def test_versions_with_other_formats_leave_each_other_alone(
-    redis_server: RedisServer, settings_of: SettingsOf
+    redis_server: RedisServer, settings_of: SettingsOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = [settings_of(redis_server.url) for _ in range(2)]
-    later = Keys(settings[1].cluster.namespace, "later")
+    with monkeypatch.context() as patch:
+        patch.setattr("router.cluster.keys.FORMAT", "later")
+        later = Keys(settings[1].cluster.namespace)
     async with (
         opened_answers(settings[0]) as one,
         opened_answers(settings[1], "v2", keys=later) as other,

@@ -14,6 +14,7 @@ from clusters import SettingsOf, few_skills_router, until
 from servers.redis_server import FaultyProxy, RedisServer
 
 from router import ConfigurationError, SemanticRouter, Settings
+from router.cluster.keys import Keys
 from router.cluster.link import Link, NoRedis
 from router.errors import StoreError
 from router.events import Degraded, Event, Events, Recovered
@@ -113,9 +114,9 @@ async def test_a_router_opens_without_its_server_and_joins_when_it_is_there(
         own_server.restart()
         await until(lambda: is_up(router))
         assert router.cluster is not None
-        await until(
-            lambda: router.cluster is not None and router.cluster.members.agreed.members == 1
-        )
+        members = Keys(router.settings.cluster.namespace).members
+        link = router.cluster.link
+        await until(lambda: link.run(lambda redis: redis.exists(members)))
         await router.route(SQUASH)
         assert (await router.route(SQUASH)).stage is Stage.EXACT
 
@@ -143,7 +144,7 @@ async def test_a_drop_that_is_not_delivered_holds_here_and_is_sent_until_it_is(
 
 
 async def test_a_part_that_fails_when_the_server_is_back_keeps_no_other_from_its_work(
-    redis_server: RedisServer, settings_of: SettingsOf
+    redis_server: RedisServer, settings_of: SettingsOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     back = asyncio.Event()
 
@@ -154,7 +155,8 @@ async def test_a_part_that_fails_when_the_server_is_back_keeps_no_other_from_its
         back.set()
 
     async with FaultyProxy(redis_server.port) as proxy:
-        link = Link(settings_of(proxy.url).cluster, Events(), retry_seconds=0.01)
+        monkeypatch.setattr("router.cluster.link.RETRY_SECONDS", 0.01)
+        link = Link(settings_of(proxy.url).cluster, Events())
         link.when_back(fail)
         link.when_back(work)
         proxy.cut()

@@ -16,7 +16,8 @@ async def test_a_full_server_says_so_at_once(
     api: Api, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = connect(api)
-    api.places._most, api.places._share = 4, 2
+    monkeypatch.setattr("router.http.limits.MAX_ACTIVE", 2)
+    monkeypatch.setattr("router.http.limits.MAX_WAITING", 2)
     async with api.places.take("local"), api.places.take("local"):
         answer = await client.post("/v1/route", json={"request": SQUASH})
         assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")

@@ -44,14 +44,12 @@ def gateways(servers: ToolFolders, tmp_path: Path, encoder: Encoder) -> Gateways
     """Connects to a gateway in this process, over the servers of the folders."""
 
     @asynccontextmanager
-    async def start(
-        mode: str = "auto", pins: Path | None = None, **limits: Any
-    ) -> AsyncIterator[Client]:
+    async def start(mode: str = "auto", pins: Path | None = None) -> AsyncIterator[Client]:
         settings = Settings(state_dir=tmp_path / "state-here", llm={"enabled": False})
         with McpServers(servers.config(), timeout_seconds=SECONDS, first_pause=0.05) as source:
             offered = source if pins is None else Pinned(source, pins)
             async with SemanticRouter(settings, sources=[offered], encoder=encoder) as router:
-                server = GatewayServer(ToolGateway(router, source, **limits))
+                server = GatewayServer(ToolGateway(router, source))
                 async with Client(server.protocol, mode=mode) as client:
                     yield client
 
@@ -137,10 +135,11 @@ async def test_faults_of_a_call_are_told_by_tool_and_source_and_the_others_work(
 
 
 async def test_a_call_that_takes_too_long_is_given_up(
-    servers: ToolFolders, gateways: Gateways
+    servers: ToolFolders, gateways: Gateways, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("router.service.gateway.CALL_SECONDS", 0.05)
     servers.put("bank", tool("slow", "Never answers."))
-    async with gateways(call_seconds=0.05) as client:
+    async with gateways() as client:
         late = await called(client, "bank__slow", {})
     assert text_of(late) == ("source 'mcp', 'bank__slow': the call failed: no answer within 0.05 s")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -62,9 +61,7 @@ class Journal:
         spans: minutes in which anything was answered, oldest first.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        """``clock`` gives seconds since the epoch."""
-        self._clock = clock
+    def __init__(self) -> None:
         self.changes: deque[Change] = deque(maxlen=KEPT)
         self.lookups: deque[CacheLookup] = deque(maxlen=KEPT)
         self.labels: deque[tuple[float, Learned]] = deque(maxlen=LABELS)
@@ -75,17 +72,17 @@ class Journal:
         """Take an event in."""
         match event:
             case Reloaded(change=change, seconds=seconds):
-                self.changes.appendleft(Change(self._clock(), change, seconds))
+                self.changes.appendleft(Change(time.time(), change, seconds))
             case CacheLookup():
                 self.lookups.appendleft(event)
             case Learned():
-                self.labels.appendleft((self._clock(), event))
+                self.labels.appendleft((time.time(), event))
             case Routed(result=result):
                 by = "cache" if result.from_cache else result.stage.value
                 self._span().answers["local" if by == "vector" else by] += 1
 
     def _span(self) -> Span:
-        begins = self._clock() // SPAN_SECONDS * SPAN_SECONDS
+        begins = time.time() // SPAN_SECONDS * SPAN_SECONDS
         if not self.spans or self.spans[-1].at != begins:
             self.spans.append(Span(begins))
         return self.spans[-1]

@@ -140,13 +140,7 @@ class _Pages:
         return await self._page(request, screen, visit, part)
 
     async def _page(
-        self,
-        request: Request,
-        screen: Screen,
-        visit: Visit,
-        part: Part | None,
-        *,
-        status: int = 200,
+        self, request: Request, screen: Screen, visit: Visit, part: Part | None
     ) -> Response:
         values: dict[str, Any] = {**await screen.values(visit)}
         if part is not None:
@@ -160,7 +154,6 @@ class _Pages:
                 "given": visit.given,
                 "may": {right.value for right in visit.caller.rights},
             },
-            status,
         )
 
     def _frame(self, request: Request, screen: Screen | None) -> dict[str, Any]:
