@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import random
 import statistics
 import sys
@@ -26,6 +25,7 @@ from collections.abc import Callable, Sequence
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
+from benchmarks.inputs import give
 from router.result import Decision, RoutingResult, Stage
 from router.stages.exact import ExactCache
 from router.stages.fuzzy import FuzzyCache
@@ -177,15 +177,7 @@ def main() -> None:
     rows = exact_rows(result)
     for size in options.sizes:
         rows += asyncio.run(fuzzy_rows(result, size, repeats=300 if size <= 1000 else 60))
-    if options.json:
-        print(json.dumps(rows, indent=1))
-        return
-    print(f"{'':28}{'entries':>9}{'µs':>10}{'baseline':>12}{'µs':>11}{'ratio':>9}")
-    for r in rows:
-        print(
-            f"{r['what']:28}{r['entries']:>9,}{r['microseconds']:>10.2f}{r['baseline']:>12}"
-            f"{r['baseline_microseconds']:>11.2f}{r['times_baseline']:>9.3f}"
-        )
+    give(rows, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.inputs import give, resident_bytes, say
 from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
@@ -171,12 +172,6 @@ def requests(count: int) -> list[str]:
     return made
 
 
-def megabytes() -> float:
-    """Resident memory now."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * resource.getpagesize() / 2**20
-
-
 def megabytes_of(folder: Path) -> float:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 2**20
 
@@ -193,7 +188,7 @@ async def agreement(index: SkillIndex, names: list[str]) -> float:
 async def measure(size: int, examples: int) -> dict[str, Any]:
     encoder = BundledEncoder()
     catalog = Catalog({skill.name: skill for skill in skills(size, examples)})
-    before = megabytes()
+    before = resident_bytes()
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         store = VectorStore(Path(folder), identity=encoder.identity)
@@ -204,7 +199,7 @@ async def measure(size: int, examples: int) -> dict[str, Any]:
             began = time.perf_counter()
             await decide(request, index)
             taken.append((time.perf_counter() - began) * 1e3)
-        memory = megabytes() - before
+        memory = (resident_bytes() - before) / 2**20
         best_found = await agreement(index, list(catalog.skills))
         on_disk = megabytes_of(Path(folder))
         index.close()
@@ -223,7 +218,7 @@ async def measure(size: int, examples: int) -> dict[str, Any]:
 
 
 def in_a_process(size: int, examples: int) -> dict[str, Any]:
-    print(f"{size:,} skills", file=sys.stderr, flush=True)
+    say(f"{size:,} skills")
     command = [sys.executable, __file__, "--alone", str(size), "--examples", str(examples)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     row: dict[str, Any] = json.loads(done.stdout)
@@ -243,18 +238,9 @@ def main() -> None:
     rows = [in_a_process(size, options.examples) for size in sorted(options.sizes)]
     for less, row in pairwise(rows):
         row["growth"] = math.log(row["p50_ms"] / less["p50_ms"], row["skills"] / less["skills"])
-    if options.json:
-        series = {
-            "latency": {
-                "x": [row["skills"] for row in rows],
-                "p50_ms": [row["p50_ms"] for row in rows],
-                "p99_ms": [row["p99_ms"] for row in rows],
-            }
-        }
-        print(json.dumps({"rows": rows, "series": series}))
-        return
-    for row in rows:
-        print("  ".join(f"{name} {value:,.3g}" for name, value in row.items()))
+    latency = {"x": [row["skills"] for row in rows]}
+    latency |= {name: [row[name] for row in rows] for name in ("p50_ms", "p99_ms")}
+    give(rows, as_json=options.json, series={"latency": latency})
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.inputs import encoder_of, options_of, read, say, show
+from benchmarks.inputs import encoder_of, give, options_of, read, say
 from router.learning.metrics import expected_calibration_error
 from router.numeric import wilson
 from router.request import Request
@@ -214,10 +214,7 @@ def main() -> None:
         store = VectorStore(Path(folder), identity=encoder.identity)
         rows = asyncio.run(measure(Path(options.data), encoder, store))
         store.close()
-    if options.json:
-        print(json.dumps(rows))
-    else:
-        show(rows)
+    give(rows, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ import sys
 import tempfile
 from typing import Any
 
+from benchmarks.inputs import give
+
 IMPORT = """
 import json, resource, time
 began = time.perf_counter()
@@ -63,18 +65,12 @@ def main() -> None:
     arguments = parser.parse_args()
     run(IMPORT)  # warms the disk cache, so that the figures are the interpreter's
     with tempfile.TemporaryDirectory() as state:
-        figures = {
-            "import router": run(IMPORT),
-            "cold start": run(START, state, arguments.skills),
-            "warm start": run(START, state, arguments.skills),
-        }
-    if arguments.json:
-        print(json.dumps(figures))
-        return
-    print(f"{'what':16}{'seconds':>9}{'peak MB':>9}{'skills':>8}{'encoded':>9}")
-    for what, row in figures.items():
-        skills, encoded = row.get("skills", "-"), row.get("encoded", "-")
-        print(f"{what:16}{row['seconds']:9.3f}{row['peak_mb']:9.0f}{skills:>8}{encoded:>9}")
+        rows = [
+            {"what": "import router", **run(IMPORT)},
+            {"what": "cold start", **run(START, state, arguments.skills)},
+            {"what": "warm start", **run(START, state, arguments.skills)},
+        ]
+    give(rows, as_json=arguments.json)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,7 @@ The data folder holds ``clinc150/full.jsonl`` and ``banking77/{train,test}.jsonl
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +22,7 @@ from typing import Any
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
-from benchmarks.inputs import read
+from benchmarks.inputs import give, parsed, parser_of, read
 from router.numeric import wilson
 from router.result import Decision, RoutingResult, Stage
 from router.stages.fuzzy import FuzzyCache
@@ -132,14 +129,9 @@ def measure(data: Data, what: str, ask: Ask) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--data", type=Path, default=os.environ.get("ROUTER_BENCH_DATA"))
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    options = parser.parse_args()
-    if options.data is None:
-        parser.error("give the data folder with --data or ROUTER_BENCH_DATA")
+    options = parsed(parser_of(__doc__))
     rows: list[dict[str, Any]] = []
-    for data in load(Path(options.data)):
+    for data in load(options.data):
         for what, ask in (
             ("fuzzy cache", gated(data.train)),
             ("Levenshtein, lower case", levenshtein_alone(data.train, str.lower)),
@@ -149,19 +141,7 @@ def main() -> None:
             ),
         ):
             rows.append(measure(data, what, ask))
-    if options.json:
-        print(json.dumps(rows, indent=1))
-        return
-    print(f"{'':11}{'':25}{'hit rate':>9}{'95%':>15}{'false hits':>12}{'95%':>15}  out of scope")
-    for row in rows:
-        print(
-            "{data:11}{cache:25}{hit_rate:>9.2%}{hit:>15}{false_hit_rate:>12.2%}{false:>15}"
-            "  {out_of_scope_hits} of {out_of_scope_requests}".format(
-                hit="{:.1%}-{:.1%}".format(*row["hit_rate_95"]),
-                false="{:.1%}-{:.1%}".format(*row["false_hit_rate_95"]),
-                **row,
-            )
-        )
+    give(rows, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -17,11 +17,8 @@ closing     evidence and answers written
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import os
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
@@ -33,6 +30,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command ``router`` 
 import numpy as np
 
 from benchmarks.hot_reload import copy_skills
+from benchmarks.inputs import give, parsed, parser_of, requests_of
 from router import SemanticRouter, Settings
 from router.cli.process import ready_to_serve
 from router.learning.evidence import Example, Source
@@ -95,8 +93,7 @@ async def answered(router: SemanticRouter, text: str) -> str:
 
 
 async def measure(data: Path, place: Path, requests: int) -> list[dict[str, object]]:
-    with (data / "skill_requests" / "dev.jsonl").open(encoding="utf-8") as file:
-        texts = [json.loads(line)["request"] for line in file]
+    texts = requests_of(data)
     crowd = [f"{texts[n % len(texts)]} {n}" for n in range(requests)]
     skills = copy_skills(data, place)
     settings = Settings(state_dir=place / "state", llm={"enabled": False})
@@ -137,24 +134,12 @@ async def measure(data: Path, place: Path, requests: int) -> list[dict[str, obje
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--data", type=Path, default=os.environ.get("ROUTER_BENCH_DATA"))
+    parser = parser_of(__doc__)
     parser.add_argument("--requests", type=int, default=10_000)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    if options.data is None:
-        parser.error("name the data with --data or ROUTER_BENCH_DATA")
+    options = parsed(parser)
     with tempfile.TemporaryDirectory() as place:
         rows = asyncio.run(measure(options.data, Path(place), options.requests))
-    if options.json:
-        json.dump(rows, sys.stdout)
-        return
-    for row in rows:
-        print(
-            f"{row['phase']:<12} {row['beats']:>6} beats, worst {row['worst_ms']:7.1f} ms,"
-            f" 99th percentile {row['p99_ms']:6.1f} ms late;"
-            f" the loop's own CPU at most {row['own_cpu_ms']:6.1f} ms"
-        )
+    give(rows, as_json=options.json)
 
 
 if __name__ == "__main__":

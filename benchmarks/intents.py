@@ -27,7 +27,6 @@ out-of-scope one being wrong, and reliability of the calibrated confidences.
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -47,7 +46,7 @@ from benchmarks.classifiers import (
     nearest_by_words,
     nearest_example,
 )
-from benchmarks.inputs import encoder_of, options_of, read, say, show, write
+from benchmarks.inputs import encoder_of, give, options_of, read, say, write
 from benchmarks.metrics import COVERAGE, refusal_figures
 from router.learning.calibration import Calibrator
 from router.learning.metrics import expected_calibration_error, reliability_bins, risk_coverage
@@ -256,10 +255,7 @@ def main() -> None:
         series |= curves(data, measured)
     if options.rows:
         write(options.rows, by_request)
-    if options.json:
-        print(json.dumps({"rows": rows, "series": series}))
-    else:
-        show(rows)
+    give(rows, as_json=options.json, series=series)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.inputs import encoder_of, options_of, read, say, show, write
+from benchmarks.inputs import encoder_of, give, options_of, read, say, write
 from router import Decision, RoutingResult, SemanticRouter, Settings
 from router.learning.evidence import EvidenceStore, Example, Source, evidence_file
 from router.learning.metrics import expected_calibration_error, reliability_bins, risk_coverage
@@ -277,10 +277,7 @@ def main() -> None:
     rows, series, lines = asyncio.run(measure(options.data, encoder_of(options)))
     if options.rows is not None:
         write(options.rows, lines)
-    if options.json:
-        print(json.dumps({"rows": rows, "series": series}))
-        return
-    show(rows)
+    give(rows, as_json=options.json, series=series)
 
 
 if __name__ == "__main__":

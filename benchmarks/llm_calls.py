@@ -33,29 +33,24 @@ The data folder holds ``clinc150/full.jsonl``, ``banking77/{train,test}.jsonl``,
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import os
 import random
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import NormalDist, stdev
-from typing import Any, Protocol
+from statistics import NormalDist, fmean, stdev
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.inputs import encoder_of, give, parsed, parser_of, read, say, with_encoder
 from router.learning.bound import BoundDecision, ErrorBound
 from router.learning.evidence import Example, Source
 from router.learning.examples import WRITTEN_WEIGHT
 from router.learning.local import LocalModel
 from router.learning.trainer import due, refit
-from router.retrieval.encoder_kinds import build_encoder
 from router.retrieval.encoders import Encoder
-from router.settings import Settings
 from router.text import normalise
 
 LENGTH = 8_000
@@ -353,21 +348,20 @@ def share(values: Iterator[bool]) -> float:
     return sum(listed) / len(listed)
 
 
-def read(folder: Path) -> Iterator[Data]:
-    def rows(*path: str) -> list[dict[str, Any]]:
-        with folder.joinpath(*path).open(encoding="utf-8") as lines:
-            return [json.loads(line) for line in lines]
-
+def data_in(folder: Path) -> Iterator[Data]:
     def written(name: str) -> list[Labelled]:
-        lines = rows(name, "enrichment.jsonl")
+        lines = read(folder / name / "enrichment.jsonl")
         return [Labelled(text, line["skill"]) for line in lines for text in line["requests"]]
 
     train, test = (
-        [Labelled(row["text"], row["intent"]) for row in rows("banking77", f"{part}.jsonl")]
+        [
+            Labelled(row["text"], row["intent"])
+            for row in read(folder / "banking77" / f"{part}.jsonl")
+        ]
         for part in ("train", "test")
     )
     yield Data("BANKING77", train, test, written("banking77"))
-    clinc = rows("clinc150", "full.jsonl")
+    clinc = read(folder / "clinc150" / "full.jsonl")
     train, test = (
         [
             Labelled(row["text"], "" if row["oos"] else row["intent"])
@@ -440,15 +434,15 @@ def lines(runs: Sequence[Run]) -> Iterator[Line]:
             data=data,
             method=method,
             streams=len(rows),
-            llm_error=mean([some.llm for some in rows]),
-            error=mean(errors),
+            llm_error=fmean([some.llm for some in rows]),
+            error=fmean(errors),
             error_95=interval(errors),
             worst_error=max(errors),
             in_bound=share(some.error <= some.llm + MAX_ERROR for some in rows),
-            saved=mean(saved),
+            saved=fmean(saved),
             saved_95=interval(saved),
             least_saved=min(saved),
-            saved_last_quarter=mean([some.last_quarter for some in rows]),
+            saved_last_quarter=fmean([some.last_quarter for some in rows]),
         )
 
 
@@ -463,47 +457,24 @@ def over_time(runs: Sequence[Run]) -> dict[str, dict[str, list[list[float]]]]:
     return series
 
 
-def show(runs: Sequence[Run]) -> None:
-    print(
-        f"{'':11}{'':13}{'streams':>8}{'LLM':>7}{'error':>8}{'worst':>8}{'in bound':>10}"
-        f"{'saved':>8}{'least':>8}{'last quarter':>14}"
-    )
-    for line in lines(runs):
-        print(
-            f"{line.data:11}{line.method:13}{line.streams:>8}{line.llm_error:>7.2%}"
-            f"{line.error:>8.2%}{line.worst_error:>8.2%}{line.in_bound:>10.0%}{line.saved:>8.1%}"
-            f"{line.least_saved:>8.1%}{line.saved_last_quarter:>14.1%}"
-        )
-
-
-def mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
 def interval(values: Sequence[float]) -> tuple[float, float]:
     """95% interval of the mean, normal; the point itself for a single value."""
     half = 1.96 * stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
-    return mean(values) - half, mean(values) + half
+    return fmean(values) - half, fmean(values) + half
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", default=os.environ.get("ROUTER_BENCH_DATA"), help="data folder")
-    parser.add_argument("--encoder", default="bundled", help="kind of encoder")
-    parser.add_argument("--model", help="its model, name or folder")
+    parser = with_encoder(parser_of(__doc__))
     parser.add_argument("--part", choices=("dev", "test"), default="test")
     parser.add_argument("--seeds", type=int, default=5, help="streams of each data set")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--llm-error", type=float, default=0.0)
     parser.add_argument("--only", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--sets", nargs="+", default=["BANKING77", "CLINC150"])
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    if arguments.data is None:
-        parser.error("name the data folder with --data or ROUTER_BENCH_DATA")
-    encoder = build_encoder(Settings(encoder={"kind": arguments.encoder, "model": arguments.model}))
+    arguments = parsed(parser)
+    encoder = encoder_of(arguments)
     runs = []
-    for data in read(Path(arguments.data)):
+    for data in data_in(arguments.data):
         if data.name not in arguments.sets:
             continue
         vectors = encoded(data, encoder)
@@ -517,12 +488,9 @@ def main() -> None:
             )
             for name in arguments.only:
                 runs.append(run(data.name, name, stream, seed))
-                print(f"{data.name} {name} {seed}: done", file=sys.stderr)
-    if arguments.json:
-        rows = [asdict(line) for line in lines(runs)]
-        print(json.dumps({"rows": rows, "series": {"llm_calls": over_time(runs)}}))
-    else:
-        show(runs)
+                say(f"{data.name} {name} {seed}: done")
+    rows = [asdict(line) for line in lines(runs)]
+    give(rows, as_json=arguments.json, series={"llm_calls": over_time(runs)})
 
 
 if __name__ == "__main__":

@@ -30,10 +30,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import os
 import re
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -45,7 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.baselines import bm25
-from benchmarks.inputs import read
+from benchmarks.inputs import encoder_of, give, parsed, parser_of, read, say, with_encoder
 from benchmarks.metrics import auroc
 from router.memory.copies import without_copies
 from router.memory.layers import built_in_layers
@@ -67,9 +64,7 @@ from router.memory.recall.relevance import Relevance
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.texts.text_vectors import TextVectors
 from router.result import LayerChoice
-from router.retrieval.encoder_kinds import build_encoder
 from router.retrieval.encoders import Encoder
-from router.settings import Settings
 from router.text import STOPWORDS, tokens
 
 SESSIONS = 5
@@ -347,13 +342,12 @@ def fill(store: MemoryStore, conversations: Sequence[Conversation]) -> None:
     items = [item for conversation in conversations for item in conversation.items]
     for start in range(0, len(items), BATCH):
         store.save(items[start : start + BATCH])
-        progress(f"{min(start + BATCH, len(items))} of {len(items)} memories stored")
+        say(f"{min(start + BATCH, len(items))} of {len(items)} memories stored")
 
 
 async def measure(arguments: argparse.Namespace, state: Path) -> tuple[list[Line], dict[str, Any]]:
-    conversations = load(Path(arguments.data) / "locomo", arguments.limit)
-    settings = Settings(encoder={"kind": arguments.encoder, "model": arguments.model})
-    encoder = build_encoder(settings)
+    conversations = load(arguments.data / "locomo", arguments.limit)
+    encoder = encoder_of(arguments)
     judged: dict[str, list[list[Found]]] = {}
     answerable: list[float] = []
     adversarial: list[float] = []
@@ -362,7 +356,7 @@ async def measure(arguments: argparse.Namespace, state: Path) -> tuple[list[Line
     try:
         fill(store, conversations)
         for number, conversation in enumerate(conversations):
-            progress(f"conversation {number + 1} of {len(conversations)}")
+            say(f"conversation {number + 1} of {len(conversations)}")
             of_baselines = baselines(conversation, encoder)
             others = conversations[(number + 1) % len(conversations)].questions
             methods = Methods(store, encoder, conversation)
@@ -390,38 +384,14 @@ async def measure(arguments: argparse.Namespace, state: Path) -> tuple[list[Line
     return [line(name, some) for name, some in judged.items()], abstention
 
 
-def progress(text: str) -> None:
-    print(text, file=sys.stderr)
-
-
-def show(lines: Sequence[Line], abstention: dict[str, Any]) -> None:
-    print(f"{'method':26}{'questions':>10}{'share':>8}{'95%':>14}{'any':>8}{'95%':>14}")
-    for row in lines:
-        intervals = (row.share_interval, row.any_interval)
-        share, some = (f"{low:.3f}-{high:.3f}" for low, high in intervals)
-        print(
-            f"{row.method:26}{row.questions:10}{row.share:8.3f}{share:>14}{row.any:8.3f}{some:>14}"
-        )
-    for name, figure in abstention.items():
-        print(f"{name.replace('_', ' '):36}{figure:.3f}")
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default=os.environ.get("ROUTER_BENCH_DATA"), help="data folder")
-    parser.add_argument("--encoder", default="bundled", help="kind of encoder")
-    parser.add_argument("--model", help="its model, name or folder")
+    parser = with_encoder(parser_of(__doc__))
     parser.add_argument("--limit", type=int, help="about so many questions, of all conversations")
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    if arguments.data is None:
-        parser.error("name the data folder with --data or ROUTER_BENCH_DATA")
+    arguments = parsed(parser)
     with tempfile.TemporaryDirectory() as state:
         lines, abstention = asyncio.run(measure(arguments, Path(state)))
-    if arguments.json:
-        print(json.dumps({"methods": [vars(row) for row in lines], "abstention": abstention}))
-    else:
-        show(lines, abstention)
+    rows = [*map(vars, lines), {"what": "abstention", **abstention}]
+    give(rows, as_json=arguments.json)
 
 
 if __name__ == "__main__":

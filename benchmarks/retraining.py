@@ -13,7 +13,6 @@ how many were fitted meanwhile.
 from __future__ import annotations
 
 import asyncio
-import json
 import tempfile
 import time
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.inputs import encoder_of, options_of, say, show
+from benchmarks.inputs import encoder_of, give, options_of, say
 from benchmarks.learnt_routes import Task, intents
 from router import SemanticRouter, Settings
 from router.retrieval.encoders import Encoder
@@ -75,10 +74,7 @@ def figures(taken: list[float], baseline: list[float]) -> dict[str, float]:
 def main() -> None:
     options = options_of(__doc__)
     rows = asyncio.run(measure(options.data, encoder_of(options)))
-    if options.json:
-        print(json.dumps({"rows": rows}))
-        return
-    show(rows)
+    give(rows, as_json=options.json)
 
 
 if __name__ == "__main__":

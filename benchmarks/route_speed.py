@@ -13,11 +13,8 @@ Medians and ratios; the machine's own speed drops out of a ratio, most of its no
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import importlib.util
-import json
-import os
 import statistics
 import sys
 import tempfile
@@ -27,6 +24,7 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
+from benchmarks.inputs import give, parsed, parser_of, requests_of
 from router import SemanticRouter, Settings, Stage
 from router.skills.catalog import Catalog
 
@@ -119,8 +117,7 @@ def semantic_router_over(catalog: Catalog) -> Callable[[str], Any] | None:
 
 async def measure(data: Path, state: Path) -> list[Line]:
     settings = Settings(state_dir=state, llm={"enabled": False})
-    with (data / "skill_requests" / "dev.jsonl").open(encoding="utf-8") as file:
-        requests = [json.loads(line)["request"] for line in file]
+    requests = requests_of(data)
     step = len(requests) // REQUESTS or 1
     async with SemanticRouter(settings, roots=[data / "skills" / "pool"]) as router:
         lines = [await exact_hit(router, requests)]
@@ -133,23 +130,11 @@ async def measure(data: Path, state: Path) -> list[Line]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default=os.environ.get("ROUTER_BENCH_DATA"), help="data folder")
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    if arguments.data is None:
-        parser.error("name the data folder with --data or ROUTER_BENCH_DATA")
+    arguments = parsed(parser_of(__doc__))
     with tempfile.TemporaryDirectory() as state:
-        lines = asyncio.run(measure(Path(arguments.data), Path(state)))
-    if arguments.json:
-        print(json.dumps([vars(line) | {"ratio": line.ratio} for line in lines]))
-        return
-    print(f"{'what':22}{'median µs':>12}  {'baseline':40}{'median µs':>12}{'ratio':>10}")
-    for line in lines:
-        print(
-            f"{line.what:22}{line.microseconds:12.2f}  {line.baseline:40}"
-            f"{line.baseline_microseconds:12.3f}{line.ratio:10.3f}"
-        )
+        lines = asyncio.run(measure(arguments.data, Path(state)))
+    rows = [vars(line) | {"ratio": line.ratio} for line in lines]
+    give(rows, as_json=arguments.json)
 
 
 if __name__ == "__main__":

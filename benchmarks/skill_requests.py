@@ -18,8 +18,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +27,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.baselines import bm25, cosine, rank_fusion
+from benchmarks.inputs import give, parsed, parser_of, with_encoder, write
 from router import SemanticRouter, Settings
 from router.evaluation import Judgement, LabelledRequest, hit_at_1, judge, read_rows, recall_at
 from router.retrieval import index
@@ -128,16 +127,8 @@ def kinds_of(rows: Iterator[LabelledRequest] | Sequence[LabelledRequest]) -> lis
     return list(dict.fromkeys(row.kind or "all" for row in rows))
 
 
-def show(lines: Sequence[Line]) -> None:
-    print(f"{'method':24}{'kind':10}{'rows':>6}{'hit@1':>8}{'recall@5':>10}{'routed':>8}")
-    for line in lines:
-        figures = (line.hit_at_1, line.recall_at_5, line.routed)
-        hit, recall, routed = ("-" if f is None else f"{f:.3f}" for f in figures)
-        print(f"{line.method:24}{line.kind:10}{line.rows:6}{hit:>8}{recall:>10}{routed:>8}")
-
-
 async def measure(arguments: argparse.Namespace, state: Path) -> tuple[list[Line], list[Judgement]]:
-    data = Path(arguments.data)
+    data = arguments.data
     settings = Settings(
         state_dir=state,
         llm={"enabled": False},
@@ -163,25 +154,15 @@ async def measure(arguments: argparse.Namespace, state: Path) -> tuple[list[Line
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default=os.environ.get("ROUTER_BENCH_DATA"), help="data folder")
-    parser.add_argument("--encoder", default="bundled", help="kind of encoder")
-    parser.add_argument("--model", help="its model, name or folder")
+    parser = with_encoder(parser_of(__doc__))
     parser.add_argument("--ablate", action="store_true", help="leave out each source in turn")
-    parser.add_argument("--rows", help="write one JSON object a request to this file")
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    if arguments.data is None:
-        parser.error("name the data folder with --data or ROUTER_BENCH_DATA")
+    parser.add_argument("--rows", type=Path, help="write one JSON object a request to this file")
+    arguments = parsed(parser)
     with tempfile.TemporaryDirectory() as state:
         lines, judged = asyncio.run(measure(arguments, Path(state)))
     if arguments.rows:
-        with Path(arguments.rows).open("w", encoding="utf-8") as out:
-            out.writelines(json.dumps(j.to_dict(), ensure_ascii=False) + "\n" for j in judged)
-    if arguments.json:
-        print(json.dumps([vars(line) for line in lines]))
-    else:
-        show(lines)
+        write(arguments.rows, [judgement.to_dict() for judgement in judged])
+    give([vars(line) for line in lines], as_json=arguments.json)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -36,64 +36,45 @@ class Table:
     rows: bool = False
 
 
-MINILM: Final = ("--encoder", "minilm")
 INTENTS: Final = ("clinc150", "banking77")
 SKILLS: Final = ("skill_requests", "skills")
 TOOLS: Final = ("metatool", "bfcl")
 
+
+def _both(table: Table) -> tuple[Table, Table]:
+    """A table over the bundled encoder, and the same over MiniLM without what else is asked."""
+    minilm = replace(
+        table,
+        name=f"{table.name}_minilm",
+        title=f"{table.title}, with MiniLM",
+        arguments=("--encoder", "minilm"),
+    )
+    return table, minilm
+
+
 TABLES: Final = (
-    Table("skill_requests", "Which skill", "skill_requests.py", SKILLS, ("--ablate",), rows=True),
-    Table(
-        "skill_requests_minilm",
-        "Which skill, with MiniLM",
-        "skill_requests.py",
-        SKILLS,
-        MINILM,
-        rows=True,
+    *_both(
+        Table(
+            "skill_requests", "Which skill", "skill_requests.py", SKILLS, ("--ablate",), rows=True
+        )
     ),
-    Table("intents", "Which intent, from examples", "intents.py", INTENTS, rows=True),
-    Table(
-        "intents_minilm",
-        "Which intent, from examples, with MiniLM",
-        "intents.py",
-        INTENTS,
-        MINILM,
-        rows=True,
+    *_both(Table("intents", "Which intent, from examples", "intents.py", INTENTS, rows=True)),
+    *_both(Table("tool_selection", "Which tool", "tool_selection.py", TOOLS, rows=True)),
+    *_both(
+        Table(
+            "enrichment",
+            "Catalogs plain and enriched",
+            "enrichment.py",
+            (*SKILLS, "small_catalogs", *INTENTS),
+        )
     ),
-    Table("tool_selection", "Which tool", "tool_selection.py", TOOLS, rows=True),
-    Table(
-        "tool_selection_minilm",
-        "Which tool, with MiniLM",
-        "tool_selection.py",
-        TOOLS,
-        MINILM,
-        rows=True,
-    ),
-    Table(
-        "enrichment",
-        "Catalogs plain and enriched",
-        "enrichment.py",
-        (*SKILLS, "small_catalogs", *INTENTS),
-    ),
-    Table(
-        "enrichment_minilm",
-        "Catalogs plain and enriched, with MiniLM",
-        "enrichment.py",
-        (*SKILLS, "small_catalogs", *INTENTS),
-        MINILM,
-    ),
-    Table(
-        "metatool_enrichment",
-        "Tools, plain and enriched",
-        "metatool_enrichment.py",
-        ("metatool",),
-    ),
-    Table(
-        "metatool_enrichment_minilm",
-        "Tools, plain and enriched, with MiniLM",
-        "metatool_enrichment.py",
-        ("metatool",),
-        MINILM,
+    *_both(
+        Table(
+            "metatool_enrichment",
+            "Tools, plain and enriched",
+            "metatool_enrichment.py",
+            ("metatool",),
+        )
     ),
     Table(
         "tools",
@@ -110,7 +91,7 @@ TABLES: Final = (
         (*INTENTS, "metatool", *SKILLS),
         rows=True,
     ),
-    Table("llm_calls", "LLM calls saved inside an error bound", "llm_calls.py", INTENTS),
+    *_both(Table("llm_calls", "LLM calls saved inside an error bound", "llm_calls.py", INTENTS)),
     Table(
         "llm_calls_noisy",
         "LLM calls saved, with an LLM that is wrong 5% of the time",
@@ -118,21 +99,8 @@ TABLES: Final = (
         INTENTS,
         ("--llm-error", "0.05"),
     ),
-    Table(
-        "llm_calls_minilm",
-        "LLM calls saved inside an error bound, with MiniLM",
-        "llm_calls.py",
-        INTENTS,
-        MINILM,
-    ),
     Table("memory_queries", "Which memory", "memory_queries.py", ("memory_queries",)),
-    Table("memory_finding", "Finding what was saved", "memory_finding.py"),
-    Table(
-        "memory_finding_minilm",
-        "Finding what was saved, with MiniLM",
-        "memory_finding.py",
-        arguments=MINILM,
-    ),
+    *_both(Table("memory_finding", "Finding what was saved", "memory_finding.py")),
     Table("locomo", "Memory of long conversations", "locomo.py", ("locomo",)),
     Table("memory_gather", "Gathering from layers that fail", "memory_gather.py"),
     Table("retraining", "Routes while the router learns", "retraining.py", ("clinc150",)),

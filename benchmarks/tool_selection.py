@@ -25,7 +25,6 @@ so all figures of BFCL are of the other half; the halves are by a hash of the qu
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +42,7 @@ from benchmarks.classifiers import (
     head,
     nearest_example,
 )
-from benchmarks.inputs import encoder_of, options_of, read, say, show, write
+from benchmarks.inputs import encoder_of, give, options_of, read, say, write
 from benchmarks.metrics import mean_95, refusal_figures
 from benchmarks.tool_index import Refusals, Tool, indexed, judged
 from router.evaluation import hit_at_1, ndcg_at
@@ -292,10 +291,7 @@ def main() -> None:
     rows, by_request = asyncio.run(measure(options.data, encoder_of(options)))
     if options.rows:
         write(options.rows, by_request)
-    if options.json:
-        print(json.dumps({"rows": rows}))
-    else:
-        show(rows)
+    give(rows, as_json=options.json)
 
 
 if __name__ == "__main__":

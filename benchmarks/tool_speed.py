@@ -17,10 +17,7 @@ caller's and were read before.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
-import os
 import random
 import subprocess
 import sys
@@ -30,7 +27,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.inputs import read
+from benchmarks.inputs import give, parser_of, read, resident_bytes
 from router import SemanticRouter, Settings, SyncSemanticRouter, ToolSource
 from router.adapters.openai import OpenAITools
 
@@ -170,25 +167,18 @@ def resident_mb(count: int, data: Path | None) -> float:
 
 async def print_resident(tools: list[dict[str, Any]]) -> None:
     """Cold: what a process that has read and encoded all tools keeps of the system's memory."""
-    before = _resident()
+    before = resident_bytes()
     with tempfile.TemporaryDirectory() as state:
         settings = Settings(state_dir=Path(state), llm={"enabled": False})
         async with SemanticRouter.from_tools(tools, settings) as router:
             await router.rank("what will the weather be")
-            print(_resident() - before)
-
-
-def _resident() -> float:
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+            print((resident_bytes() - before) / 1e6)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--data", type=Path, help="data folder")
+    parser = parser_of(__doc__)
     parser.add_argument("--tools", type=int, default=5_000)
     parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--resident", action="store_true", help="print resident megabytes only")
     options = parser.parse_args()
     if options.resident:
@@ -202,12 +192,7 @@ def main() -> None:
     rows.append(
         {"what": "memory", "tools": options.tools, "mb_per_10000": grown / options.tools * 1e4}
     )
-    if options.json:
-        print(json.dumps({"rows": rows}))
-        return
-    for row in rows:
-        figures = (f"{name} {value:.2f}" for name, value in row.items() if isinstance(value, float))
-        print(f"{row['what']:10} {row['tools']:6,} tools  {'  '.join(figures)}")
+    give(rows, as_json=options.json)
 
 
 if __name__ == "__main__":

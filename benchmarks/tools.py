@@ -25,10 +25,8 @@ It runs in the peers' environment (``make bench-peers``).
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
-import os
 import random
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
@@ -38,7 +36,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from benchmarks.inputs import read, say
+from benchmarks.inputs import give, parsed, parser_of, read, say
 from benchmarks.metrics import mean_95
 from benchmarks.peers import Remembering, peer_encoder
 from router import SemanticRouter, Settings
@@ -269,19 +267,9 @@ async def measure(folder: Path) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--data", default=os.environ.get("ROUTER_BENCH_DATA"), help="data folder")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    if options.data is None:
-        parser.error("name the data folder with --data or ROUTER_BENCH_DATA")
-    rows = asyncio.run(measure(Path(options.data)))
-    if options.json:
-        print(json.dumps({"rows": rows}))
-        return
-    for row in rows:
-        figures = (f"{name} {value:.3f}" for name, value in row.items() if isinstance(value, float))
-        print(f"{row['data']:16}{row['method']:20}  {'  '.join(figures)}")
+    options = parsed(parser_of(__doc__))
+    rows = asyncio.run(measure(options.data))
+    give(rows, as_json=options.json)
 
 
 if __name__ == "__main__":
