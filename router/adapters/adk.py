@@ -81,7 +81,6 @@ class RoutedToolset(BaseToolset):
         return [self._made[name] for name in names]
 
     async def close(self) -> None:
-        """End what the selector holds."""
         await asyncio.to_thread(self.selector.close)
 
 
@@ -95,7 +94,6 @@ def _user_turns(context: ReadonlyContext) -> list[str]:
 
 
 def _called(context: ReadonlyContext) -> list[str]:
-    """The tools that the model has called."""
     events = context.session.events
     return [call.name for event in events for call in event.get_function_calls() if call.name]
 

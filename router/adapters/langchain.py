@@ -73,7 +73,6 @@ def _user_turns(messages: list[Any]) -> list[str]:
 
 
 def _called(messages: list[Any]) -> list[str]:
-    """The tools that the model has called."""
     answers = (message for message in messages if isinstance(message, AIMessage))
     return [call["name"] for answer in answers for call in answer.tool_calls]
 

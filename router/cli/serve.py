@@ -94,7 +94,6 @@ class _Serving:
     drain_seconds: float
 
     async def alone(self, listening: socket.socket) -> None:
-        """Serve in this process."""
         from router.web.running import address_of
 
         said = f"serving at {address_of(listening)}"
@@ -131,7 +130,6 @@ class _Serving:
             )
 
     async def as_worker(self, number: int, descriptor: int, folder: Path) -> None:
-        """Serve as one of several processes."""
         from router.http.siblings import Siblings
 
         siblings = Siblings(folder, number)

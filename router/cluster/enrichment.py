@@ -48,7 +48,6 @@ class SharedEnrichment:
     """The enrichments of one process and those of the others. Belongs to one event loop."""
 
     def __init__(self, link: Link, keys: Keys, settings: Settings) -> None:
-        """Nothing is read yet."""
         self._link = link
         self._keys = keys
         self._manager: SkillManager | None = None

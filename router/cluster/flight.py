@@ -45,7 +45,6 @@ class SharedFlight:
     """
 
     def __init__(self, link: Link, keys: Keys) -> None:
-        """Nothing is asked yet."""
         self._link = link
         self._keys = keys
         self._life = int(LEASE_SECONDS * 1000)

@@ -84,7 +84,6 @@ class Follower:
         self._background = BackgroundTasks(_log)
 
     def start(self) -> None:
-        """Begin to follow."""
         self._background.run(self._follow())
 
     async def aclose(self) -> None:

@@ -34,7 +34,6 @@ class Members:
     """
 
     def __init__(self, link: Link, keys: Keys) -> None:
-        """Nothing is said yet."""
         self._link = link
         self._keys = keys
         self.name = secrets.token_hex(8)

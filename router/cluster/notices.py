@@ -50,7 +50,6 @@ class SharedBus:
     """
 
     def __init__(self, cluster: Cluster, settings: ClusterSettings) -> None:
-        """Nothing is connected yet."""
         self._link = cluster.link
         self._channel = Keys(settings.namespace).notices
         self._name = cluster.members.name

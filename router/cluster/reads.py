@@ -25,7 +25,6 @@ class Reads:
     """Reads values by name. Belongs to one event loop."""
 
     def __init__(self, link: Link) -> None:
-        """Nothing is read yet."""
         self._link = link
         self._is_reading = False
         self._wanted: dict[str, asyncio.Future[bytes | NoRedis | None]] = {}

@@ -47,7 +47,6 @@ class ToolSharing:
     """The shared sources of one process. Belongs to one event loop."""
 
     def __init__(self, link: Link, keys: Keys, settings: Settings) -> None:
-        """Nothing is read yet."""
         self._link = link
         self._keys = keys
         self._settings = settings

@@ -94,8 +94,6 @@ _ENVIRONMENT: Final = Caller("environment", ALL_RIGHTS)
 
 
 class Callers:
-    """Knows callers by the keys that they show."""
-
     def __init__(self, keys: KeyFile, *, secret: str | None, required: bool) -> None:
         """
         Args:

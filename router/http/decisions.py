@@ -41,7 +41,6 @@ class DecisionLog:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
     def __call__(self, event: Event) -> None:
-        """Take an event in."""
         if isinstance(event, Routed):
             caller = asking.get()
             namespaces = () if caller is None else caller.namespaces

@@ -152,12 +152,10 @@ class Endpoint:
 
     @cached_property
     def summary(self) -> str:
-        """What it does, in a sentence."""
         return " ".join((getdoc(self.work) or "").split("\n\n")[0].split()).removesuffix(".")
 
     @cached_property
     def arguments(self) -> type[Arguments]:
-        """What is asked."""
         return shapes_of(self.work)[0]
 
     @cached_property
@@ -167,7 +165,6 @@ class Endpoint:
 
     @cached_property
     def in_path(self) -> tuple[str, ...]:
-        """Arguments that the path holds."""
         return tuple(re.findall(r"\{(\w+)\}", self.path))
 
     @property

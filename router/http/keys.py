@@ -77,7 +77,6 @@ class KeyFile:
     """The keys in one file, which only its owner may read."""
 
     def __init__(self, path: Path) -> None:
-        """Nothing is read yet."""
         self.path: Final = path
         self._seen: tuple[int, int, int] | None = None
         self._keys: Mapping[str, Key] = {}

@@ -66,7 +66,6 @@ class Places:
     """How many requests are worked on and wait. Belongs to one event loop."""
 
     def __init__(self) -> None:
-        """All places are free."""
         self._gate = asyncio.Semaphore(MAX_ACTIVE)
         self._taken: Counter[str] = Counter()
         self.draining = False

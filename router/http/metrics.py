@@ -117,7 +117,6 @@ class Metrics:
         registry.register(self._now)
 
     def __call__(self, event: Event) -> None:
-        """Take an event in."""
         match event:
             case Routed(result=result, seconds=seconds):
                 cached = str(result.from_cache).lower()

@@ -26,7 +26,6 @@ class Narrowing:
     """Narrows arguments to what their caller may see. Belongs to one event loop."""
 
     def __init__(self, service: Service) -> None:
-        """Nothing is looked up yet."""
         self._service = service
         self._catalog: Catalog | None = None
         self._names: Mapping[str, tuple[str, ...]] = MappingProxyType({})

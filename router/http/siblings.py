@@ -33,8 +33,6 @@ _PASSED_ON: Final = ("authorization", "x-api-key", "cookie", "hx-request", "host
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What another worker answered."""
-
     status: int
     body: bytes
     media_type: str

@@ -51,14 +51,12 @@ class EventStream:
         self._siblings = siblings
 
     def __call__(self, event: Event) -> None:
-        """Take an event in."""
         if self._listeners:
             text = as_text(event)
             for listener in self._listeners:
                 listener.put(text)
 
     def close(self) -> None:
-        """End all streams."""
         for listener in self._listeners:
             listener.end()
 
@@ -163,7 +161,6 @@ async def while_known(
 
 
 def as_text(event: Event) -> str:
-    """One event as it is sent."""
     return _sse(type(event).__name__.lower(), _fields(event))
 
 

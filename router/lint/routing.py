@@ -288,7 +288,6 @@ def _place_of(skill: SkillManifest, roots: Sequence[Path]) -> int:
 
 
 def _line_of(skill: SkillManifest, text: str) -> int:
-    """The line of one of the skill's own texts."""
     source = Source.of(skill, read_manifest_bytes(skill.path))
     passage = next(passage for passage in source.head if passage.text == text)
     return source.place(passage, 0, len(text))

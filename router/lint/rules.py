@@ -65,7 +65,6 @@ class Rule(Enum):
 
     @property
     def summary(self) -> str:
-        """What the rule asks for."""
         return self.value[1]
 
     def breach(self, path: Path, line: int, message: str) -> Diagnostic:

@@ -48,7 +48,6 @@ _SENTENCE_END: Final = re.compile(r"(?<=[.!?;:])\s|[\n()]")
 
 
 def wording(source: Source) -> Iterator[Diagnostic]:
-    """Find what is missing in a skill's wording."""
     skill = source.skill
     if (lines := skill.body.count("\n") + 1) > MAX_BODY_LINES:
         message = f"the body has {lines:,} lines: move details to files under references/"

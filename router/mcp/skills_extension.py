@@ -153,8 +153,7 @@ class SkillResources:
         skill, parts = await self._resolve(params.uri)
         children = await _served(list_folder, skill.path.parent, parts)
         page, cursor = _page(children, lambda child: child.name, params, RESOURCES_A_PAGE)
-        found = {"resources": [_child(skill.name, parts, child) for child in page]}
-        return _cacheable(_with_cursor(found, cursor))
+        return _answer({"resources": [_child(skill.name, parts, child) for child in page]}, cursor)
 
     async def list_skills(
         self, context: ServerRequestContext[Any], params: types.PaginatedRequestParams
@@ -165,9 +164,7 @@ class SkillResources:
             (await self._catalog()).routable, lambda skill: skill.name, params, ENTRIES_A_PAGE
         )
         found = await asyncio.to_thread(lambda: [_entry_or_none(skill) for skill in page])
-        return _cacheable(
-            _with_cursor({"skills": [entry for entry in found if entry is not None]}, cursor)
-        )
+        return _answer({"skills": [entry for entry in found if entry is not None]}, cursor)
 
     async def get_skill(self, context: ServerRequestContext[Any], params: ByURI) -> dict[str, Any]:
         """The entry of one skill, by the URI of its ``SKILL.md``."""
@@ -175,7 +172,7 @@ class SkillResources:
         skill, parts = await self._resolve(params.uri)
         if parts != (SKILL_FILE,):
             raise _unknown(f"no skill is served at {params.uri!r}")
-        return _cacheable({"skill": await _served(skill_entry, skill)})
+        return _answer({"skill": await _served(skill_entry, skill)})
 
     async def _resolve(self, uri: str) -> tuple[SkillManifest, tuple[str, ...]]:
         """The skill that a URI lies in, and the path inside it."""
@@ -324,9 +321,6 @@ def _page(
     return page, key(page[-1]) if start + size < len(items) else None
 
 
-def _with_cursor(result: dict[str, Any], cursor: str | None) -> dict[str, Any]:
-    return result if cursor is None else {**result, "nextCursor": cursor}
-
-
-def _cacheable(result: Mapping[str, Any]) -> dict[str, Any]:
-    return {**result, "ttlMs": FRESH_MS, "cacheScope": CACHE_SCOPE}
+def _answer(result: Mapping[str, Any], cursor: str | None = None) -> dict[str, Any]:
+    more = {} if cursor is None else {"nextCursor": cursor}
+    return {**result, **more, "ttlMs": FRESH_MS, "cacheScope": CACHE_SCOPE}

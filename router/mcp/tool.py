@@ -49,7 +49,6 @@ class Tool:
 
     @cached_property
     def shapes(self) -> tuple[type[Arguments], Any]:
-        """The types of the arguments and of the answer."""
         return shapes_of(self.run)
 
     def advertised(self, schema: dict[str, Any]) -> types.Tool:
@@ -103,7 +102,6 @@ class ToolSet:
     async def list_tools(
         self, _context: object, _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        """The tools as clients see them now."""
         return types.ListToolsResult(tools=self.advertised())
 
     def advertised(self) -> list[types.Tool]:

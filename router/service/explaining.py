@@ -142,7 +142,6 @@ def _winner_and_runner_up(
 
 
 def _role_of(name: str, result: RoutingResult) -> str:
-    """Whether the answer selects a skill, suggests it, or neither."""
     if name in result.selected_skills:
         return "selected"
     return "suggested" if name in result.suggested_skills else "not chosen"

@@ -151,7 +151,6 @@ class RemoteRouter(ClosedByBlock):
 
 
 def _reason(problem: Any, status: int) -> str:
-    """What a problem says."""
     try:
         text = f"{problem['title']}: {problem.get('detail', '')}"
         if faults := problem.get("faults"):

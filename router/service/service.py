@@ -315,7 +315,6 @@ class ToolSets:
     """
 
     def __init__(self, router: SemanticRouter) -> None:
-        """Nothing is kept yet."""
         self._router = router
         self._kept: LRUCache[str, SkillIndex] = LRUCache(
             MAX_KEPT_TOOLS, getsizeof=lambda index: len(index.catalog.skills)

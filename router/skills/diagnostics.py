@@ -20,8 +20,6 @@ MAX_DIAGNOSTICS: Final = 100
 
 
 class Severity(StrEnum):
-    """How bad an oddity is."""
-
     INFO = "info"
     """Read as meant; another reader of the format may refuse it."""
     WARNING = "warning"

@@ -177,8 +177,6 @@ class _Folder:
 
 
 class _Search:
-    """One search of one root."""
-
     def __init__(self, top: Path, trusted: Sequence[Path], max_skills: int) -> None:
         self._top = top
         self._links = _Links(top, trusted)

@@ -203,7 +203,6 @@ class _Reader:
         self._old = clock() - OLD_NS
 
     def read(self, text: str) -> SkillManifest:
-        """The manifest in the file at this path."""
         known = self.known.get(text)
         state = _state(text)
         if known is None or state is None or self._trusted_states.get(text) != state:

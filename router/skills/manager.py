@@ -23,7 +23,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from router.skills.changes import CatalogChange
 from router.skills.discovery import existing_root
@@ -231,11 +231,7 @@ class SkillManager:
         if watcher is None:
             return
         await asyncio.to_thread(watcher.stop)
-        async with self._stepping:
-            tasks = [task for task in (self._follower, self._retry) if task is not None]
-            for task in tasks:
-                task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._end(self._follower, self._retry)
         self._follower = self._retry = None
 
     async def aclose(self) -> None:
@@ -245,12 +241,16 @@ class SkillManager:
             end()
         self._subscriptions.clear()
         self._changed_sources.clear()
-        async with self._stepping:  # a step under way is finished first
-            tasks = [task for task in (self._catching_up, self._retry) if task is not None]
-            for task in tasks:
-                task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._end(self._catching_up, self._retry)
         await self.observers.aclose()
+
+    async def _end(self, *tasks: asyncio.Task[None] | None) -> None:
+        """End tasks; a step under way is finished first."""
+        running = [task for task in tasks if task is not None]
+        async with self._stepping:
+            for task in running:
+                task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
 
     def report(self) -> ManagerReport:
         """How the manager is doing; ``observers.reports()`` says it of the observers."""
@@ -314,11 +314,7 @@ class SkillManager:
             async with self._stepping:
                 changed = frozenset(self._changed_sources)
                 self._changed_sources.clear()
-                try:
-                    await self._step(only=changed)
-                except Exception as error:  # noqa: BLE001 - whatever an installation can run into
-                    # must not end the following; it is reported and tried again.
-                    self._failed(error)
+                await self._try_step(only=changed)
 
     async def _follow(self) -> None:
         while True:
@@ -326,12 +322,14 @@ class SkillManager:
             await self._quiet()
             async with self._stepping:
                 self._hinted.clear()  # what comes from here on is worth another look
-                try:
-                    await self._step(quick=True)
-                except Exception as error:  # noqa: BLE001 - whatever an installation can run
-                    # into (an encoder, a store, a full disk) must not end the watching; it is
-                    # reported and tried again.
-                    self._failed(error)
+                await self._try_step(quick=True)
+
+    async def _try_step(self, **how: Any) -> None:
+        try:
+            await self._step(**how)
+        except Exception as error:  # noqa: BLE001 - whatever an installation can run into (an
+            # encoder, a store, a full disk) must not end the following; it is tried again.
+            self._failed(error)
 
     async def _quiet(self) -> None:
         """Wait until there was no event for the debounce time, or for long enough."""
@@ -344,9 +342,7 @@ class SkillManager:
 
     def _hint(self, event: bool) -> None:
         if event:
-            self._last_event = (
-                self._clock() - STEP_MS / 1000
-            )  # the folders have been quiet since then
+            self._last_event = self._clock() - STEP_MS / 1000  # quiet since then
         self._hinted.set()
 
     def _failed(self, error: Exception) -> None:

@@ -97,7 +97,6 @@ class SkillRegistry:
 
     @property
     def catalog(self) -> Catalog:
-        """The current snapshot."""
         return self._catalog
 
     def prepare(
@@ -127,12 +126,9 @@ class SkillRegistry:
             if snapshot is None or only is None or source in only:
                 snapshot = source.read(snapshot, quick=quick)
             snapshots.append((source, snapshot))
+        own = {path: file for path, file in before.enrichments.items() if path == self.enrichment}
         if only is None:
             own = read_own_enrichments(self.enrichment, before)
-        elif self.enrichment is None:
-            own = {}
-        else:
-            own = {self.enrichment: before.enrichments[self.enrichment]}
         hidden = before.hidden if hidden is None else hidden
         if (
             tuple(snapshots) == before.snapshots

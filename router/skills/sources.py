@@ -84,7 +84,6 @@ class Subscribers:
     """The subscribers to the changes of a source. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        """No subscriber yet."""
         self._calls: dict[object, Callable[[], None]] = {}
 
     def add(self, changed: Callable[[], None]) -> Callable[[], None]:

@@ -48,8 +48,6 @@ _NO_ROOT: Final = (-1, -1)
 
 
 class WatchMode(StrEnum):
-    """How changes on disk are noticed."""
-
     OFF = "off"
     NATIVE = "native"
     POLLING = "polling"
@@ -252,8 +250,5 @@ def _why_polling(polling: bool | None) -> str:
     if polling is not None:
         return "asked for" if polling else ""
     forced = os.environ.get("WATCHFILES_FORCE_POLLING", "")
-    return (
-        ""
-        if forced.lower() in ("", "false", "disable", "disabled")
-        else ("WATCHFILES_FORCE_POLLING is set")
-    )
+    wanted = forced.lower() not in ("", "false", "disable", "disabled")
+    return "WATCHFILES_FORCE_POLLING is set" if wanted else ""

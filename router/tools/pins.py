@@ -76,7 +76,6 @@ class Pinned:
         return snapshot_of([remote.as_tool()], origin=self.name, path=tool.path)
 
     def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """See the source."""
         return self._source.subscribe(changed)
 
 

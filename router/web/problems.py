@@ -43,7 +43,6 @@ def problem(
     faults: list[Fault] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """The response for a request that was not answered."""
     told = dict(headers or {})
     if status in (429, 503):
         told.setdefault("Retry-After", str(RETRY_SECONDS))

@@ -32,7 +32,6 @@ class Assets:
         self._bodies = {name: (folder / name).read_bytes() for name in _TYPES}
 
     async def serve(self, request: Request) -> Response:
-        """One of the files."""
         name = request.path_params["name"]
         if name not in self._bodies:
             raise HTTPException(404)

@@ -69,7 +69,6 @@ class Journal:
         self.spans: deque[Span] = deque(maxlen=SPANS)
 
     def __call__(self, event: Event) -> None:
-        """Take an event in."""
         match event:
             case Reloaded(change=change, seconds=seconds):
                 self.changes.appendleft(Change(time.time(), change, seconds))

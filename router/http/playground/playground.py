@@ -211,7 +211,6 @@ class _Pages:
         return done
 
     async def sign_out(self, request: Request) -> Response:
-        """Take the session from the browser."""
         try:
             from_this_site(request)
         except Refused as error:
