@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -63,6 +64,16 @@ def launched(
             yield process, found[1]
         finally:
             process.terminate()
+
+
+@contextmanager
+def hung_up(handler: signal.Handlers) -> Iterator[None]:
+    """This process, and those that it starts, take SIGHUP so; ``nohup`` lets all ignore it."""
+    before = signal.signal(signal.SIGHUP, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def only_mcp(

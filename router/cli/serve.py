@@ -131,7 +131,9 @@ class _Serving:
 
     async def as_worker(self, number: int, descriptor: int, folder: Path) -> None:
         from router.http.siblings import Siblings
+        from router.web.workers import stop_with_the_first
 
+        stop_with_the_first()
         siblings = Siblings(folder, number)
         with socket.socket(fileno=descriptor) as listening, siblings.listen() as private:
             await self._serve(listening, private, siblings=siblings)

@@ -26,7 +26,7 @@ from router.retrieval.embedding_cache import REFRESH_DAYS, UNUSED_DAYS, Vectors,
 _log: Final = logging.getLogger(__name__)
 
 MAX_BYTES: Final = 2**30
-"""How many bytes of vectors are kept. Beyond it the least recently used are deleted."""
+"""How many bytes of vectors and analyses are kept. Beyond it the oldest of both are deleted."""
 KEPT_SHARE: Final = 0.9
 """The share of them that a deletion leaves, so that not every write deletes."""
 
@@ -72,7 +72,7 @@ class EmbeddingFile:
         Args:
             path: the file.
             clock: days since the epoch.
-            max_bytes: of vectors, at least 1.
+            max_bytes: of vectors and analyses, at least 1.
         """
         self._path = path
         self._clock = clock
@@ -139,7 +139,7 @@ class EmbeddingFile:
                 "INSERT OR REPLACE INTO analyses VALUES (?, ?, ?)",
                 [(key, day, analysis) for key, analysis in analyses.items()],
             )
-            db.execute("DELETE FROM analyses WHERE used < ?", (day - UNUSED_DAYS,))
+            self._prune(db, day)
 
     def unshared(self, encoder: str, shared: str) -> dict[str, NDArray[np.float32]]:
         """The vectors that a shared cache is not known to hold.
@@ -190,7 +190,8 @@ class EmbeddingFile:
 
     def _prune(self, db: sqlite3.Connection, day: int) -> None:
         """Delete what nobody has used for long, and what is too much."""
-        db.execute("DELETE FROM vectors WHERE used < ?", (day - UNUSED_DAYS,))
+        for table in ("vectors", "analyses"):
+            db.execute(f"DELETE FROM {table} WHERE used < ?", (day - UNUSED_DAYS,))  # noqa: S608
         (pages,), (free,), (size,) = (
             db.execute(f"PRAGMA {name}").fetchone()
             for name in ("page_count", "freelist_count", "page_size")
@@ -198,11 +199,13 @@ class EmbeddingFile:
         held = (pages - free) * size
         if held > self._max_bytes:
             share = 1 - KEPT_SHARE * self._max_bytes / held
-            db.execute(
-                "DELETE FROM vectors WHERE rowid IN (SELECT rowid FROM vectors ORDER BY used, rowid"
-                " LIMIT (SELECT CAST(count(*) * ? AS INTEGER) FROM vectors))",
-                (share,),
-            )
+            for table in ("vectors", "analyses"):
+                db.execute(
+                    f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table}"  # noqa: S608
+                    " ORDER BY used, rowid"
+                    f" LIMIT (SELECT CAST(count(*) * ? AS INTEGER) FROM {table}))",
+                    (share,),
+                )
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:

@@ -53,6 +53,15 @@ def address_of(listening: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
+def stop_signals() -> tuple[signal.Signals, ...]:
+    """The signals that tell a server to stop in order. A terminal that is closed sends SIGHUP; a
+    process that ``nohup`` started goes on."""
+    hangup: signal.Signals | None = getattr(signal, "SIGHUP", None)  # not on Windows
+    if hangup is None or signal.getsignal(hangup) is signal.SIG_IGN:
+        return (signal.SIGTERM,)
+    return (signal.SIGTERM, hangup)
+
+
 def run_loop(work: Coroutine[Any, Any, None]) -> None:
     """``asyncio.run``, in uvloop's event loop where there is one: each request costs 0.15 ms less
     CPU. uvloop does not exist for Windows."""
@@ -109,7 +118,8 @@ async def run(
     running = Running(config)
     # uvicorn handles signals while it runs, and raises them again when it has stopped; SIGTERM
     # would then end the process before the router is closed.
-    signal.signal(signal.SIGTERM, lambda *_: setattr(running, "should_exit", True))
+    for name in stop_signals():
+        signal.signal(name, lambda *_: setattr(running, "should_exit", True))
     # Ctrl-C may have cancelled this task while modules were imported. It ends here, and not inside
     # uvicorn, which would log a traceback.
     await asyncio.sleep(0)

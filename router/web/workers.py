@@ -1,7 +1,9 @@
 """Several processes that serve one address: started, started again when one dies, stopped in order.
 
 The first process opens the socket and hands it down; the system gives each connection to one of the
-workers that wait for it. A worker that dies takes its connections along and nothing else.
+workers that wait for it. A worker that dies takes its connections along and nothing else. Workers
+stop when the first process has ended, however it did: they would keep the address, and nobody would
+watch them.
 """
 
 from __future__ import annotations
@@ -10,10 +12,12 @@ import asyncio
 import logging
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from router.errors import RouterError
+from router.web.running import stop_signals
 
 _log: Final = logging.getLogger(__name__)
 
@@ -65,13 +69,14 @@ async def run_workers(
         told.append(name)
         stopping.set()
 
-    for name in (signal.SIGTERM, signal.SIGINT):
+    for name in (*stop_signals(), signal.SIGINT):
         loop.add_signal_handler(name, stop, name)
     running: dict[int, asyncio.subprocess.Process] = {}
 
     async def start(worker: int) -> asyncio.subprocess.Process:
         running[worker] = await asyncio.create_subprocess_exec(
             *command(worker),
+            stdin=asyncio.subprocess.PIPE,  # ``stop_with_the_first`` sees it end with this process
             pass_fds=[listening.fileno()],
             env=dict(environment),
             start_new_session=True,  # Ctrl-C is for this process, which tells them
@@ -117,10 +122,21 @@ async def run_workers(
         stopping.set()
         await _stop(running.values(), drain_seconds + GRACE_SECONDS)
         await asyncio.gather(*keepers, return_exceptions=True)
-        for name in (signal.SIGTERM, signal.SIGINT):
+        for name in (*stop_signals(), signal.SIGINT):
             loop.remove_signal_handler(name)
     if signal.SIGINT in told:
         raise KeyboardInterrupt
+
+
+def stop_with_the_first() -> None:
+    """Have this worker stop once the process that started it has ended. Call it in its loop."""
+    loop, pipe = asyncio.get_running_loop(), sys.stdin.fileno()
+
+    def ended() -> None:
+        loop.remove_reader(pipe)
+        signal.raise_signal(signal.SIGTERM)
+
+    loop.add_reader(pipe, ended)
 
 
 async def _stop(processes: Iterable[asyncio.subprocess.Process], seconds: float) -> None:

@@ -188,3 +188,18 @@ def test_a_good_cache_passes() -> None:
 @pytest.mark.parametrize("bad", [OneForAllEncoders, DropsTheOther, Forgets, Scales, Raises])
 def test_a_bad_cache_does_not(bad: type[Good]) -> None:
     assert failures(bad) > 0
+
+
+def test_analyses_count_in_the_bound_and_the_oldest_go(tmp_path: Path) -> None:
+    """They grew with each change of a skill, and pushed all vectors out of a file that was full."""
+    file = EmbeddingFile(tmp_path / "embeddings.sqlite3", max_bytes=400_000)
+    vectors = {f"vector {number}": np.ones(8, np.float32) for number in range(20)}
+    names = [f"analysis {number}" for number in range(1_000)]
+    for start in range(0, len(names), 20):  # a megabyte
+        file.keep_analyses({name: bytes(1_000) for name in names[start : start + 20]})
+        file.put("test", vectors)
+    assert set(file.get("test", list(vectors))) == set(vectors)
+    kept = set(file.analyses(names))
+    assert 200 < len(kept) < 400
+    assert kept == set(names[-len(kept) :])
+    file.close()

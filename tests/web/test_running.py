@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from served import hung_up
 from starlette.applications import Starlette
 
 from router.errors import ConfigurationError
-from router.web.running import address_of, listen, run
+from router.web.running import address_of, listen, run, stop_signals
 
 
 async def test_answers_are_sent_without_delay() -> None:
@@ -50,6 +52,25 @@ def test_what_was_interrupted_before_it_listens_ends_without_a_word(
     with listen("127.0.0.1", 0) as listening, pytest.raises(asyncio.CancelledError):
         asyncio.run(interrupted(listening))
     assert caplog.text == ""
+
+
+async def test_a_terminal_that_is_closed_ends_the_server_in_order() -> None:
+    """The signal ended the process at once: no request under way was answered, nothing was kept."""
+    told: list[str] = []
+    with hung_up(signal.SIG_DFL), listen("127.0.0.1", 0) as listening:
+        await run(
+            Starlette(),
+            listening,
+            drain_seconds=1,
+            started=lambda: signal.raise_signal(signal.SIGHUP),
+            stopping=lambda: told.append("stopping"),
+        )
+    assert told == ["stopping"]
+
+
+def test_under_nohup_the_server_goes_on() -> None:
+    with hung_up(signal.SIG_IGN):
+        assert stop_signals() == (signal.SIGTERM,)
 
 
 async def test_what_is_given_up_while_it_serves_ends_in_order(

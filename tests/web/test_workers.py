@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 from cascade import SQUASH
-from served import environment_of, started
+from served import environment_of, hung_up, started
 
 import router.web.workers as workers_module
 from router.web.workers import run_workers
@@ -67,6 +67,23 @@ def test_ctrl_c_ends_workers_as_it_ends_one(tmp_path: Path, environment: dict[st
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=60)
         assert (process.returncode, output, errors) == (130, "", "")
+
+
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGHUP])
+def test_no_worker_is_left_when_the_first_process_ends(
+    tmp_path: Path, environment: dict[str, str], by: signal.Signals
+) -> None:
+    """They kept the address: the next server could not listen, and nothing told them to stop."""
+    with (
+        hung_up(signal.SIG_DFL),
+        started(tmp_path, environment, "--workers", "2") as (process, url),
+    ):
+        assert httpx.get(f"{url}/healthz", timeout=60).status_code == 200
+        process.send_signal(by)
+        process.communicate(timeout=60)  # their standard error ends when the last of them has
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{url}/healthz", timeout=60)
+    assert process.returncode == (0 if by is signal.SIGHUP else -by)
 
 
 def test_a_worker_that_dies_is_started_again(tmp_path: Path, environment: dict[str, str]) -> None:
