@@ -63,7 +63,7 @@ class Decided(NamedTuple):
 
 
 class Decider:
-    """Decides requests over one snapshot."""
+    """Decides requests over one snapshot; raises ``EncoderError`` where one cannot be encoded."""
 
     def __init__(self, snapshot: Snapshot, settings: Settings, evidence: str = "") -> None:
         """Nothing takes long here: one is made for each request. ``evidence`` is the digest of what
@@ -76,11 +76,7 @@ class Decider:
         self._examples_answer = evidence != ""
 
     async def decide(self, asked: Request, caches: tuple[StageTrace, ...]) -> Decided:
-        """Decide a request anew; ``caches`` had no answer.
-
-        Raises:
-            EncoderError: the request cannot be encoded.
-        """
+        """Decide a request anew; ``caches`` had no answer."""
         learner = self._parts.learner
         by_person = None if learner is None else await learner.correction(asked)
         if by_person is not None and all(map(self._index.catalog.offers, by_person)):
@@ -125,11 +121,7 @@ class Decider:
         return Decided(self._result(asked, verdict, (*caches, entry)), kept_as)
 
     async def agrees(self, asked: Request, check: EvidenceCheck) -> bool | None:
-        """Whether the LLM agrees with an answer that was given without it; None when it gives none.
-
-        Raises:
-            EncoderError: the request cannot be encoded.
-        """
+        """Whether the LLM agrees with an answer given without it; None when it gives none."""
         answer = await self._ask_llm(asked, check, audit=True)
         if answer.selection is None or check.answer is None:
             return None

@@ -54,8 +54,6 @@ def replace_file(path: Path, data: bytes, *, mode: int = FILE_MODE) -> None:
     one, and after a failure the old one is there still. The folder must exist.
 
     Args:
-        path: of the file.
-        data: its new content.
         mode: its permissions; unless told otherwise, only its owner may read it.
 
     Raises:

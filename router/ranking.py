@@ -81,17 +81,9 @@ async def rank(
     always_include: Iterable[str] = (),
     caution: float = BALANCED,
 ) -> RankedSkills:
-    """Rank the skills for a request.
-
-    Args:
-        asked: the request; only what is in ``available`` is looked at.
-        catalog: the skills.
-        index: over the same skills.
-        limit: how many to give, in [1, 1000]. With more skills that are always included than
-            that, all of those are given.
-        always_include: names to give in any case, as far as they are there and available. The
-            last of the ranked ones make room for those that did not make it by rank.
-        caution: least probability that a selected skill is right, see ``decide``.
+    """Rank the skills for a request; the arguments are those of ``SemanticRouter.rank``. With more
+    skills that are always included than ``limit``, all of those are given; with fewer, the last of
+    the ranked ones make room for those that did not make it by rank.
 
     Raises:
         InvalidRequest: the limit is out of range, or ``always_include`` is no list of names.

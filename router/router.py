@@ -66,7 +66,9 @@ class SemanticRouter(OpenedInBlock):
 
     ``SyncSemanticRouter`` is the same for code that has no event loop, or sits inside one that it
     cannot await in.
-    """
+
+    Whatever needs an open router raises ``RuntimeError`` where it is closed or belongs to another
+    event loop; what tells of its parts, such as ``catalog``, also where it is not open yet."""
 
     def __init__(
         self,
@@ -201,44 +203,27 @@ class SemanticRouter(OpenedInBlock):
             ConfigurationError: a root does not exist, or a setting cannot be met.
             EncoderError: the encoder cannot be loaded.
             StoreError: the index or the cache cannot be opened.
-            RuntimeError: the router is closed, or belongs to another event loop.
         """
         return await self._runtime.open()
 
     @property
     def catalog(self) -> Catalog:
-        """The skills that the next request is routed over.
-
-        Raises:
-            RuntimeError: the router is not open yet.
-        """
+        """The skills that the next request is routed over."""
         return self._runtime.current.catalog
 
     @property
     def models(self) -> tuple[ChatModel, ...]:
-        """The LLMs, in the order in which they are asked; empty when none is configured.
-
-        Raises:
-            RuntimeError: the router is not open.
-        """
+        """The LLMs, in the order in which they are asked; empty when none is configured."""
         return self._runtime.current.parts.llm.models
 
     @property
     def breakers(self) -> tuple[tuple[ChatModel, BreakerState], ...]:
-        """The same, and whether the circuit breaker of each lets calls through.
-
-        Raises:
-            RuntimeError: the router is not open.
-        """
+        """The same, and whether the circuit breaker of each lets calls through."""
         return self._runtime.current.parts.llm.breakers
 
     @property
     def manager(self) -> SkillManager:
-        """Loads, reloads, unloads and watches skills, and tells observers.
-
-        Raises:
-            RuntimeError: the router is not open.
-        """
+        """Loads, reloads, unloads and watches skills, and tells observers."""
         return self._runtime.manager
 
     async def aclose(self) -> None:
@@ -266,7 +251,6 @@ class SemanticRouter(OpenedInBlock):
 
         Raises:
             EncoderError: a changed skill cannot be encoded; the old snapshot stays.
-            RuntimeError: the router is closed, or belongs to another event loop.
         """
         await self.open()
         return await self.manager.reload()
@@ -299,7 +283,6 @@ class SemanticRouter(OpenedInBlock):
             EncoderError: a remote encoder cannot be reached.
             Overloaded: ``max_pending`` requests are under way already.
             ForkedProcess: the router was opened before this process was forked.
-            RuntimeError: the router is closed, or belongs to another event loop.
         """
         began = perf_counter()
         snapshot = self._runtime.ready or await self._runtime.open()
@@ -447,7 +430,7 @@ class SemanticRouter(OpenedInBlock):
         Raises:
             InvalidRequest: one of them cannot be routed; nothing is routed then. The message says
                 which one.
-            RouterError, RuntimeError: as for ``route``.
+            RouterError: as for ``route``.
         """
         if isinstance(requests, str):
             raise InvalidRequest("requests: expected a list of requests, not one string")
@@ -497,20 +480,16 @@ class SemanticRouter(OpenedInBlock):
         model the best tools in any case, and for those that decide for themselves.
 
         Args:
-            request: what the user asks, at most 20,000 characters.
+            request, history, scope: as for ``route``, but no LLM reads the history.
             limit: how many to give, in [1, 1000].
             available: names that may be ranked; None means every installed skill. The others are
                 left out before anything is ranked, and ``left_out`` says how many there were.
             always_include: names to give in any case, as far as they are there and available.
-            history: earlier turns; a request that cannot stand alone is read with the user's
-                latest turn.
-            scope: whose request it is; checked as ``route`` checks it.
 
         Raises:
             InvalidRequest: the request or one of its parts cannot be ranked.
             Overloaded: ``max_pending`` requests are under way already.
             RouterError: the skills cannot be read or indexed at first use.
-            RuntimeError: the router is closed, or belongs to another event loop.
         """
         from router.ranking import rank
 
@@ -531,7 +510,6 @@ class SemanticRouter(OpenedInBlock):
 
         Raises:
             UnknownSkill: there is none of that name.
-            RuntimeError: the router is not open.
         """
         return self.catalog.get(name).payload
 
@@ -550,14 +528,8 @@ class SemanticRouter(OpenedInBlock):
 
         Args:
             query: what is needed, at most 20,000 characters.
-            limit: how many to give, in [1, 1000].
-            available: names of installed skills that may be given; None means all of them. The
-                others are left out before anything is ranked.
-            always_include: names of installed skills to give in any case, as far as they are there
-                and available.
-            history: earlier turns; a query that cannot stand alone is read with the user's latest
-                turn.
-            scope: whose query it is; checked as ``route`` checks it.
+            limit, available, always_include, history, scope: as for ``rank``; the names are of
+                installed skills.
             installed_only: False also searches the setting ``listings`` for skills that are not
                 installed. They are suggestions, interleaved with the installed ones by rank, since
                 their scores do not compare; no request is ever routed to them.
@@ -567,7 +539,6 @@ class SemanticRouter(OpenedInBlock):
             Overloaded: ``max_pending`` requests are under way already.
             RouterError: skills cannot be read or indexed. A listing that cannot be read is no
                 error: it is logged and left out.
-            RuntimeError: the router is closed, or belongs to another event loop.
         """
         from router.retrieval.discover import discover
         from router.stages.followup import read
@@ -618,7 +589,6 @@ class SemanticRouter(OpenedInBlock):
                 there is a budget and no price.
             UnknownSkill: there is no skill of one of the names.
             StoreError: a file cannot be written, or another run is writing.
-            RuntimeError: the router is closed, or belongs to another event loop.
         """
         from router.enrichment.asking import Asker, to_ask
         from router.enrichment.files import one_writer
@@ -665,7 +635,7 @@ class SemanticRouter(OpenedInBlock):
             InvalidRequest: a skill is not installed, or not exactly one of ``skills`` and
                 ``right`` is given.
             StoreError: the evidence cannot be written.
-            RuntimeError: the router is closed, or learning is switched off.
+            RuntimeError: learning is switched off.
         """
         await self.open()
         named = None if skills is None else [*dict.fromkeys(names_in("feedback: skills", skills))]
@@ -696,7 +666,6 @@ class SemanticRouter(OpenedInBlock):
         """What the router has learnt.
 
         Raises:
-            RuntimeError: the router is not open.
             ConfigurationError: learning is switched off.
             StoreError: the evidence cannot be opened.
         """

@@ -88,13 +88,7 @@ def without(values: Mapping[str, Any], paths: Iterable[SettingPath]) -> dict[str
 def needing_trust(
     model: type[BaseModel], values: Mapping[str, Any], folder: Path
 ) -> dict[SettingPath, Any]:
-    """What a file of a folder sets that only the user may. A setting without a class is such a one.
-
-    Args:
-        model: the settings.
-        values: the file's contents.
-        folder: where the file is.
-    """
+    """What a file of a folder sets that only the user may, or that has no class of trust."""
     found: dict[SettingPath, Any] = {}
     for path, field in leaves(model):
         given, value = value_at(values, path)
@@ -137,11 +131,8 @@ class TrustedFolder:
 
 
 def digest_of(values: Mapping[str, Mapping[SettingPath, Any]]) -> str:
-    """Digest of what the files of a folder set that needs trust.
-
-    Args:
-        values: by file name, the settings and their values.
-    """
+    """Digest of what the files of a folder set that needs trust: by file name, the settings and
+    their values."""
     plain = {
         file: {".".join(path): value for path, value in found.items()}
         for file, found in values.items()
@@ -152,18 +143,15 @@ def digest_of(values: Mapping[str, Mapping[SettingPath, Any]]) -> str:
 
 
 class TrustedFolders:
-    """The list of trusted folders, a JSON file in the user's configuration folder."""
+    """The list of trusted folders, a JSON file in the user's configuration folder. Whatever reads
+    or writes it raises ``ConfigurationError``, which names the file, where that cannot be done."""
 
     def __init__(self, file: Path | None = None) -> None:
         """The list in a file; nothing is read yet. None means the user's own list."""
         self._file = config_folder() / "trusted.json" if file is None else file
 
     def all(self) -> tuple[TrustedFolder, ...]:
-        """Every folder, sorted by path.
-
-        Raises:
-            ConfigurationError: the list cannot be read; the message names the file.
-        """
+        """Every folder, sorted by path."""
         try:
             held = json.loads(self._file.read_text(encoding="utf-8"))
             return tuple(
@@ -179,35 +167,19 @@ class TrustedFolders:
             ) from error
 
     def holds(self, folder: Path, digest: str) -> bool:
-        """Whether a folder is trusted with exactly these values.
-
-        Raises:
-            ConfigurationError: the list cannot be read.
-        """
+        """Whether a folder is trusted with exactly these values."""
         return TrustedFolder(_real(folder), digest) in self.all()
 
     def knows(self, folder: Path) -> bool:
-        """Whether a folder was trusted, be it with other values.
-
-        Raises:
-            ConfigurationError: the list cannot be read.
-        """
+        """Whether a folder was trusted, be it with other values."""
         return _real(folder) in [entry.folder for entry in self.all()]
 
     def add(self, folder: Path, digest: str) -> None:
-        """Trust a folder with these values, in place of earlier ones.
-
-        Raises:
-            ConfigurationError: the list cannot be read or written.
-        """
+        """Trust a folder with these values, in place of earlier ones."""
         self._change(_real(folder), digest)
 
     def remove(self, folder: Path) -> bool:
-        """Trust a folder no more; whether it was trusted.
-
-        Raises:
-            ConfigurationError: the list cannot be read or written.
-        """
+        """Trust a folder no more; whether it was trusted."""
         return self._change(_real(folder), None)
 
     def _change(self, folder: Path, digest: str | None) -> bool:

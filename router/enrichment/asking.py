@@ -257,16 +257,10 @@ class Asker:
         """Nothing is asked yet.
 
         Args:
-            model: whom to ask.
-            catalog: the installed skills.
             file: where to write; None means the file of each skill's root.
-            price: of the model.
             max_cost: dollars that the run may cost; needs ``price``.
-            concurrency: questions under way at the same time.
             progress: called with (done, total).
             clock: monotonic seconds.
-            now: the time that is written down.
-            sleep: waits the given seconds.
         """
         self._model = model
         self._catalog = catalog

@@ -48,8 +48,6 @@ def take_answers(
     """Filter answers and write down what is worth keeping.
 
     Args:
-        catalog: the installed skills.
-        lines: the answers.
         source: where they come from, for reports.
         file: where to write; None means the file of each skill's root.
 

@@ -29,7 +29,6 @@ def file_for(skill: SkillManifest, *, named: Path | None, roots: Sequence[Path])
     """Where the enrichment of a skill belongs.
 
     Args:
-        skill: an installed skill.
         named: the file that the setting ``enrichment`` names; None where it names none.
         roots: the folders of skills, strongest first.
 

@@ -30,11 +30,7 @@ class AccountPlace:
     """
 
     def __init__(self, folder: Path, catalog: str) -> None:
-        """Take the first place that is free.
-
-        Args:
-            folder: of the evidence.
-            catalog: the key of the catalog.
+        """Take the first place that is free; ``catalog`` is the key of one.
 
         Raises:
             StoreError: no lock can be made in the folder.

@@ -87,8 +87,6 @@ class ExampleCoverage:
         too few of them can be held out. Takes ``FOLDS`` fits of a head.
 
         Args:
-            texts: the requests.
-            answers: to each.
             vectors: of the texts, shape (len(texts), dimension), unit length.
         """
         if len(texts) < MIN_EXAMPLES:
@@ -151,7 +149,6 @@ class ExampleCoverage:
         it says of each; a skill that it did not find scores like the last that it did.
 
         Args:
-            answers: the skills of each.
             found: fused scores of the best skills.
             fits: retrieval's estimate that anything fits, in [0, 1].
         """

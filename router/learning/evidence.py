@@ -282,7 +282,8 @@ def copy_evidence(directory: Path, to: Path) -> None:
 
 
 class EvidenceStore:
-    """The evidence file; safe to use from several threads."""
+    """The evidence file; safe to use from several threads. Whatever reads or writes it raises
+    ``StoreError`` where that cannot be done."""
 
     def __init__(
         self,
@@ -322,11 +323,7 @@ class EvidenceStore:
         """Take along what another file of this kind holds, and rename that file. Where both speak
         about a request, the stronger source counts, and the later one among equals.
 
-        A file that cannot be read is left where it is, with an error in the log.
-
-        Raises:
-            StoreError: this file cannot be written.
-        """
+        A file that cannot be read is left where it is, with an error in the log."""
         try:
             source = opened(earlier, _SCHEMA, durable=True)
             with closing(source):
@@ -364,7 +361,6 @@ class EvidenceStore:
         Raises:
             InvalidRequest: the text cannot be a request, there are too many skills, or, of a label
                 that says what is wrong, not exactly one.
-            StoreError: the file cannot be written.
         """
         return self.add_many([Example(text, tuple(skills), right, source)], catalog=catalog) == 1
 
@@ -410,11 +406,7 @@ class EvidenceStore:
 
     def examples(self, catalog: Mapping[str, SkillManifest]) -> list[Example]:
         """The labels that count over a catalog, oldest first: it holds all their skills, or, of a
-        label that names none, not mostly others than those it was given over.
-
-        Raises:
-            StoreError: the file cannot be read.
-        """
+        label that names none, not mostly others than those it was given over."""
         weight = self._weighing(catalog)
         found: dict[tuple[str, str], Example] = {}
         for key, text, wrong, digests, source in self._rows():
@@ -466,11 +458,7 @@ class EvidenceStore:
     def correction(self, text: str, catalog: Mapping[str, SkillManifest]) -> tuple[str, ...] | None:
         """The skills that a person said are right for a request; None where nobody did, or called
         one of them wrong since, or where one is gone or has changed, or, where none was right, a
-        skill is new.
-
-        Raises:
-            StoreError: the file cannot be read.
-        """
+        skill is new."""
         key = normalise(text)
         with self._file.turn() as database:
             self._follow(database)
@@ -509,11 +497,7 @@ class EvidenceStore:
         self._with_feedback.update(row[0] for row in rows if row[5] == Source.FEEDBACK.rank)
 
     def all(self) -> list[Example]:
-        """Every label, whatever the catalog, oldest first; for export.
-
-        Raises:
-            StoreError: the file cannot be read.
-        """
+        """Every label, whatever the catalog, oldest first; for export."""
         return [
             Example(text, _named(digests), not wrong, Source(source))
             for _, text, wrong, digests, source in self._rows()
@@ -533,9 +517,6 @@ class EvidenceStore:
 
         Args:
             keys: normalised text, and the skill that is wrong or an empty text; None means all.
-
-        Raises:
-            StoreError: the file cannot be read.
         """
         rows = "SELECT key, wrong, text, digests, source, rank, learnt FROM labels"
         if keys is None:
@@ -555,9 +536,6 @@ class EvidenceStore:
 
         Returns:
             How many changed what was known.
-
-        Raises:
-            StoreError: the file cannot be written.
         """
         rows = [row for label in labels if (row := _checked(label)) is not None]
         names_none = any(row[3].startswith(_OF_NONE) for row in rows)
@@ -580,9 +558,6 @@ class EvidenceStore:
     def exchange(self, key: str, outcome: Sequence[Any]) -> list[Any]:
         """Tell the other processes that share the file how a local answer did, as plain JSON types.
         What they have told of the same local model since this was last called, or the file opened.
-
-        Raises:
-            StoreError: the file cannot be written.
         """
         with self._file.transaction() as database:
             [[own]] = database.execute(
@@ -607,11 +582,7 @@ class EvidenceStore:
         return {source: found.get(source.value, 0) for source in Source}
 
     def keep_answers(self, answers: Mapping[str, PastAnswer]) -> None:
-        """Remember answers, by the id of each, so that feedback can be given on them later.
-
-        Raises:
-            StoreError: the file cannot be written.
-        """
+        """Remember answers, by the id of each, so that feedback can be given on them later."""
         rows = [(answer_id, json.dumps(asdict(answer))) for answer_id, answer in answers.items()]
         with self._file.transaction() as database:
             database.executemany("INSERT OR REPLACE INTO answers (id, answer) VALUES (?, ?)", rows)
@@ -645,20 +616,12 @@ class EvidenceStore:
         return {name.removeprefix(start): json.loads(value) for name, value in rows}
 
     def drop_states(self, end: str) -> None:
-        """Forget what was kept under the names that end so.
-
-        Raises:
-            StoreError: the file cannot be written.
-        """
+        """Forget what was kept under the names that end so."""
         with self._file.transaction() as database:
             database.execute("DELETE FROM states WHERE substr(name, -?) = ?", (len(end), end))
 
     def keep_states(self, states: Mapping[str, Any]) -> None:
-        """Keep plain JSON types under their names, all or none.
-
-        Raises:
-            StoreError: the file cannot be written.
-        """
+        """Keep plain JSON types under their names, all or none."""
         rows = [(name, json.dumps(value, allow_nan=False)) for name, value in states.items()]
         with self._file.transaction() as database:
             database.executemany("INSERT OR REPLACE INTO states VALUES (?, ?)", rows)
@@ -670,11 +633,7 @@ class EvidenceStore:
         return None
 
     def keep_model(self, key: str, model: bytes) -> None:
-        """Keep a fitted model under a key, in the place of an earlier one.
-
-        Raises:
-            StoreError: the file cannot be written.
-        """
+        """Keep a fitted model under a key, in the place of an earlier one."""
         with self._file.transaction() as database:
             database.execute(
                 "INSERT OR REPLACE INTO models (key, model) VALUES (?, ?)", (key, model)

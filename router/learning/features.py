@@ -92,7 +92,6 @@ def rows(found: Sequence[Terms], vectors: NDArray[np.float32]) -> NDArray[np.flo
     """Whole rows, shape (len(found), dimension + BUCKETS), of length about 1.
 
     Args:
-        found: the terms of the requests.
         vectors: of the requests, shape (len(found), dimension), unit length.
     """
     dimension = vectors.shape[1]

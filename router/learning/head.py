@@ -99,7 +99,6 @@ class Head:
 
         Args:
             texts: the requests, oldest first, at least one.
-            labels: the answer to each.
             vectors: of the texts, shape (len(texts), dimension), unit length.
             weights: how much each example counts in the regression beside the others, above 0;
                 None means that all count the same.
@@ -129,11 +128,7 @@ class Head:
     def look(
         self, text: str, vector: NDArray[np.float32]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """What there is to know about one request.
-
-        Args:
-            text: the request.
-            vector: of it, unit length.
+        """What there is to know about one request; its vector has unit length.
 
         Returns:
             The score of every answer, shape (classes,): logits, as far as a softmax over them
@@ -151,12 +146,8 @@ class Head:
         return scores, nearest
 
     def scores(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The scores of many requests; see ``look``. Shape (len(texts), classes).
-
-        Args:
-            texts: the requests.
-            vectors: of them, shape (len(texts), dimension), unit length.
-        """
+        """The scores of many requests, shape (len(texts), classes); see ``look``. Their vectors
+        have the shape (len(texts), dimension)."""
         table = np.empty((len(texts), len(self.classes)), dtype=np.float32)
         for row, text, vector in zip(table, texts, vectors, strict=True):
             row[:], _ = self.look(text, vector)

@@ -139,7 +139,10 @@ class EvidenceCheck:
 
 
 class Learner:
-    """Evidence, local model, error bound and calibrations of one router. Belongs to its loop."""
+    """Evidence, local model, error bound and calibrations of one router. Belongs to its loop.
+
+    Whatever reads a request raises ``EncoderError`` where it cannot be encoded, and what reads or
+    keeps labels ``StoreError`` where that cannot be done."""
 
     def __init__(
         self,
@@ -156,8 +159,6 @@ class Learner:
 
         Args:
             store: of the evidence; closed with the learner.
-            settings: the bound and whom to learn from.
-            encoder: of the router.
             has_llm: whether there is an LLM; its answers show whether local answers are right.
             version: of the decision. What calibrates the confidences of another one is not used.
             events: get every label that is kept.
@@ -202,11 +203,7 @@ class Learner:
         return self._digest[1]
 
     async def begin(self, catalog: Catalog) -> None:
-        """Take up what earlier runs learnt, and train on it in the background.
-
-        Raises:
-            StoreError: the evidence cannot be read.
-        """
+        """Take up what earlier runs learnt, and train on it in the background."""
         self._skills = {skill.name: skill for skill in catalog.routable}
         self._described = {name: self_description(one) for name, one in self._skills.items()}
         roots = tuple(map(str, catalog.roots))
@@ -294,11 +291,7 @@ class Learner:
             return None
 
     async def check(self, asked: Request, index: SkillIndex) -> EvidenceCheck | None:
-        """What the evidence says; None where the request is not one that it speaks about.
-
-        Raises:
-            EncoderError: the request cannot be encoded.
-        """
+        """What the evidence says; None where the request is not one that it speaks about."""
         if self._settings.max_error == 0 or not _stands_alone(asked):
             return None
         model = self.trainer.model
@@ -329,13 +322,8 @@ class Learner:
         own held-out examples bear out.
 
         Args:
-            asked: the request.
-            index: that encodes it.
             retrieved: fused scores of the skills that retrieval ranks highest.
             fits: its estimate that any of them fits, in [0, 1].
-
-        Raises:
-            EncoderError: the request cannot be encoded.
         """
         model = self.trainer.model
         if model is None or model.coverage is None or not _stands_alone(asked):
@@ -441,7 +429,6 @@ class Learner:
             UnknownAnswer: it is not remembered, or is of another scope.
             InvalidRequest: a skill is not installed, or not exactly one of ``skills`` and
                 ``right`` is given.
-            StoreError: the label cannot be kept.
         """
         if not isinstance(answer_id, str):
             raise InvalidRequest(f"feedback: the id is a string, not {type(answer_id).__name__}")
@@ -485,21 +472,13 @@ class Learner:
             await self._peers.tell_labels(await in_thread(lambda: self._store.labels(keys)))
 
     async def take_in(self, labels: Sequence[Label]) -> None:
-        """Take in labels of other processes.
-
-        Raises:
-            StoreError: they cannot be kept.
-        """
+        """Take in labels of other processes."""
         known = self._skills
         if changed := await in_thread(lambda: self._store.merge(labels, catalog=known)):
             self.trainer.note(changed)
 
     async def labels(self) -> list[list[Any]]:
-        """Every label, for another process.
-
-        Raises:
-            StoreError: they cannot be read.
-        """
+        """Every label, for another process."""
         return await in_thread(self._store.labels)
 
     async def _past_answer(
@@ -514,14 +493,9 @@ class Learner:
         return found
 
     def record_of(self, result: RoutingResult, asked: Request, context: str) -> AnsweredRequest:
-        """What feedback on a result needs, and not its trace: thousands are remembered, and full
-        garbage collections look through all of it.
-
-        Args:
-            result: the result, as it is given.
-            asked: its request.
-            context: what its cache entries are filed under.
-        """
+        """What feedback on a result, as it is given, needs, and not its trace: thousands are
+        remembered, and full garbage collections look through all of it. Its cache entries are filed
+        under ``context``."""
         cached = result.from_cache  # its trace is the caches' own
         return result.id, PastAnswer(
             text=asked.text,
@@ -573,11 +547,7 @@ class Learner:
 
     async def calibrate(self, outcomes: Iterable[tuple[str, str, float, bool]]) -> None:
         """Take in (row, stage, its own confidence, whether it was right), and keep what is fitted.
-        A row, which is any name of a labelled request over these skills, counts once.
-
-        Raises:
-            StoreError: it cannot be kept.
-        """
+        A row, which is any name of a labelled request over these skills, counts once."""
         for row, stage, confidence, right in outcomes:
             if stage != CORRECTED and row not in self._calibrated_rows:
                 self._calibrated_rows[row] = None

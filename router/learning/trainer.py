@@ -91,7 +91,6 @@ class Trainer:
         """A trainer without a model.
 
         Args:
-            encoder: of the router.
             store: keeps the model for the next start.
             examples: the labels that count now, oldest first; called in a thread.
             about: what the skills say of themselves now, as one digest: a kept model of others
@@ -346,9 +345,7 @@ def refit(
     Args:
         previous: the model that serves now.
         examples: labels that say what is right, oldest first.
-        vectors: of their texts.
         new: how many examples there are that ``previous`` does not know.
-        version: of the new model.
         counts_words: see ``Head.fit``.
 
     Returns:

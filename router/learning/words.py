@@ -64,7 +64,6 @@ class WordCounts(NamedTuple):
         Args:
             found: the terms of each example; of none where they are not to count.
             answers: the place of the answer of each.
-            counts: how much each counts.
         """
         size = int(answers.max()) + 1
         weight = min((len(found) / size - FEW) / (ENOUGH - FEW), 1)

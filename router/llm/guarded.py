@@ -25,10 +25,7 @@ async def guarded_call(
     """The model's answer.
 
     Args:
-        model: which one to ask.
         call: what its breaker has let through; used up when this returns.
-        prompt: what to ask.
-        seconds: how long it may take.
         purpose: what the answer is for; see ``LLMCalled``.
         events: get the call when it has ended; None: nothing is reported.
         prices: by provider, where they are known.

@@ -33,7 +33,6 @@ class OllamaModel:
     """A chat model on an Ollama server.
 
     Args:
-        model: the model's name.
         host: the server's address; None means ``OLLAMA_HOST``, or the SDK's default on loopback.
     """
 

@@ -54,7 +54,6 @@ class OpenAIModel:
     """A chat model behind an OpenAI-compatible API.
 
     Args:
-        model: the model's name.
         base_url: the API's root; None means ``OPENAI_BASE_URL``, or OpenAI itself.
         api_key: None means ``OPENAI_API_KEY``; where there is a ``base_url`` and no key at all,
             none is needed (local servers).

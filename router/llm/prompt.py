@@ -110,7 +110,6 @@ def build_prompt(
     """The question which skills fit ``request``.
 
     Args:
-        request: what is asked.
         offered: skills as ``offerable`` gives them.
         likeliest: more of them, best first.
     """

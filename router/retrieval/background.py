@@ -68,8 +68,6 @@ class Background:
         """The background of an encoder; None where it has none.
 
         Args:
-            encoder: gives the vectors.
-            store: keeps them.
             progress: called with (done, total) requests to encode.
 
         Raises:

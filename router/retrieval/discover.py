@@ -66,18 +66,9 @@ async def discover(
     always_include: Iterable[str] = (),
     listings: ListingIndex | None = None,
 ) -> tuple[Discovered, ...]:
-    """The best skills for a query, best first, with why.
-
-    Args:
-        query: what is needed, as ``Request.parse`` lets it through.
-        catalog: the installed skills.
-        index: over the same skills.
-        limit: how many to give, in [1, 1000].
-        available: names of installed skills that may be given; None means all of them.
-        always_include: names of installed skills to give in any case, as far as they are there and
-            available.
-        listings: where to look for skills that are not installed; None means nowhere. A skill
-            that is installed under the same name, or was unloaded, is not suggested.
+    """The best skills for a query, best first, with why; the arguments are those of
+    ``SemanticRouter.discover``. Skills that are not installed are looked for in ``listings``; one
+    that is installed under the same name, or was unloaded, is not suggested.
 
     Raises:
         InvalidRequest: the limit is out of range, or ``always_include`` is no list of names.
@@ -127,7 +118,6 @@ class ListingIndex:
 
         Args:
             paths: folders of skills and JSON indexes; the first that lists a name wins.
-            encoder: of skills and queries.
             state_dir: where the vectors are kept, in its folder ``embeddings``.
         """
         self._places = tuple(dict.fromkeys(map(_absolute, paths)))

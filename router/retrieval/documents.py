@@ -81,12 +81,8 @@ class SkillDocument:
 
     @classmethod
     def of(cls, skill: SkillManifest, *, kept: bytes | None = None) -> SkillDocument:
-        """The document of a skill.
-
-        Args:
-            skill: the skill.
-            kept: what ``analysis`` gave for the same texts, which saves reading them again.
-        """
+        """The document of a skill. What ``analysis`` gave for the same texts, which saves reading
+        them again, is ``kept``."""
         title, hints, _, body = _texts(skill)
         head = f"{title}. {skill.description} {hints}".rstrip()
         digest = hashlib.sha256(f"{head}\0{body}".encode("utf-8", "replace")).hexdigest()

@@ -42,7 +42,8 @@ SERVER_TIMEOUT_SECONDS: Final = 10.0
 
 
 class ChromaCache:
-    """The cache in Chroma. Threads may share it; they take turns."""
+    """The cache in Chroma. Threads may share it; they take turns. ``StoreError`` also says that
+    another process has the folder."""
 
     def __init__(
         self,
@@ -74,11 +75,7 @@ class ChromaCache:
         return str(self._place)
 
     def get(self, encoder: str, keys: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """See ``EmbeddingCache``.
-
-        Raises:
-            StoreError: Chroma cannot be used, or another process has the folder.
-        """
+        """See ``EmbeddingCache``."""
         found: dict[str, NDArray[np.float32]] = {}
         with self._opened(encoder) as collection:
             for start in range(0, len(keys), BATCH):
@@ -89,11 +86,7 @@ class ChromaCache:
         return found
 
     def put(self, encoder: str, vectors: Vectors) -> None:
-        """See ``EmbeddingCache``.
-
-        Raises:
-            StoreError: Chroma cannot be used, or another process has the folder.
-        """
+        """See ``EmbeddingCache``."""
         day = self._clock()
         keys = list(vectors)
         with self._opened(encoder) as collection:

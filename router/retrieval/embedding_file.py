@@ -57,7 +57,8 @@ CREATE INDEX analyses_by_use ON analyses (used);
 
 
 class EmbeddingFile:
-    """The file. Threads and processes may share it."""
+    """The file. Threads and processes may share it. Whatever reads or writes it raises
+    ``StoreError`` where that cannot be done."""
 
     def __init__(
         self,
@@ -70,7 +71,6 @@ class EmbeddingFile:
         be used, the vectors are kept in memory, with a warning.
 
         Args:
-            path: the file.
             clock: days since the epoch.
             max_bytes: of vectors and analyses, at least 1.
         """
@@ -115,11 +115,7 @@ class EmbeddingFile:
             self._prune(db, day)
 
     def analyses(self, keys: Sequence[str]) -> dict[str, bytes]:
-        """What is kept of the analyses of texts.
-
-        Raises:
-            StoreError: the file cannot be read.
-        """
+        """What is kept of the analyses of texts."""
         with self._transaction("BEGIN") as db:
             rows = db.execute(
                 "SELECT key, analysis FROM analyses WHERE key IN (SELECT value FROM json_each(?))",
@@ -128,11 +124,7 @@ class EmbeddingFile:
         return {key: analysis for key, analysis in rows if isinstance(analysis, bytes)}
 
     def keep_analyses(self, analyses: Mapping[str, bytes]) -> None:
-        """Keep analyses; those that nobody has made anew for long are deleted.
-
-        Raises:
-            StoreError: the file cannot be written.
-        """
+        """Keep analyses; those that nobody has made anew for long are deleted."""
         day = self._clock()
         with self._transaction("BEGIN IMMEDIATE") as db:
             db.executemany(
@@ -142,15 +134,8 @@ class EmbeddingFile:
             self._prune(db, day)
 
     def unshared(self, encoder: str, shared: str) -> dict[str, NDArray[np.float32]]:
-        """The vectors that a shared cache is not known to hold.
-
-        Args:
-            encoder: identity of the encoder.
-            shared: the shared cache's name.
-
-        Raises:
-            StoreError: the file cannot be read.
-        """
+        """The vectors of an encoder, by its identity, that the shared cache of this name is not
+        known to hold."""
         with self._transaction("BEGIN") as db:
             rows = db.execute(
                 "SELECT key, vector FROM vectors WHERE shared != ? AND encoder ="
@@ -160,11 +145,7 @@ class EmbeddingFile:
         return {key: array for key, vector in rows if (array := _array(vector)) is not None}
 
     def note_shared(self, encoder: str, keys: Iterable[str], shared: str) -> None:
-        """Note that a shared cache holds these vectors.
-
-        Raises:
-            StoreError: the file cannot be written.
-        """
+        """Note that a shared cache holds these vectors."""
         with self._transaction("BEGIN IMMEDIATE") as db:
             self._update(db, encoder, list(keys), "shared = ?", shared)
 

@@ -103,12 +103,7 @@ class ExampleIndex:
     def edited(
         self, edit: Edit, vectors: Callable[[Sequence[str]], NDArray[np.float32]]
     ) -> ExampleIndex:
-        """The index after a step.
-
-        Args:
-            edit: the step.
-            vectors: from texts to their unit vectors, one row each.
-        """
+        """The index after a step; ``vectors`` gives the unit vectors of texts, one row each."""
         after = copy(self)
         new = [document for document in edit.added if document.examples]
         added = np.array([len(document.examples) for document in edit.added], dtype=np.intp)

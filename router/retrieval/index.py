@@ -250,7 +250,8 @@ class _Scored(NamedTuple):
 
 
 class SkillIndex:
-    """Retrieval over one catalog. ``updated`` gives the index of the next one.
+    """Retrieval over one catalog. ``updated`` gives the index of the next one. Whatever reads a
+    request raises ``EncoderError`` where it cannot be encoded.
 
     Attributes:
         catalog: the snapshot that this index is about.
@@ -291,9 +292,6 @@ class SkillIndex:
         Rankings say how a request compares with the background, which only a decision needs.
 
         Args:
-            catalog: the skills.
-            encoder: gives the vectors.
-            store: keeps them.
             progress: called with (done, total) texts to encode, for each step anew.
 
         Raises:
@@ -355,9 +353,7 @@ class SkillIndex:
             names: of the skills after the step, in their order.
             new: those of them that are to be read.
             gone: by name, the skills of this index that are not in it, or not as they were.
-            roots: see ``root_numbers``.
             expected: how many skills there will be after all steps.
-            progress: see ``build``.
         """
         kept = np.full(len(names), -1, dtype=np.intp)
         stay = np.delete(np.arange(len(names)), [bisect_left(names, skill.name) for skill in new])
@@ -406,30 +402,18 @@ class SkillIndex:
 
     async def prepare(self, requests: Iterable[str]) -> None:
         """Encode requests in one batch and remember their vectors for ``rank``. A static encoder
-        does it for each when that is ranked, so that a batch holds up no other request.
-
-        Raises:
-            EncoderError: the encoder cannot be reached.
-        """
+        does it for each when that is ranked, so that a batch holds up no other request."""
         if not self._encoder.static:
             await self._encoded(self._meant(request)[0] for request in requests)
 
     async def vector(self, request: str) -> NDArray[np.float32]:
-        """The vector of a request; see ``EncodedRequest``.
-
-        Raises:
-            EncoderError: the encoder cannot be reached.
-        """
+        """The vector of a request; see ``EncodedRequest``."""
         request = readable(request)
         return (await self._encoded([request]))[request].vector
 
     async def nearest_example(self, request: str, name: str) -> tuple[str, float] | None:
         """The example of a skill that is nearest to a request, and the cosine of both; None when
-        the skill has none, or there is no such skill.
-
-        Raises:
-            EncoderError: the encoder cannot be reached.
-        """
+        the skill has none, or there is no such skill."""
         place = self._position.get(name)
         if place is None:
             return None
@@ -468,12 +452,8 @@ class SkillIndex:
         """Rank the skills for a request. Those that it names outright come first.
 
         Args:
-            request: the text.
             among: names that may be ranked; None means all.
             limit: how many matches to give, at least 1.
-
-        Raises:
-            EncoderError: the request cannot be encoded.
         """
         request, terms = self._meant(request)
         if self._copies.stronger:
@@ -486,11 +466,7 @@ class SkillIndex:
 
     async def scores(self, requests: Sequence[str], names: Sequence[str]) -> NDArray[np.float64]:
         """Fused scores of some skills for many requests, shape (requests, names). A name that is
-        not in the catalog scores minus infinity. Requests to route are let in between.
-
-        Raises:
-            EncoderError: a request cannot be encoded.
-        """
+        not in the catalog scores minus infinity. Requests to route are let in between."""
         table = np.full((len(requests), len(names)), -np.inf)
         known = [column for column, name in enumerate(names) if name in self._position]
         if not requests or not known:
@@ -546,7 +522,6 @@ class SkillIndex:
         """A request beside the background and the texts of skills.
 
         Args:
-            vector: of the request.
             closest: the cosine of the nearest text of each skill.
             best: the place of the best skill among them.
         """
@@ -625,9 +600,7 @@ class SkillIndex:
 
         Args:
             asked: the request, then the clauses.
-            vectors: of them.
             postings: of the terms of the request.
-            pool: the skills.
             single: the request has a single clause.
         """
         contributions = postings.contributions(pool)

@@ -55,7 +55,6 @@ class OnnxEncoder(HeadEncoder):
 
         Args:
             tokenizer: its file in the format of the tokenizers library.
-            weights: its ONNX file.
             digest: what ``digest_of`` must say of the two files; None takes any. Where it differs
                 neither file is parsed.
 

@@ -36,7 +36,6 @@ class Postings(NamedTuple):
         """Gather the postings of different terms.
 
         Args:
-            terms: the numbers of the terms.
             start: the postings of term t are ``start[t]:start[t + 1]`` of all.
             skills: of all postings.
             values: of all postings.

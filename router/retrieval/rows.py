@@ -67,7 +67,6 @@ class VectorRows:
         """Those after a step.
 
         Args:
-            edit: the step.
             added: the unit vectors of the added skills.
             expected: how many skills there will be after all steps.
         """

@@ -48,8 +48,6 @@ class VectorStore:
         it cannot be used, the vectors are kept in memory, with a warning.
 
         Args:
-            directory: the folder.
-            identity: the encoder's.
             shared: where others may have put vectors, and may find ours; worth it where encoding
                 costs more than asking. The store closes it.
         """

@@ -58,12 +58,8 @@ class CacheStages:
         self, question: Question, *, tell: bool = True
     ) -> tuple[RoutingResult | None, tuple[StageTrace, ...]]:
         """What the caches answer now; None when they have no answer that still holds. Then the
-        trace entries of both stages, which say why.
-
-        Args:
-            question: what is asked.
-            tell: whether events are raised; False for a look that gives nobody an answer.
-        """
+        trace entries of both stages, which say why. ``tell`` is False for a look that gives nobody
+        an answer: no event is raised."""
         asked, context, index, evidence, similar = question
         found = await self._cache.find(asked.text, context, similar=similar)
         kept, refused, state = found.kept, None, (index.catalog.version, evidence)

@@ -98,9 +98,7 @@ class LLMStage:
 
     Args:
         models: the same; ``choose`` needs at least one.
-        settings: deadline, retries and breaker.
         clock: monotonic seconds.
-        sleep: waits the given seconds.
         events: get every call, and a report when no model answers.
         seed: seed of the jitter; None takes one from the system.
     """

@@ -72,7 +72,6 @@ async def offer_of(
 
     Args:
         asked: the request; only skills in ``available`` are offered.
-        index: over the installed skills.
         pinned: names to offer in any case.
         token_budget: what names and descriptions may take together, estimated.
 

@@ -114,9 +114,7 @@ async def refusal(
     None when it does.
 
     Args:
-        kept: the answer.
         text: the request that it was given to.
-        index: over the skills as they are now.
         available: the names that may be chosen; None means every one.
         marks_then: of the catalog that it was decided over; None when they are not known.
 

@@ -122,8 +122,6 @@ async def decide(
     """Rank the skills for a request and decide what to do about the best ones.
 
     Args:
-        request: the text.
-        index: of the skills.
         among: names that may be chosen; None means all.
         caution: least probability, in [0, 1], that a loaded skill is right. That something fits
             must be likely as well: a quarter of the way from there to certainty, or half of the
