@@ -51,7 +51,7 @@ async def run_workers(
     Args:
         command: the command line of the worker of a number, from 0 on.
         number: of workers.
-        listening: the socket that they inherit.
+        listening: the socket that they inherit; it is closed at the end.
         environment: their environment.
         drain_seconds: how long a worker lets requests under way go on.
         started: is called when all of them have been started.
@@ -120,6 +120,7 @@ async def run_workers(
             task.result()
     finally:
         stopping.set()
+        listening.close()  # or the system takes connections that no worker will answer
         await _stop(running.values(), drain_seconds + GRACE_SECONDS)
         await asyncio.gather(*keepers, return_exceptions=True)
         for name in (*stop_signals(), signal.SIGINT):

@@ -134,3 +134,45 @@ async def test_a_worker_that_is_being_started_when_the_server_stops_is_stopped_t
                 died=lambda _process: None,
             )
     assert [process.returncode for process in processes] == [3, -signal.SIGTERM]
+
+
+async def test_nobody_can_connect_any_more_while_workers_finish(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who did waited for the end of the longest request, and was cut off then."""
+    processes: list[asyncio.subprocess.Process] = []
+    start = asyncio.create_subprocess_exec
+
+    async def noted(*command: str, **more: Any) -> asyncio.subprocess.Process:
+        processes.append(await start(*command, **more))
+        return processes[-1]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        place, number = listening.getsockname(), listening.fileno()
+        worker = (
+            "import os, signal, socket, sys\n"
+            f"os.close({number})\n"
+            "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])\n"
+            f"socket.create_connection({place!r})\n"  # it is ready
+            "signal.sigwait([signal.SIGTERM])\n"
+            f"sys.exit(10 if socket.socket().connect_ex({place!r}) else 20)\n"
+        )
+        running = asyncio.create_task(
+            run_workers(
+                lambda _worker: [sys.executable, "-c", worker],
+                1,
+                listening=listening,
+                environment=os.environ,
+                drain_seconds=1,
+                started=lambda: None,
+                died=lambda _process: None,
+            )
+        )
+        async with asyncio.timeout(30):
+            connection, _ = await asyncio.get_running_loop().sock_accept(listening)
+            connection.close()
+            signal.raise_signal(signal.SIGTERM)
+            await running
+    assert [process.returncode for process in processes] == [10]
