@@ -44,7 +44,6 @@ from numpy.typing import NDArray
 from benchmarks.baselines import bm25
 from benchmarks.inputs import encoder_of, give, parsed, parser_of, read, say, with_encoder
 from benchmarks.metrics import auroc
-from router.memory.copies import without_copies
 from router.memory.layers import built_in_layers
 from router.memory.layers.timed import TimedLayer
 from router.memory.model import (
@@ -62,6 +61,7 @@ from router.memory.recall.memory_router import MAX_K, MemoryRouter
 from router.memory.recall.recaller import Recaller
 from router.memory.recall.relevance import Relevance
 from router.memory.stores.memory_store import MemoryStore
+from router.memory.texts.contents import without_copies
 from router.memory.texts.text_vectors import TextVectors
 from router.result import LayerChoice
 from router.retrieval.encoders import Encoder

@@ -58,7 +58,7 @@ FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floo
 MEMORY_FLOORS = (
     ("model",),
     ("texts", "query", "conformance"),
-    ("stores", "files", "copies"),
+    ("stores", "files"),
     ("services", "layers"),
     ("recall",),
     ("contexts",),

@@ -36,8 +36,8 @@ from router.memory.model import (
     Classification,
     MemoryItem,
     Scope,
+    zone_of,
 )
-from router.memory.query.time_zone import zone_of
 from router.memory.services.unified import SaveReport, ServiceFate
 from router.memory.texts.contents import content_key
 from router.memory.texts.questions import QUESTIONS, checked_questions

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, Protocol, Self, TypeAlias, runtime_checkable
+from zoneinfo import ZoneInfo
 
 from router.errors import InvalidRequest
 from router.plain_json import PlainJson
@@ -29,9 +30,27 @@ MAX_ATTRIBUTES: Final = 50
 AttributeValue: TypeAlias = str | int | float | bool | tuple[str, ...]
 
 
-def aware(moment: datetime, zone: tzinfo = UTC) -> datetime:
-    """A time that somebody gave; one without a time zone is meant in ``zone``."""
-    return moment if moment.tzinfo else moment.replace(tzinfo=zone)
+def aware(moment: datetime) -> datetime:
+    """A time that somebody gave; one without a time zone is meant in UTC."""
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def zone_of(given: str | tzinfo | None) -> tzinfo:
+    """A time zone by its IANA name, such as ``Europe/Berlin``. None is the offset from UTC that
+    this machine has now, without changes for daylight saving, and UTC where that is not known.
+    Raises InvalidRequest for a name that is none."""
+    if isinstance(given, tzinfo):
+        return given
+    if given is None:
+        return datetime.now(UTC).astimezone().tzinfo or UTC
+    try:
+        return ZoneInfo(given)
+    except (ValueError, OSError) as error:
+        raise InvalidRequest(f"time_zone: {given!r} is no time zone: {error}") from None
+    except KeyError:  # ZoneInfoNotFoundError is one
+        raise InvalidRequest(
+            f"time_zone: {given!r} is no time zone; it is named like Europe/Berlin"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +97,13 @@ class Scope(PlainJson):
                 (item.session, self.session),
             )
         )
+
+    def owns(self, item: Scope) -> bool:
+        """Whether what is stored in ``item`` belongs to this one as its owner, whose open
+        dimensions stand for any: ``Scope(user="ada")`` owns what is stored with the user ada,
+        whatever its project and session. That is not what a query of ada sees, which includes what
+        belongs to everybody."""
+        return item.sees(self)
 
     def visible(self) -> tuple[Scope, ...]:
         """Every stored scope that a query in this one sees, the most particular first; 1 to 8."""

@@ -1,7 +1,7 @@
 """What people do with their memories: look through them, change, take along, and forget them.
 
 Everything names a scope. ``page`` and ``profile`` show what the scope sees; ``export``, ``forget``
-and ``import_lines`` are about what an owner has (``stores/ownership.py``).
+and ``import_lines`` are about what an owner has (``Scope.owns``).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Strict, TypeAdapter, ValidationError
@@ -29,9 +30,8 @@ from router.memory.recall.updates import (
     updates_among,
 )
 from router.memory.stores.memory_store import MemoryStore
-from router.memory.stores.ownership import Place, owns
 from router.memory.stores.rows import checked
-from router.memory.stores.spaces import PROPOSALS
+from router.memory.stores.spaces import PROPOSALS, Place
 from router.memory.texts.questions import QUESTIONS, checked_questions, inheriting
 from router.plain_json import PlainJson, first_fault
 from router.request import names_in
@@ -188,10 +188,7 @@ class Records:
 
     def all_of(self, scope: Scope, layers: Sequence[str] | None = None) -> Iterator[MemoryItem]:
         """Everything that a scope sees of some layers, or of all, newest first."""
-        place: Place | None = Place()
-        while place is not None:
-            items, place = self._store.page(scope, layers=layers, after=place, limit=MAX_PAGE)
-            yield from items
+        return _pages(partial(self._store.page, scope, layers=layers))
 
     def edit(
         self,
@@ -235,12 +232,8 @@ class Records:
 
     def export(self, owner: Scope) -> Iterator[str]:
         """Every item of an owner as one line of JSON, newest first; proposals are none yet."""
-        place: Place | None = Place()
-        while place is not None:
-            items, place = self._store.owned(owner, after=place, limit=MAX_PAGE)
-            for item in items:
-                if item.layer == PROPOSALS:
-                    continue
+        for item in _pages(partial(self._store.owned, owner)):
+            if item.layer != PROPOSALS:
                 row = item.to_dict()
                 del row["score"], row["score_kind"]
                 yield json.dumps(row, ensure_ascii=False)
@@ -264,6 +257,13 @@ class Records:
         counts = self._tracker.forget(owner)
         left, vectors = self._store.left_of(owner)
         return ForgetReport(removed, files, counts, left, vectors, waiting)
+
+
+def _pages(read: Callable[..., tuple[list[MemoryItem], Place | None]]) -> Iterator[MemoryItem]:
+    place: Place | None = Place()
+    while place is not None:
+        items, place = read(after=place, limit=MAX_PAGE)
+        yield from items
 
 
 def _ids(given: Any) -> Any:
@@ -303,6 +303,6 @@ def _item(line: str, number: int, owner: Scope) -> MemoryItem:
     if item.layer == PROPOSALS:
         raise InvalidRequest(f"line {number}: {item.id!r} is a proposal, and no memory")
     check_stored(item.layer, f"line {number}: layer")
-    if not owns(owner, item.scope):
+    if not owner.owns(item.scope):
         raise InvalidRequest(f"line {number}: {item.id!r} belongs to somebody else")
     return item

@@ -15,7 +15,6 @@ from router.database import Schema, SharedConnection
 from router.errors import InvalidRequest
 from router.flight import in_thread
 from router.memory.model import NOBODY, MemoryItem, Scope
-from router.memory.stores.ownership import owns
 from router.memory.stores.spaces import parse_scope, scope_key
 
 MAX_TRACKED: Final = 10_000
@@ -66,7 +65,7 @@ class QueryPatternTracker:
         """Remove the counts of what belongs to an owner; how many there were."""
         with self._file.transaction() as db:
             stored = db.execute("SELECT DISTINCT scope FROM retrievals").fetchall()
-            gone = [(key,) for (key,) in stored if owns(owner, parse_scope(key))]
+            gone = [(key,) for (key,) in stored if owner.owns(parse_scope(key))]
             done = db.executemany("DELETE FROM retrievals WHERE scope = ?", gone)
         with self._file.turn() as db:  # so that the owner's name is gone from the disk too
             db.execute("VACUUM")

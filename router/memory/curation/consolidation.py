@@ -7,6 +7,7 @@ replaced; what happened has happened. Each proposal shows the texts that it is m
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -18,7 +19,6 @@ from router.errors import LLMError
 from router.llm.answer_object import AnswerObject, object_schema, read_object
 from router.llm.protocol import ChatModel, Prompt
 from router.memory.curation.proposals import ChangeKind, Proposal
-from router.memory.curation.wording import CALL_SECONDS, numbers_in, say_the_same, terms_of
 from router.memory.model import MemoryItem, Scope, TaskStatus, aware
 from router.memory.recall.confidence import conflicts_among
 from router.memory.recall.updates import (
@@ -28,11 +28,17 @@ from router.memory.recall.updates import (
     updates_among,
 )
 from router.memory.stores.rows import TASKS
+from router.memory.texts.words import words_of
 
 COMPARED: Final = 500
 """Memories of one layer and scope that are compared, the newest of them."""
 STALE_DAYS: Final = 30
 """Days after its due date at which an open task is proposed as stale."""
+CALL_SECONDS: Final = 60.0
+"""How long a model may take to word a memory."""
+SAME_WORDS: Final = 0.8
+"""Share of all their content words that two texts that say the same have in common."""
+_NUMBER: Final = re.compile(r"\d+")
 
 _SYSTEM: Final = """\
 You merge notes that say the same. You are given one JSON document with the field "notes", a list of
@@ -98,6 +104,20 @@ def _among(items: Sequence[MemoryItem]) -> Iterator[Proposal]:
                 reason="They say nearly the same.",
                 type=longer.type,
             )
+
+
+def numbers_in(text: str) -> set[str]:
+    return set(_NUMBER.findall(text))
+
+
+def terms_of(text: str) -> set[str]:
+    """The stems of a text's content words."""
+    return set(words_of(text).terms)
+
+
+def say_the_same(ours: set[str], theirs: set[str]) -> bool:
+    """Whether two texts have nearly all their content words in common; see ``terms_of``."""
+    return len(ours & theirs) >= SAME_WORDS * len(ours | theirs)
 
 
 def _same(one: MemoryItem, other: MemoryItem) -> bool:

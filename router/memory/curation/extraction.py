@@ -21,8 +21,13 @@ from router.errors import InvalidRequest, LLMAnswerError, LLMError
 from router.flight import in_thread
 from router.llm.answer_object import AnswerObject, object_schema, read_object
 from router.llm.protocol import ChatModel, Prompt
+from router.memory.curation.consolidation import (
+    CALL_SECONDS,
+    numbers_in,
+    say_the_same,
+    terms_of,
+)
 from router.memory.curation.proposals import ChangeKind, Proposal
-from router.memory.curation.wording import CALL_SECONDS, numbers_in, say_the_same, terms_of
 from router.memory.model import MemoryItem, Scope
 from router.memory.recall.updates import replaces
 from router.memory.stores.memory_store import MemoryStore

@@ -78,7 +78,6 @@ from typing import Final
 
 from router.errors import InvalidRequest
 from router.flight import in_thread
-from router.memory.copies import without_copies
 from router.memory.model import LayerQuery, LayerReport, MemoryItem, Scope, ScoreKind
 from router.memory.query.first_person import in_first_person
 from router.memory.query.listing import (
@@ -125,6 +124,7 @@ from router.memory.recall.updates import (
 )
 from router.memory.stores.graph import relations_away, states_relation
 from router.memory.stores.rows import TASKS
+from router.memory.texts.contents import without_copies
 from router.memory.texts.questions import questions_of
 from router.memory.texts.words import words_of
 from router.numeric import logistic

@@ -13,8 +13,8 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import Final
 
-from router.memory.copies import united, without_copies
 from router.memory.model import MemoryItem, ScoreKind
+from router.memory.texts.contents import united, without_copies
 
 FILES_WEIGHT: Final = 0.6
 SERVICE_WEIGHT: Final = 0.4

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from router.errors import InvalidRequest, MemoryServiceError, StoreError, UnknownMemory
 from router.flight import in_thread
-from router.memory.copies import without_copies
 from router.memory.files.names import GLOBAL, parse_name
 from router.memory.files.store import FileStore
 from router.memory.model import (
@@ -46,7 +45,7 @@ from router.memory.services.merge import (
     merge,
 )
 from router.memory.services.outbox import Intent, ServiceOutbox
-from router.memory.texts.contents import content_key, name_from
+from router.memory.texts.contents import content_key, name_from, without_copies
 from router.plain_json import PlainJson
 from router.request import check_text
 

@@ -33,7 +33,6 @@ from router.memory.stores.fusion import at_place, best_first, fuse
 from router.memory.stores.graph import entities_in, walk
 from router.memory.stores.item_vectors import ItemVectors
 from router.memory.stores.lexical import find_by_words, query_terms
-from router.memory.stores.ownership import Place, expired, ids_in, owned_spaces, page_of
 from router.memory.stores.rows import (
     Changes,
     Draft,
@@ -46,16 +45,19 @@ from router.memory.stores.rows import (
 from router.memory.stores.spaces import (
     EVERYTHING,
     Filter,
+    Place,
     Space,
+    ids_in,
     ids_of,
     newest_rows,
+    owned_spaces,
+    page_of,
     scope_key,
     visible_spaces,
 )
 from router.memory.stores.sqlite_database import SqliteDatabase
 from router.memory.stores.sqlite_vectors import SqliteVectors
 from router.memory.texts.questions import texts_of
-from router.memory.texts.text_vectors import TextVectors
 from router.request import check_text
 
 if TYPE_CHECKING:
@@ -71,13 +73,15 @@ class MemoryStore:
     """The items of all layers. Thread-safe; made by ``open`` or ``connect``, closed once.
 
     Every method raises StoreError when the database cannot be used, and every search raises
-    InvalidRequest for a text that is no query.
+    InvalidRequest for a text that is no query. ``text_vectors`` are those of the texts that were
+    found lately, and of others.
     """
 
     def __init__(self, db: Database, vectors: ItemVectors, clock: Callable[[], float]) -> None:
         self._db = db
         self._vectors = vectors
         self._clock = clock
+        self.text_vectors = vectors.texts
 
     @classmethod
     def open(
@@ -145,11 +149,6 @@ class MemoryStore:
         """
         with self._db.reading() as db:
             return int(db.execute("SELECT generation FROM memory_store").fetchone()[0])
-
-    @property
-    def text_vectors(self) -> TextVectors:
-        """The vectors of the texts that were found lately, and of others."""
-        return self._vectors.texts
 
     def save(
         self, items: Sequence[MemoryItem], *, over: Sequence[MemoryItem] = ()
@@ -228,21 +227,14 @@ class MemoryStore:
         """What a scope sees, newest first, without scores; and where the next page begins."""
         with self._db.reading() as db:
             spaces = visible_spaces(db, spaces_of, layers)
-            return self._page(db, spaces, after, limit)
+            return _page(db, spaces, after, limit)
 
     def owned(
         self, owner: Scope, *, after: Place, limit: int
     ) -> tuple[list[MemoryItem], Place | None]:
-        """What belongs to an owner (see ``ownership``), as ``page``."""
+        """What belongs to an owner, as ``page``."""
         with self._db.reading() as db:
-            return self._page(db, owned_spaces(db, owner), after, limit)
-
-    def _page(
-        self, db: Connection, spaces: Sequence[Space], after: Place, limit: int
-    ) -> tuple[list[MemoryItem], Place | None]:
-        rows = page_of(db, spaces, after, limit)
-        found = read_rows(db, spaces, [row for row, _ in rows])
-        return found, rows[-1][1] if len(rows) == limit else None
+            return _page(db, owned_spaces(db, owner), after, limit)
 
     def forget(self, owner: Scope) -> int:
         """Remove all that belongs to an owner, and write the database anew, so that its text and
@@ -280,12 +272,12 @@ class MemoryStore:
 
     def expire(self) -> int:
         """Remove every item whose time is over (attribute ``expires_at``); how many there were."""
-        now = self._clock()
+        expired, now = "SELECT space, id FROM items WHERE expires <= ?", (self._clock(),)
         with self._db.reading() as db:
-            if not expired(db, now):
+            if not db.execute(expired, now).fetchall():
                 return 0
         with self._db.writing() as db:
-            return _remove(db, expired(db, now))
+            return _remove(db, db.execute(expired, now).fetchall())
 
     def touch(self, items: Iterable[MemoryItem]) -> None:
         """Note that items have just been given as an answer. This waits for the disk, so it belongs
@@ -439,6 +431,14 @@ class MemoryStore:
             _log.warning("searching by words only: %s", error)
             semantic = {}
         return fuse(lexical, semantic)
+
+
+def _page(
+    db: Connection, spaces: Sequence[Space], after: Place, limit: int
+) -> tuple[list[MemoryItem], Place | None]:
+    rows = page_of(db, spaces, after, limit)
+    found = read_rows(db, spaces, [row for row, _ in rows])
+    return found, rows[-1][1] if len(rows) == limit else None
 
 
 def _seen(db: Connection, layer: str, name: str, scope: Scope) -> MemoryItem | None:

@@ -1,4 +1,4 @@
-"""Where items lie, and which of them a search is about."""
+"""Where items lie: which of them a search is about, and which ones an owner has."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,14 @@ EVERYTHING: Final = Filter()
 """A filter that leaves all items."""
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a page begins: after the item of this time and row, newest first."""
+
+    created: float = float("inf")
+    row: int = 2**62
+
+
 def visible_spaces(
     db: Connection, scope: Scope, layers: Sequence[str] | None = None
 ) -> list[Space]:
@@ -80,12 +88,22 @@ def visible_spaces(
     among = " AND layer != ?" if layers is None else f" AND layer IN ({placeholders(len(layers))})"
     # The columns of the query itself are constants; what it looks for are bound values.
     found = db.execute(
-        "SELECT id, layer, scope, items, words, written, removed FROM spaces "  # noqa: S608
-        f"WHERE scope IN ({placeholders(len(keys))}) AND items > 0{among}",
+        f"{_SPACES} WHERE scope IN ({placeholders(len(keys))}) AND items > 0{among}",
         (*keys, *((PROPOSALS,) if layers is None else layers)),
     )
-    rows = sorted(found, key=lambda row: keys[row[2]])
-    return [Space(row[0], row[1], parse_scope(row[2]), *row[3:]) for row in rows]
+    return [_space(row) for row in sorted(found, key=lambda row: keys[row[2]])]
+
+
+def owned_spaces(db: Connection, owner: Scope) -> list[Space]:
+    """The spaces of an owner; some may be empty."""
+    return [space for space in map(_space, db.execute(_SPACES)) if owner.owns(space.scope)]
+
+
+_SPACES: Final = "SELECT id, layer, scope, items, words, written, removed FROM spaces"
+
+
+def _space(row: tuple[Any, ...]) -> Space:
+    return Space(row[0], row[1], parse_scope(row[2]), *row[3:])
 
 
 @lru_cache(maxsize=_KEPT_SCOPES)
@@ -121,3 +139,26 @@ def newest_rows(
         f"SELECT row FROM ({newest}) AS parts ORDER BY created DESC, row DESC LIMIT ?",  # noqa: S608
         [*(value for space in spaces for value in (space.id, *values, limit)), limit],
     )
+
+
+def page_of(
+    db: Connection, spaces: Sequence[Space], after: Place, limit: int
+) -> list[tuple[int, Place]]:
+    """The rows of one page, newest first, and the place after each."""
+    found: list[tuple[float, int]] = []
+    for space in spaces:  # one at a time, so that the index gives them in order
+        found += db.execute(
+            "SELECT created, row FROM items WHERE space = ? "
+            "AND (created < ? OR (created = ? AND row < ?)) "
+            "ORDER BY created DESC, row DESC LIMIT ?",
+            (space.id, after.created, after.created, after.row, limit),
+        )
+    return [(row, Place(created, row)) for created, row in sorted(found, reverse=True)[:limit]]
+
+
+def ids_in(db: Connection, spaces: Sequence[int]) -> list[tuple[int, str]]:
+    """Space and id of every item of some spaces."""
+    return db.execute(
+        f"SELECT space, id FROM items WHERE space IN ({placeholders(len(spaces))})",  # noqa: S608
+        spaces,
+    ).fetchall()

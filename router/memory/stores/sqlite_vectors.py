@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from router.memory.model import Scope
 from router.memory.stores.database import Connection, Database, Rows, batched, placeholders
 from router.memory.stores.item_vectors import ItemVectors
-from router.memory.stores.ownership import owned_spaces
-from router.memory.stores.spaces import Filter, Space, newest_rows
+from router.memory.stores.spaces import Filter, Space, newest_rows, owned_spaces
 from router.memory.texts.questions import MAX_QUESTIONS
 from router.retrieval.encoders import Encoder
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from router.errors import InvalidRequest
-from router.memory.model import MAX_TAGS
+from router.memory.model import MAX_TAGS, MemoryItem
 from router.request import CONTROL, check_text
 from router.text import STOPWORDS, composed, tokens
 
@@ -32,6 +33,27 @@ def content_key(text: str) -> str:
     normal = " ".join(composed(text).split())
     # What cannot be stored is refused elsewhere, with the reason.
     return hashlib.sha256(normal.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def without_copies(items: Iterable[MemoryItem]) -> dict[str, MemoryItem]:
+    """The items in order, by content key: of each content the first, with the provenance of all.
+
+    Provenance of an item that has none is its layer and id.
+    """
+    found: dict[str, MemoryItem] = {}
+    for item in items:
+        key = content_key(item.content)
+        found[key] = united(found[key], item) if key in found else item
+    return found
+
+
+def united(item: MemoryItem, copy: MemoryItem) -> MemoryItem:
+    """The item, with the provenance of its copy added to its own."""
+    return replace(item, provenance=tuple(dict.fromkeys((*_origins(item), *_origins(copy)))))
+
+
+def _origins(item: MemoryItem) -> tuple[str, ...]:
+    return item.provenance or (f"{item.layer}:{item.id}",)
 
 
 def memory_digest(content: str, tags: Sequence[str]) -> str:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from router.errors import InvalidRequest
+from router.memory.model import zone_of
 from router.memory.query.rewrite import rewrite
-from router.memory.query.time_zone import zone_of
 
 
 def test_a_zone_is_known_by_its_name_or_given_as_it_is() -> None:

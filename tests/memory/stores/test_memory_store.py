@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from router.errors import EncoderError, InvalidRequest, StoreError, UnknownMemory
 from router.memory.model import MAX_QUERY_CHARACTERS, MemoryItem, Period, Scope, ScoreKind
 from router.memory.stores.memory_store import MemoryStore
-from router.memory.stores.ownership import Place
-from router.memory.stores.spaces import Filter
+from router.memory.stores.spaces import Filter, Place
 from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.encoders import Encoder, unit
 

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_layers import remembered
 
-from router.memory.copies import without_copies
 from router.memory.model import MemoryItem
-from router.memory.texts.contents import content_key
+from router.memory.texts.contents import content_key, without_copies
 
 TEXTS = ["Auth uses JWT", "Auth  uses\nJWT", " Auth uses JWT ", "auth uses jwt", "C++", "C"]
 FOUND = st.tuples(
