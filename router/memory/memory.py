@@ -103,10 +103,13 @@ class Memory(OpenedInBlock):
         self._models = models
         self._clock = clock
 
-        def make_parts() -> MemoryParts:
+        self._parts: MemoryParts | None = None
+
+        def build() -> MemoryParts:
             from router.memory.parts import assemble_parts
 
-            return assemble_parts(
+            # Kept here, by the thread, because the caller may be cancelled.
+            self._parts = assemble_parts(
                 settings,
                 encoder=encoder,
                 models=models,
@@ -115,11 +118,11 @@ class Memory(OpenedInBlock):
                 count_tokens=count_tokens,
                 clock=clock,
             )
+            return self._parts
 
-        self._make_parts = make_parts
+        self._build = build
         self._loop = OwnLoop("memory", "SyncMemory")
         self._opening = asyncio.Lock()
-        self._parts: MemoryParts | None = None
         self._closed = False
         self._calls = 0
         self._idle = asyncio.Event()
@@ -142,11 +145,6 @@ class Memory(OpenedInBlock):
             if self._parts is None:
                 parts = await in_thread(self._build)
                 await parts.unified.resume()
-
-    def _build(self) -> MemoryParts:
-        """Put the parts together. Kept here, by the thread, because the caller may be cancelled."""
-        self._parts = self._make_parts()
-        return self._parts
 
     async def aclose(self) -> None:
         """Finish what is under way and close all stores. Closing twice is fine."""

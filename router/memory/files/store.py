@@ -78,7 +78,8 @@ class FilesSnapshot:
 
 
 class FileStore:
-    """The memory files of one project, and the global ones. Thread-safe; all calls block.
+    """The memory files of one project, and the global ones. Thread-safe; all calls block. ``roots``
+    are the folders of both, whether or not they exist.
 
     Args:
         project: the project's folder.
@@ -101,6 +102,7 @@ class FileStore:
     ) -> None:
         self._serena = Serena(project, serena_home)
         self._project, self._global = self._serena.memories, self._serena.global_memories
+        self.roots = self._project, self._global
         self._allowed: dict[Path, tuple[Path, ...]] = {
             self._project: (self._project, self._serena.project),
             self._global: (self._global,),
@@ -122,11 +124,6 @@ class FileStore:
         with self._lock:
             self._refresh()
             return self._generation
-
-    @property
-    def roots(self) -> tuple[Path, Path]:
-        """The folders of the project's and the global memories, whether or not they exist."""
-        return self._project, self._global
 
     def root_of(self, name: str) -> Path:
         """The folder under which a parsed name lies."""

@@ -96,7 +96,7 @@ class RecalledItem(PlainJson):
 
     item: MemoryItem
     relevance: float
-    confidence: ItemConfidence | None
+    confidence: ItemConfidence | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The item as plain JSON types."""

@@ -35,9 +35,8 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
 from types import MappingProxyType
@@ -50,7 +49,6 @@ from router.memory.model import (
     BlockingLayer,
     LayerQuery,
     LayerReport,
-    LayerSpec,
     LayerStatus,
     MemoryItem,
     MemoryLayer,
@@ -76,7 +74,8 @@ _Answer: TypeAlias = tuple[MemoryItem, ...] | str
 
 
 class Gatherer:
-    """Asks layers, some at a time; see the module's text. Belongs to one event loop.
+    """Asks layers, some at a time; see the module's text. Belongs to one event loop. ``specs`` is
+    what each layer is, by name, in the order given.
 
     Args:
         layers: each is asked on the event loop if its ``search`` is a coroutine function, else in
@@ -122,11 +121,7 @@ class Gatherer:
             else:
                 blocking = cast(BlockingLayer, layer)
                 self._sources[name] = _ThreadSource(blocking, breaker, self._threads)
-
-    @property
-    def specs(self) -> Mapping[str, LayerSpec]:
-        """What each layer is, by name, in the order given."""
-        return MappingProxyType({name: source.spec for name, source in self._sources.items()})
+        self.specs = MappingProxyType({name: one.spec for name, one in self._sources.items()})
 
     async def gather(
         self,
@@ -303,17 +298,17 @@ class _ThreadSource(_Source):
         super().__init__(layer, breaker)
         self._layer = layer
         self._threads = threads
-        self._in_line: deque[_Job] = deque()
+        self._in_line: deque[tuple[asyncio.Future[_Answer], Callable[[], None]]] = deque()
 
     def start(
         self, query: LayerQuery, scope: Scope, k: int, deadline: float
     ) -> asyncio.Future[_Answer]:
         future: asyncio.Future[_Answer] = asyncio.get_running_loop().create_future()
-        job = _Job(partial(self._ask, query, scope, k), future, deadline)
+        run = partial(self._run, partial(self._ask, query, scope, k), future, deadline)
         if len(self.running) < CALLS_AT_A_TIME:
-            self._run(job)
+            run()
         else:
-            self._in_line.append(job)
+            self._in_line.append((future, run))
         return future
 
     def _ask(self, query: LayerQuery, scope: Scope, k: int) -> _Answer:
@@ -323,26 +318,21 @@ class _ThreadSource(_Source):
         except BaseException as error:  # noqa: BLE001 - as above; nor may SystemExit end our thread
             return _failure(self.spec.name, error)
 
-    def _run(self, job: _Job) -> None:
-        self.running[job.future] = job.deadline
-        self._threads.run(job.work, partial(self._ended, job))
+    def _run(
+        self, work: Callable[[], _Answer], future: asyncio.Future[_Answer], deadline: float
+    ) -> None:
+        self.running[future] = deadline
+        self._threads.run(work, partial(self._ended, future))
 
-    def _ended(self, job: _Job, answer: _Answer) -> None:
-        del self.running[job.future]
-        if not job.future.done():
-            job.future.set_result(answer)
+    def _ended(self, future: asyncio.Future[_Answer], answer: _Answer) -> None:
+        del self.running[future]
+        if not future.done():
+            future.set_result(answer)
         while self._in_line:
-            following = self._in_line.popleft()
-            if not following.future.done():
-                self._run(following)
+            following, run = self._in_line.popleft()
+            if not following.done():
+                run()
                 return
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Job:
-    work: Callable[[], _Answer]
-    future: asyncio.Future[_Answer]
-    deadline: float
 
 
 class _Threads:

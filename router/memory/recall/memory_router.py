@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -29,7 +29,6 @@ from router.memory.model import (
     AnyLayer,
     Classification,
     LayerQuery,
-    LayerSpec,
     LayerStatus,
     QueryType,
     Scope,
@@ -66,7 +65,8 @@ class Classifier(Protocol):
 
 
 class MemoryRouter:
-    """Reads the right layers in time; see the module's text. Belongs to one event loop.
+    """Reads the right layers in time; see the module's text. Belongs to one event loop. ``specs``
+    is what each layer is, by name, in the order given.
 
     Args:
         layers: what can be read.
@@ -104,7 +104,7 @@ class MemoryRouter:
             threads_at_a_time=threads_at_a_time,
             clock=monotonic,
         )
-        self._specs = self._gatherer.specs
+        self.specs = self._gatherer.specs
         self._classifier = classifier
         self._owns_weights = weights is None
         self._weights = LayerWeights(clock=clock) if weights is None else weights
@@ -118,11 +118,6 @@ class MemoryRouter:
         self._hits = self._misses = 0
         self._flights: SingleFlight[MemoryRoute] = SingleFlight()
         self._answered: LRUCache[str, tuple[QueryType, ...]] = LRUCache(_REMEMBERED_ROUTES)
-
-    @property
-    def specs(self) -> Mapping[str, LayerSpec]:
-        """What each layer is, by name, in the order given."""
-        return self._specs
 
     async def route(
         self,
@@ -272,12 +267,12 @@ class MemoryRouter:
         if named is not None:
             wanted = {name: primary.get(name, further.get(name, 1.0)) for name in named}
             return self._weighed(wanted, classification.types), ()
-        primary = {name: weight for name, weight in primary.items() if name in self._specs}
+        primary = {name: weight for name, weight in primary.items() if name in self.specs}
         lightest = min(primary.values(), default=1.0)
         wanted = primary | {
             name: min(weight, lightest)
             for name, weight in further.items()
-            if name in self._specs and name not in primary
+            if name in self.specs and name not in primary
         }
         ranked = self._weighed(wanted, classification.types)
         # Where none of the primary layers is installed, the best other one takes their place.
@@ -292,7 +287,7 @@ class MemoryRouter:
         likely = {choice.name: choice.weight for choice in classification.layers}
         wanted = {
             name: max(likely.get(name, 0.0), UNLIKELY_WEIGHT)
-            for name in self._specs
+            for name in self.specs
             if name != COUNTING_LAYER
         }
         return self._weighed(wanted, classification.types)
@@ -316,8 +311,8 @@ class MemoryRouter:
         return tuple(dict.fromkeys(layers))
 
     def _check_known(self, argument: str, name: object) -> None:
-        if not isinstance(name, str) or name not in self._specs:
-            known = ", ".join(self._specs)
+        if not isinstance(name, str) or name not in self.specs:
+            known = ", ".join(self.specs)
             raise InvalidRequest(f"{argument}: no layer is named {name!r}; there are {known}")
 
     def _handed_out(

@@ -71,7 +71,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import Final
@@ -274,9 +274,8 @@ class Recaller:
             path.append(CascadeStep(len(path) + 1, names, before, pool.confidence(k)))
         ranked = pool.ranked
         given = ranked[:k]
-        confidences: Sequence[ItemConfidence | None] = [None] * len(given)
         if include_confidence_scores:
-            confidences = self._confidences(given, ranked[: max(k, _COMPARED)], now)
+            given = self._with_confidence(given, ranked[: max(k, _COMPARED)], now)
         conflicts = pool.conflicts(given)
         reasoning: tuple[str, ...] = ()
         if explain_reasoning:
@@ -294,10 +293,7 @@ class Recaller:
         return RecallResult(
             id=route.id,
             query=query,
-            items=tuple(
-                RecalledItem(judged.item, judged.relevance, confidence)
-                for judged, confidence in zip(given, confidences, strict=True)
-            ),
+            items=tuple(given),
             confidence=pool.confidence(k),
             classification=route.classification,
             layers=tuple(pool.reports),
@@ -343,21 +339,22 @@ class Recaller:
         judging = partial(self._relevance, pool.query.subject, contents, questions)
         pool.judge(contents, await in_thread(judging) if self._judges_in_thread else judging())
 
-    def _confidences(
-        self, given: Sequence[_Judged], among: Sequence[_Judged], now: datetime
-    ) -> list[ItemConfidence]:
-        agreeing = consistencies(
-            [judged.item for judged in given], among=[judged.item for judged in among]
-        )
+    def _with_confidence(
+        self, given: Sequence[RecalledItem], among: Sequence[RecalledItem], now: datetime
+    ) -> list[RecalledItem]:
+        agreeing = consistencies([one.item for one in given], among=[one.item for one in among])
         return [
-            ItemConfidence(
-                relevance=judged.relevance,
-                source_quality=self._quality_of(judged.item.layer),
-                recency=recency(age_days(judged.item, now)),
-                consistency=consistency,
-                completeness=completeness(judged.item),
+            replace(
+                one,
+                confidence=ItemConfidence(
+                    relevance=one.relevance,
+                    source_quality=self._quality_of(one.item.layer),
+                    recency=recency(age_days(one.item, now)),
+                    consistency=consistency,
+                    completeness=completeness(one.item),
+                ),
             )
-            for judged, consistency in zip(given, agreeing, strict=True)
+            for one, consistency in zip(given, agreeing, strict=True)
         ]
 
 
@@ -374,14 +371,6 @@ def rerank_score(item: MemoryItem, similarity: float, now: datetime) -> float:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    """An item, with its place in the ranking as its score, and its relevance."""
-
-    item: MemoryItem
-    relevance: float
-
-
 class _Pool:
     """What was found so far for one query, without copies, and how relevant it is; ``ranked`` is
     what bears on the query, best first."""
@@ -392,7 +381,7 @@ class _Pool:
         self.items: list[MemoryItem] = []
         self.updates: list[Update] = []
         self.weights: dict[str, float] = {}
-        self.ranked: list[_Judged] = []
+        self.ranked: list[RecalledItem] = []
         self._relevance: dict[str, float] = {}
         self._listed: dict[str, float] = {}
         self._names_subject = not names_no_subject(query)
@@ -432,7 +421,9 @@ class _Pool:
         """Take up how relevant contents are, and put everything in order."""
         self._relevance.update(zip(contents, relevances, strict=True))
         shown = [item for item in self.items if self._is_shown(item)]
-        judged = {item.content: _Judged(item, self._adjusted_relevance(item)) for item in shown}
+        judged = {
+            item.content: RecalledItem(item, self._adjusted_relevance(item)) for item in shown
+        }
         self._follow_relations(judged)
         self._follow_replacements(judged)
         successor = followed_by(self.query.text)
@@ -463,7 +454,7 @@ class _Pool:
                 # Its layer, which holds what lasts, says nothing against what held once.
                 least = max(least, self._relevance[held.content])
             if least > judged[held.content].relevance:
-                judged[held.content] = _Judged(held, least)
+                judged[held.content] = RecalledItem(held, least)
         ordered = list(judged.values())
         similarities = rank(
             self.query.subject,
@@ -508,7 +499,7 @@ class _Pool:
             )
         ]
 
-    def _follow_replacements(self, judged: dict[str, _Judged]) -> None:
+    def _follow_replacements(self, judged: dict[str, RecalledItem]) -> None:
         """Raise what is marked as having replaced what bears on the query: it is the answer now,
         though it may share fewer words with the question."""
         places = {(one.item.layer, one.item.scope, one.item.id): one for one in judged.values()}
@@ -521,7 +512,7 @@ class _Pool:
             if least > judged[content].relevance:
                 judged[content] = replace(newer, relevance=least)
 
-    def _follow_relations(self, judged: dict[str, _Judged]) -> None:
+    def _follow_relations(self, judged: dict[str, RecalledItem]) -> None:
         """Raise what the graph reached from items that bear on the query."""
         if self.weights.get(GRAPH_LAYER, 0.0) < ASKS_FOR_RELATIONS:
             return
@@ -544,7 +535,7 @@ class _Pool:
         given = (one for one in self.ranked[:k] if not self._only_counts(one.item))
         return max((judged.relevance for judged in given), default=0.0)
 
-    def conflicts(self, given: Sequence[_Judged]) -> tuple[tuple[str, str], ...]:
+    def conflicts(self, given: Sequence[RecalledItem]) -> tuple[tuple[str, str], ...]:
         """The ids of given items that contradict each other, where neither says that it has
         replaced the other."""
         decided = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -56,13 +56,10 @@ class FileDelivery:
         files: FileStore,
         service: Forgetful,
         outbox: ServiceOutbox,
-        *,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.service = service
         self.stores = {store_id(root): root for root in files.roots}
         self._files = files
-        self._clock = clock
         self._outbox = outbox
         self._one_at_a_time = asyncio.Lock()
 
@@ -89,11 +86,11 @@ class FileDelivery:
         run at a time; with ``join`` off, another one that is under way is left to do it."""
         if self._one_at_a_time.locked() and not join:
             return SyncReport(waiting=await self.waiting(), fault="a delivery is under way")
-        ends = self._clock() + seconds
+        ends = time.monotonic() + seconds
         stores = list(self.stores)
         report = SyncReport()
         async with self._one_at_a_time:
-            while self._clock() < ends:
+            while time.monotonic() < ends:
                 fault = await self.service.probe()
                 if fault is not None:  # nothing is taken that cannot be sent
                     report = replace(report, fault=report.fault or fault)

@@ -28,8 +28,8 @@ class Section:
     text: str
 
 
-def sections(markdown: str, *, limit: int = CHUNK_CHARACTERS) -> Iterator[Section]:
-    """The text under each heading, in pieces of at most ``limit`` characters. What stands inside a
+def sections(markdown: str) -> Iterator[Section]:
+    """The text under each heading, in pieces of at most ``CHUNK_CHARACTERS``. What stands inside a
     fence is no heading."""
     titles: list[tuple[int, str]] = []
     lines: list[str] = []
@@ -37,7 +37,7 @@ def sections(markdown: str, *, limit: int = CHUNK_CHARACTERS) -> Iterator[Sectio
 
     def ended() -> Iterator[Section]:
         headings = tuple(title for _, title in titles)
-        for piece in split("\n".join(lines), limit=limit):
+        for piece in split("\n".join(lines), limit=CHUNK_CHARACTERS):
             yield Section(headings, piece)
         lines.clear()
 

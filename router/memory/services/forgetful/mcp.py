@@ -81,7 +81,7 @@ class McpMemoryService(ForgetfulService):
             hooks = reply_bounds()
             hooks["response"].insert(0, _check)
             self._http = httpx2.AsyncClient(
-                headers=dict(self._headers),
+                headers=self._headers,
                 timeout=CALL_SECONDS,
                 event_hooks=hooks,
                 **direct(httpx2.AsyncClient, self._url),

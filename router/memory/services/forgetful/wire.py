@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, NamedTuple, TypeVar
@@ -182,7 +182,9 @@ class ForgetfulService(ABC):
             ConfigurationError: as ``check_endpoint``.
         """
         check_endpoint(url, token)
-        self._headers = headers_with(token)
+        self._headers = {"Accept-Encoding": "identity"}  # so that a reply's size is what arrives
+        if token is not None:
+            self._headers["Authorization"] = f"Bearer {token}"
 
     async def search(self, query: str, *, k: int) -> list[Match]:
         """At most ``k`` (1 to 20) memories that are not obsolete, in the service's order."""
@@ -275,9 +277,3 @@ def unreachable(url: str, fault: BaseException) -> MemoryServiceError:
     host = urlsplit(url).netloc.rpartition("@")[2]
     what = str(fault) or type(fault).__name__
     return MemoryServiceError(f"the memory service at {host} cannot be reached: {what}")
-
-
-def headers_with(token: str | None) -> Mapping[str, str]:
-    """The headers of every request. Without compression a reply's size is what arrives."""
-    plain = {"Accept-Encoding": "identity"}
-    return plain if token is None else plain | {"Authorization": f"Bearer {token}"}
