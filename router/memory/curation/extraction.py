@@ -163,7 +163,9 @@ async def extract(
             except ValueError as error:
                 refused.append(str(error))
                 continue
-            near = await in_thread(partial(_near, made, store))
+            near = await in_thread(
+                partial(store.search, made.layer, made.content, scope=made.scope, k=_NEAR)
+            )
             known = [*(item.content for item in near), *(p.content for p in proposals.values())]
             if any(_say_the_same(made.content, content) for content in known):
                 refused.append(f"known already: {made.content}")
@@ -225,10 +227,6 @@ def _checked(row: object, turns: dict[int, Turn], scope: Scope, source: str) -> 
 def _stands_in(quote: str, text: str) -> bool:
     said = " ".join(quote.split())
     return len(said) >= LEAST_QUOTE and said in " ".join(text.split())
-
-
-def _near(made: Proposal, store: MemoryStore) -> list[MemoryItem]:
-    return store.search(made.layer, made.content, scope=made.scope, k=_NEAR)
 
 
 def _say_the_same(one: str, other: str) -> bool:

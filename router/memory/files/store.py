@@ -362,17 +362,12 @@ class FileStore:
                     if files > MAX_FILES:
                         self._miss(root, root, f"over {MAX_FILES:,} files; the rest is left out")
                         return
-                    yield from self._named(topic + entry.name, FoundFile(path, stamp_of(info)))
+                    try:
+                        yield parse_name(topic + entry.name), FoundFile(path, stamp_of(info))
+                    except InvalidRequest as error:
+                        self._problems[path] = None, str(error)
 
     def _miss(self, root: Path, path: Path, why: str) -> None:
         """Note that a root could not be seen in full."""
         self._whole.discard(root)
         self._problems[path] = None, why
-
-    def _named(self, relative: str, found: FoundFile) -> Iterator[tuple[str, FoundFile]]:
-        try:
-            name = parse_name(relative)
-        except InvalidRequest as error:
-            self._problems[found.path] = None, str(error)
-            return
-        yield name, found

@@ -337,12 +337,7 @@ def _cited(words: Iterable[str]) -> list[str]:
     cited: list[str] = []
     for word in words:
         says = word not in STOPWORDS and any(map(str.isalnum, word))
-        if (
-            says
-            and len(word) <= _MAX_CITED_CHARACTERS
-            and not any(word in other or other in word for other in cited)
-        ):
+        repeats = any(word in other or other in word for other in cited)
+        if says and not repeats and len(word) <= _MAX_CITED_CHARACTERS:
             cited.append(word)
-        if len(cited) == 2:
-            break
-    return cited
+    return cited[:2]

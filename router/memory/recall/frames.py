@@ -110,11 +110,8 @@ _VERBS: Final = {
     for ending in ("", "s")
 } | {"works for": "work at", "work for": "work at", "studies at": "study at"}
 _MEASURES: Final = {
-    **dict.fromkeys(("cost", "costs"), "cost"),
-    **dict.fromkeys(("weigh", "weighs"), "weigh"),
-    **dict.fromkeys(("earn", "earns"), "earn"),
-    **dict.fromkeys(("has", "have"), "have"),
-}
+    f"{verb}{ending}": verb for verb in ("cost", "weigh", "earn") for ending in ("", "s")
+} | {"has": "have", "have": "have"}
 """Verbs whose object is one value if it is a number."""
 _OWNERS: Final = {
     "owns": "owner by",

@@ -38,18 +38,12 @@ def merge(
     strategy: MergeStrategy,
     limit: int,
 ) -> list[MemoryItem]:
-    """At most ``limit`` items, none twice by content.
-
-    Args:
-        files: what the files gave, best first.
-        service: what the service gave, best first.
-        strategy: how they are put together. ``WEIGHTED`` gives scores of kind ``FUSED`` in (0, 1];
-            the others leave each item the score of its source.
-        limit: at least 1.
-    """
+    """At most ``limit`` items, at least 1, of what both gave, best first; none twice by content.
+    ``WEIGHTED`` gives scores of kind ``FUSED`` in (0, 1]; the others leave each item the score of
+    its source."""
     ours, theirs = without_copies(files), without_copies(service)
-    both = {key: united(item, theirs[key]) if key in theirs else item for key, item in ours.items()}
-    items = {key: item for key, item in theirs.items() if key not in ours} | both
+    items = theirs | ours
+    items |= {key: united(ours[key], theirs[key]) for key in ours.keys() & theirs.keys()}
     if strategy is MergeStrategy.WEIGHTED:
         scores: dict[str, float] = {}
         for weight, source in ((FILES_WEIGHT, ours), (SERVICE_WEIGHT, theirs)):

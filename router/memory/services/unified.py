@@ -230,7 +230,7 @@ class UnifiedMemory:
         seen = scope.sees(self._owner)
         asked = (
             of_layers() if of_layers else _unasked("the layers were not asked"),
-            self._search_files(query, limit, only_global=not seen)
+            _timed(in_thread(lambda: self.files.search(query, k=limit, only_global=not seen)))
             if not semantic_only
             else _unasked("semantic_only"),
             self._search_service(query, limit, alone=semantic_only)
@@ -377,28 +377,18 @@ class UnifiedMemory:
                 return self.files.get(name)
         raise UnknownMemory(name)
 
-    async def _search_files(self, query: str, limit: int, *, only_global: bool) -> _Found:
-        started = time.perf_counter()
-        items = await in_thread(lambda: self.files.search(query, k=limit, only_global=only_global))
-        return items, _report(items, started)
-
     async def _search_service(self, query: str, limit: int, *, alone: bool = False) -> _Found:
         if self._delivery is None:
             return await _unasked(NO_SERVICE)
-        started = time.perf_counter()
-        service = self._delivery.service
+        service, stores = self._delivery.service, self._delivery.stores
         patience = None if alone else service.probe_seconds
-        try:
-            found = await service.search(query, k=limit, within_seconds=patience)
-        except MemoryServiceError as error:
-            spent = (time.perf_counter() - started) * 1000
-            return [], SourceReport(
-                _STATUS.get(type(error), LayerStatus.ERROR), 0, spent, str(error)
-            )
-        stores = self._delivery.stores
-        shown = await in_thread(lambda: [self._as_its_file_says(item, stores) for item in found])
-        items = [item for item in shown if item is not None]
-        return items, _report(items, started)
+
+        async def found() -> list[MemoryItem]:
+            given = await service.search(query, k=limit, within_seconds=patience)
+            shown = await in_thread(lambda: [self._as_its_file_says(one, stores) for one in given])
+            return [item for item in shown if item is not None]
+
+        return await _timed(found())
 
     def _as_its_file_says(self, item: MemoryItem, stores: Mapping[str, Path]) -> MemoryItem | None:
         """What the service found; if it was made from a file of ours, what that says now under its
@@ -437,9 +427,17 @@ class UnifiedMemory:
         return name
 
 
-def _report(items: Sequence[MemoryItem], started: float) -> SourceReport:
-    status = LayerStatus.OK if items else LayerStatus.EMPTY
-    return SourceReport(status, len(items), (time.perf_counter() - started) * 1000)
+async def _timed(search: Coroutine[Any, Any, Sequence[MemoryItem]]) -> _Found:
+    started = time.perf_counter()
+    items: list[MemoryItem] = []
+    reason = ""
+    try:
+        items = [*await search]
+        status = LayerStatus.OK if items else LayerStatus.EMPTY
+    except MemoryServiceError as error:
+        status, reason = _STATUS.get(type(error), LayerStatus.ERROR), str(error)
+    milliseconds = (time.perf_counter() - started) * 1000
+    return items, SourceReport(status, len(items), milliseconds, reason)
 
 
 async def _unasked(reason: str) -> _Found:

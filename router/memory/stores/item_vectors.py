@@ -54,8 +54,13 @@ class ItemVectors(ABC):
         )
 
     def open(self) -> None:
-        """Have vectors of this encoder for all items."""
-        self._take_over()
+        """Have vectors of this encoder for all items, and none of another one."""
+        with self._db.reading() as db:
+            is_foreign = self._is_foreign(db)
+        if is_foreign:
+            with self._db.writing() as db:
+                db.execute("DELETE FROM vectors")
+                db.execute("UPDATE memory_store SET encoder = ?", (self._encoder.identity,))
         self._incomplete = True
         self.complete()
 
@@ -231,12 +236,3 @@ class ItemVectors(ABC):
         """Whether another process has since made the vectors anew with another encoder."""
         (encoder,) = db.execute("SELECT encoder FROM memory_store").fetchone()
         return bool(encoder != self._encoder.identity)
-
-    def _take_over(self) -> None:
-        """Drop the vectors of another encoder."""
-        with self._db.reading() as db:
-            foreign = self._is_foreign(db)
-        if foreign:
-            with self._db.writing() as db:
-                db.execute("DELETE FROM vectors")
-                db.execute("UPDATE memory_store SET encoder = ?", (self._encoder.identity,))
