@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from functools import partial
+from itertools import chain
 from typing import Final
 
 from router.flight import in_thread
@@ -129,8 +130,10 @@ def assemble_parts(
         unified = UnifiedMemory.open(given, encoder=encoder)
         opened.callback(lambda: asyncio.run(unified.aclose()))  # this is a thread without a loop
         project = ProjectLayer(store, unified.files, project=given.project)
+        own = {layer.spec.name: layer for layer in (*built_in_layers(store), project)}
+        replaced = {layer.spec.name for layer in layers}
         router = MemoryRouter(
-            [*_kept(built_in_layers(store), project, layers), *layers],
+            [*(layer for name, layer in own.items() if name not in replaced), *layers],
             classifier=reading,
             weights=weights,
             generation=lambda: store.generation + unified.files.generation,
@@ -152,7 +155,7 @@ def assemble_parts(
             beside=unified.beside,
         )
         assembler = ContextAssembler(
-            MemorySide(recall, store, project),
+            partial(_remembered, recall, store, project),
             documents=documents.retrieve,
             no_documents=documents.is_empty,
             relevance=relevance,
@@ -177,49 +180,35 @@ def assemble_parts(
     )
 
 
-def _kept(
-    built_in: Sequence[AnyLayer], project: ProjectLayer, plugged: Sequence[AnyLayer]
-) -> list[AnyLayer]:
-    """The built-in layers that no plugged one replaces; ``project`` is the one with the files."""
-    replaced = {layer.spec.name for layer in plugged}
-    layers = [project if one.spec.name == project.spec.name else one for one in built_in]
-    return [layer for layer in layers if layer.spec.name not in replaced]
+async def _remembered(
+    recall: Recaller,
+    store: MemoryStore,
+    project: ProjectLayer,
+    query: LayerQuery,
+    strategy: Strategy,
+    scope: Scope,
+    k: int,
+) -> Retrieved:
+    """What is remembered, for the assembler of contexts; by words alone, ``k`` items a layer."""
 
-
-class MemorySide:
-    """Gives the assembler of contexts what is remembered; a ``ContextSource``."""
-
-    def __init__(self, recall: Recaller, store: MemoryStore, project: ProjectLayer) -> None:
-        self._recall = recall
-        self._store = store
-        self._project = project
-
-    async def __call__(
-        self, query: LayerQuery, strategy: Strategy, scope: Scope, k: int
-    ) -> Retrieved:
-        """At most ``k`` items; see ``ContextSource``. By words alone, ``k`` a layer."""
-        if strategy is Strategy.LEXICAL:
-            return Retrieved(await in_thread(lambda: self._by_words(query, scope, k)))
-        answer = await self._recall.answer(
-            query.text,
-            scope,
-            k=k,
-            include_confidence_scores=False,
-            explain_reasoning=False,
-            time_zone=query.now.tzinfo or UTC,
-            layers=SPOKEN if strategy is Strategy.EPISODIC else None,
-        )
-        items = [one.item for one in answer.items if one.item.type != COUNT_TYPE]
-        return Retrieved(items, missing_layers(answer.layers))
-
-    def _by_words(self, query: LayerQuery, scope: Scope, k: int) -> list[MemoryItem]:
+    def by_words() -> list[MemoryItem]:
         words = search_words(query)
-        stored = [
-            item
-            for layer in REMEMBERED
-            for item in self._store.lexical(layer, words, scope=scope, k=k)
-        ]
-        return [*stored, *self._project.in_files(query, scope=scope, k=k)]
+        found = [store.lexical(layer, words, scope=scope, k=k) for layer in REMEMBERED]
+        return [*chain(*found), *project.in_files(query, scope=scope, k=k)]
+
+    if strategy is Strategy.LEXICAL:
+        return Retrieved(await in_thread(by_words))
+    answer = await recall.answer(
+        query.text,
+        scope,
+        k=k,
+        include_confidence_scores=False,
+        explain_reasoning=False,
+        time_zone=query.now.tzinfo or UTC,
+        layers=SPOKEN if strategy is Strategy.EPISODIC else None,
+    )
+    items = [one.item for one in answer.items if one.item.type != COUNT_TYPE]
+    return Retrieved(items, missing_layers(answer.layers))
 
 
 def bundled_counter() -> Callable[[str], int]:

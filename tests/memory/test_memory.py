@@ -420,13 +420,6 @@ async def test_a_search_and_a_name_give_files_of_a_project_to_it_alone(opened: O
     assert (alone.items, alone.service.status) == ((), LayerStatus.SKIPPED)
 
 
-async def test_files_of_a_project_are_its_own_without_a_service_too(opened: Opened) -> None:
-    async with opened(project="shop") as memory:
-        await memory.save("Deploy with make release.", name="ops/deploy")
-        assert ids((await memory.search("release", scope=ADA)).items) == ["ops/deploy"]
-        assert (await memory.search("release", scope={"project": "bank"})).items == ()
-
-
 async def test_a_file_is_saved_searched_and_deleted_by_its_name(memory: Memory) -> None:
     report = await memory.save("Deploy with make release.", name="ops/deploy", tags=["ops"])
     assert report == SaveReport("ops/deploy", ServiceFate.OFF)
@@ -515,21 +508,6 @@ async def test_what_cannot_be_saved_is_refused_with_the_reason(memory: Memory) -
         with pytest.raises(InvalidRequest) as caught:
             await memory.save("Something to remember", **arguments)
         assert said in str(caught.value)
-
-
-async def test_an_item_comes_back_as_it_was_saved(memory: Memory) -> None:
-    saved = await memory.save(
-        "Renew the certificate",
-        layer="prospective",
-        scope=ADA,
-        type="task",
-        tags=["ops"],
-        created=NOW - timedelta(days=2),
-        usefulness=0.8,
-        provenance=["chat:17"],
-        attributes={"due": "2026-03-06", "status": "open"},
-    )
-    assert await memory.get(saved.name, layer="prospective", scope=ADA) == saved.item
 
 
 async def test_an_item_is_deleted_in_its_own_scope_only(memory: Memory) -> None:
@@ -748,14 +726,6 @@ async def test_every_strategy_reads_what_it_promises(memory: Memory, tmp_path: P
         "hybrid": {"JSON", "Postgres", "cellar."},
         "rag": {"JSON", "Postgres", "cellar.", "two."},
     }
-
-
-async def test_without_documents_rag_falls_back_and_says_so(memory: Memory) -> None:
-    await memory.save("Postgres was chosen for JSON", layer="project", scope=ADA)
-    context = await memory.assemble("Postgres", "rag", 1000, scope=ADA)
-    assert (context.requested, context.strategy) == (Strategy.RAG, Strategy.HYBRID)
-    assert "there are no documents" in context.notes[0]
-    assert len(context.chunks) == 1
 
 
 async def test_memories_that_contexts_use_often_are_candidates_for_consolidation(

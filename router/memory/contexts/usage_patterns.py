@@ -47,13 +47,10 @@ class QueryPatternTracker:
     Every method raises StoreError when the file cannot be used.
     """
 
-    def __init__(
-        self, path: Path, *, clock: Callable[[], float], max_tracked: int = MAX_TRACKED
-    ) -> None:
+    def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
         # A crash may lose the last counts, never the file.
         self._file = SharedConnection(path, _SCHEMA, durable=False)
         self._clock = clock
-        self._max_tracked = max_tracked
         self.close = self._file.close
 
     async def record(self, items: Sequence[MemoryItem]) -> None:
@@ -84,7 +81,7 @@ class QueryPatternTracker:
             db.execute(
                 "DELETE FROM retrievals WHERE (layer, scope, id) IN (SELECT layer, scope, id "
                 "FROM retrievals ORDER BY last DESC, layer, scope, id LIMIT -1 OFFSET ?)",
-                (self._max_tracked,),
+                (MAX_TRACKED,),
             )
 
     def get_consolidation_candidates(

@@ -9,8 +9,8 @@ that could take exponential time is refused when it is read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Final, Self
+from collections.abc import Sequence
+from typing import Final, TypeAlias
 
 from router.errors import ConfigurationError, InvalidRequest
 from router.memory.model import MAX_ID_CHARACTERS
@@ -26,6 +26,8 @@ MAX_PATTERNS: Final = 50
 MAX_PATTERN_CHARACTERS: Final = 200
 MAX_REPEATS: Final = 3
 """Repeats in a pattern: time grows with the length of a name to this power at most."""
+
+NamePatterns: TypeAlias = tuple[re.Pattern[str], ...]
 
 _PREFIX: Final = "mem:"
 _NOT_ON_WINDOWS: Final = frozenset('<>:"|?*')
@@ -77,28 +79,20 @@ def check_new_name(name: str) -> None:
             raise InvalidRequest(f"name {name!r}: Windows keeps {segment!r} for a device")
 
 
-class NamePatterns:
+def checked_patterns(setting: str, patterns: Sequence[str]) -> NamePatterns:
     """Regular expressions that match whole names; at most 50, of at most 200 characters each.
     ``setting`` is what messages call them.
 
     Raises:
         ConfigurationError: one is malformed, or might take exponential time; the message names it.
     """
+    if len(patterns) > MAX_PATTERNS:
+        raise ConfigurationError(f"{setting}: {len(patterns)}; at most {MAX_PATTERNS}")
+    return tuple(_compiled(setting, pattern) for pattern in dict.fromkeys(patterns))
 
-    def __init__(self, setting: str, patterns: Sequence[str]) -> None:
-        if len(patterns) > MAX_PATTERNS:
-            raise ConfigurationError(f"{setting}: {len(patterns)}; at most {MAX_PATTERNS}")
-        self._patterns = tuple(_compiled(setting, pattern) for pattern in dict.fromkeys(patterns))
 
-    @classmethod
-    def union(cls, several: Iterable[NamePatterns]) -> Self:
-        """The patterns of all; they have been checked."""
-        made = cls("", ())
-        made._patterns = tuple(pattern for one in several for pattern in one._patterns)
-        return made
-
-    def match(self, name: str) -> bool:
-        return any(pattern.fullmatch(name) for pattern in self._patterns)
+def matches(patterns: NamePatterns, name: str) -> bool:
+    return any(pattern.fullmatch(name) for pattern in patterns)
 
 
 def _compiled(setting: str, pattern: str) -> re.Pattern[str]:

@@ -24,7 +24,7 @@ import yaml
 from router.bounded_files import Unreadable
 from router.bounded_yaml import load_yaml
 from router.errors import ConfigurationError
-from router.memory.files.names import GLOBAL, NamePatterns
+from router.memory.files.names import GLOBAL, NamePatterns, checked_patterns
 from router.memory.files.text import read_text, stamp_of
 
 MAX_BYTES: Final = 1 << 17
@@ -63,7 +63,7 @@ class Serena:
         self.memories = folder / "memories"
         self._files = (own, folder / "project.yml", folder / "project.local.yml")
         self._stamps: tuple[object, ...] | None = None
-        self._rules = SerenaRules(NamePatterns("", ()), NamePatterns("", ()), {})
+        self._rules = SerenaRules((), (), {})
 
     def rules(self) -> SerenaRules:
         """What the files say now; they are read again only when one has changed."""
@@ -83,18 +83,14 @@ class Serena:
                 problems[file] = str(error)
         # What a person sets for himself in project.local.yml takes the place of what all share.
         project = read.get(shared, {}) | read.get(local, {})
-        patterns: dict[str, list[NamePatterns]] = {_READ_ONLY: [], _IGNORED: []}
+        patterns: dict[str, NamePatterns] = {_READ_ONLY: (), _IGNORED: ()}
         for file, values in ((own, read.get(own, {})), (shared, project)):
-            for name, found in patterns.items():
+            for name in patterns:
                 try:
-                    found.append(NamePatterns(name, _texts(name, values.get(name))))
+                    patterns[name] += checked_patterns(name, _texts(name, values.get(name)))
                 except ConfigurationError as error:
                     problems[file] = str(error)
-        return SerenaRules(
-            NamePatterns.union(patterns[_READ_ONLY]),
-            NamePatterns.union(patterns[_IGNORED]),
-            problems,
-        )
+        return SerenaRules(patterns[_READ_ONLY], patterns[_IGNORED], problems)
 
 
 def _home() -> Path:

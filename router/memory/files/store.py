@@ -30,8 +30,9 @@ from router.errors import InvalidRequest, ReadOnlyMemory, StoreError, UnknownMem
 from router.memory.files.names import (
     GLOBAL,
     SUFFIX,
-    NamePatterns,
     check_new_name,
+    checked_patterns,
+    matches,
     parse_name,
 )
 from router.memory.files.serena import Serena, SerenaRules
@@ -107,8 +108,8 @@ class FileStore:
             self._project: (self._project, self._serena.project),
             self._global: (self._global,),
         }
-        self._read_only = NamePatterns("read_only_patterns", read_only)
-        self._ignored = NamePatterns("ignored_patterns", ignored)
+        self._read_only = checked_patterns("read_only_patterns", read_only)
+        self._ignored = checked_patterns("ignored_patterns", ignored)
         self._index = TextIndex()
         self._known: dict[str, _Known] = {}
         self._problems: dict[Path, tuple[tuple[int, ...] | None, str]] = {}
@@ -236,13 +237,13 @@ class FileStore:
         rules = self._serena.rules()
         if self._is_ignored(name, rules):
             raise ReadOnlyMemory(f"memory {name!r} is hidden by ignored_memory_patterns")
-        if self._read_only.match(name) or rules.read_only.match(name):
+        if matches(self._read_only + rules.read_only, name):
             raise ReadOnlyMemory(f"memory {name!r} is protected by read_only_memory_patterns")
         for file, why in rules.problems.items():
             raise ReadOnlyMemory(f"memory {name!r} may be protected: mend {file} first: {why}")
 
     def _is_ignored(self, name: str, rules: SerenaRules) -> bool:
-        return self._ignored.match(name) or rules.ignored.match(name)
+        return matches(self._ignored + rules.ignored, name)
 
     def _current(self, name: str) -> _Known | None:
         """What is known of a name; the folders are looked through only if its file has changed."""

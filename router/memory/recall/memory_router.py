@@ -74,8 +74,6 @@ class MemoryRouter:
         weights: learned layer weights; the caller closes them. None begins without feedback.
         generation: changes with every write to what the layers read. It may block, and is asked in
             a thread.
-        clock: seconds since the epoch.
-        monotonic: seconds that never run backwards.
         layer_deadline_seconds: what one layer may take, from when it is asked.
         deadline_seconds: what all layers together may take, once the query is classified.
         threads_at_a_time: layers in threads that are asked at a time; see ``Gatherer``.

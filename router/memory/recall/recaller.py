@@ -179,8 +179,6 @@ class Recaller:
     Args:
         router: reads the layers; the caller closes it.
         relevance: judges what they found.
-        clock: seconds since the epoch.
-        monotonic: seconds that never run backwards.
         accessed: told which items were given, in a thread and after the answer; it may block.
         beside: asked at the same time as the first layers, such as a memory service. It ends in
             bounded time and never raises.

@@ -251,10 +251,7 @@ class UnifiedMemory:
         """One memory: of the files by its name, or of the service as ``forgetful:17``. Who may not
         see the project's files is given global ones alone.
 
-        Raises:
-            InvalidRequest: it is no name.
-            UnknownMemory: there is none; it suggests similar names.
-            MemoryServiceError: the service was meant and gave no answer.
+        Raises as ``FileStore.get``, and MemoryServiceError if the service gave no answer.
         """
         if not scope.sees(self._owner):
             return await in_thread(lambda: self._global_file(name))
@@ -266,19 +263,8 @@ class UnifiedMemory:
     async def save(
         self, content: str, *, name: str | None = None, tags: Sequence[str] = ()
     ) -> SaveReport:
-        """Write a memory to its file, durably, and then tell the service, now or later.
-
-        Args:
-            content: 1 to 100,000 characters.
-            name: such as ``auth/login``; an existing memory of this name is replaced. None makes
-                one from the content, which never replaces another memory.
-            tags: labels, without commas.
-
-        Raises:
-            InvalidRequest: an argument cannot be used.
-            ReadOnlyMemory: a pattern protects the name.
-            StoreError: the file cannot be written.
-        """
+        """Write a memory to its file, durably, and then tell the service, now or later. A name that
+        is made from the content never replaces another memory. Raises as ``FileStore.save``."""
         check_text("content", content, MAX_CONTENT_CHARACTERS)
         chosen = name if name is not None else await in_thread(lambda: self._free_name(content))
         item = await in_thread(lambda: self.files.save(chosen, content, tags=tags))
@@ -312,11 +298,6 @@ class UnifiedMemory:
         if self._delivery is None:
             return SyncReport(fault=NO_SERVICE)
         return await self._delivery.sync(dry_run=dry_run, seconds=seconds)
-
-    async def delivered(self) -> None:
-        """Wait until the delivery in the background has ended, if one is under way."""
-        if self._delivering is not None:
-            await self._delivering
 
     async def resume(self) -> None:
         """Go on, in the background, with what an earlier process could not tell the service."""

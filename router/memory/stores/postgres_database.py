@@ -145,13 +145,8 @@ class PostgresDatabase:
 
     def __init__(self, url: str) -> None:
         """Connect, and bring the schema to this version. Processes may start at the same time: one
-        migrates, the others wait for it.
-
-        Raises:
-            ConfigurationError: the address is not one that PostgreSQL's client library takes.
-            StoreError: the server cannot be reached or used, or a later version of this program
-                wrote the schema.
-        """
+        migrates, the others wait for it. Raises as ``MemoryStore.connect``, also if a later version
+        of this program wrote the schema."""
         try:
             parts = conninfo_to_dict(url)
         except (psycopg.ProgrammingError, UnicodeEncodeError):  # its text may show a password

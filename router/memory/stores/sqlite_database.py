@@ -161,11 +161,8 @@ class SqliteDatabase:
     """A ``Database`` in a file, with a pool of connections, as many as are used at a time."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file, or create it.
-
-        Raises:
-            StoreError: it cannot be opened, is damaged, or is another program's. It is left alone.
-        """
+        """Open the file, or create it. Raises as ``MemoryStore.open``, also if the file is another
+        program's; it is left alone."""
         self._path = path
         self._idle: list[sqlite3.Connection] = []
         self._closed = False
@@ -173,7 +170,7 @@ class SqliteDatabase:
         self._write_lock = threading.Lock()
         try:
             self._idle.append(opened(path, _SCHEMA, durable=True))
-        except UnusableFile as error:  # never begun anew: nothing else holds memories
+        except UnusableFile as error:
             raise StoreError(path, f"{error.reason}{_WAY_OUT}") from error
 
     @contextmanager
@@ -223,7 +220,9 @@ class SqliteDatabase:
                 db = reopened(self._path, _SCHEMA, durable=True)
             yield db
         except sqlite3.Error as error:
-            raise StoreError(self._path, f"{error}{_way_out(error)}") from error
+            code = getattr(error, "sqlite_errorcode", None)
+            is_broken = code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+            raise StoreError(self._path, f"{error}{_WAY_OUT if is_broken else ''}") from error
         except UnicodeEncodeError as error:
             raise InvalidRequest(f"a text holds a lone surrogate: {error}") from None
         finally:
@@ -239,13 +238,4 @@ class SqliteDatabase:
 
 
 _WAY_OUT: Final = "; it is left as it is: restore it, or move it away to begin anew"
-
-
-def _way_out(error: sqlite3.Error) -> str:
-    """What to do about a damaged file, which is never begun anew: nothing else holds memories."""
-    if getattr(error, "sqlite_errorcode", None) not in (
-        sqlite3.SQLITE_NOTADB,
-        sqlite3.SQLITE_CORRUPT,
-    ):
-        return ""
-    return _WAY_OUT
+"""What to do about a damaged file, which is never begun anew: nothing else holds memories."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from router.errors import InvalidRequest, StoreError
-from router.memory.contexts.usage_patterns import QueryPatternTracker
+from router.memory.contexts.usage_patterns import MAX_TRACKED, QueryPatternTracker
 from router.memory.model import NOBODY, MemoryItem, Scope
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -27,8 +27,8 @@ def item(number: int, scope: Scope = NOBODY) -> MemoryItem:
     return MemoryItem(f"m{number}", "episodic", "something", NOW, scope=scope)
 
 
-def tracker(folder: Path, **options: int) -> QueryPatternTracker:
-    return QueryPatternTracker(folder / "patterns.sqlite3", clock=Clock(), **options)
+def tracker(folder: Path) -> QueryPatternTracker:
+    return QueryPatternTracker(folder / "patterns.sqlite3", clock=Clock())
 
 
 def ids(tracker: QueryPatternTracker, least: int, scope: Scope = NOBODY) -> list[tuple[str, int]]:
@@ -56,10 +56,13 @@ async def test_counts_outlive_the_process(tmp_path: Path) -> None:
 
 
 async def test_beyond_the_bound_the_longest_unasked_is_forgotten(tmp_path: Path) -> None:
-    counts = tracker(tmp_path, max_tracked=2)
-    for number in (1, 2, 1, 3):
-        await counts.record([item(number)])
-    assert ids(counts, 1) == [("m1", 2), ("m3", 1)]
+    counts = tracker(tmp_path)
+    await counts.record([item(-1)])
+    await counts.record([item(number) for number in range(MAX_TRACKED)])
+    await counts.record([item(0)])
+    kept = ids(counts, 1)
+    assert (kept[0], len(kept)) == (("m0", 2), MAX_TRACKED)
+    assert ("m-1", 1) not in kept
     counts.close()
 
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pydantic import SecretStr
 from servers.forgetful_server import ForgetfulServer
 
@@ -213,13 +211,6 @@ async def test_any_query_is_accepted(memory: UnifiedMemory, query: str) -> None:
     answer = await memory.search(query)
     assert answer.files.status is LayerStatus.EMPTY
     assert answer.service.status is LayerStatus.EMPTY
-
-
-@given(query=st.text(min_size=1, max_size=500).filter(lambda q: q.isprintable() and q.strip()))
-@settings(max_examples=100)
-def test_no_query_breaks_the_files(files: FileStore, query: str) -> None:
-    files.save("a", "Some words: a b c 1 2 3 é 日本.")
-    assert len(files.search(query, k=10)) <= 1
 
 
 @pytest.mark.parametrize(

@@ -62,15 +62,8 @@ T = TypeVar("T")
 def connect_service(
     url: str, *, protocol: str = "http", token: SecretStr | None = None
 ) -> ForgetfulService:
-    """The service behind a URL; nothing is sent yet.
-
-    Args:
-        protocol: ``http`` or ``mcp``.
-        token: needed, like https, where the host is not this machine.
-
-    Raises:
-        ConfigurationError: the URL cannot be used, or ``mcp`` is not installed.
-    """
+    """The service behind a URL, over ``http`` or ``mcp``; nothing is sent yet. Raises as
+    ``check_endpoint``, and ConfigurationError if the extra ``mcp`` is not installed."""
     made = McpMemoryService if protocol == "mcp" else HttpMemoryService
     return made(url, token=None if token is None else token.get_secret_value())
 

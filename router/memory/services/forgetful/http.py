@@ -31,7 +31,7 @@ _REFUSALS: Final = frozenset({400, 404, 409, 413, 422})
 class HttpMemoryService(ForgetfulService):
     """A ``ForgetfulService`` over HTTP. Connections are kept between calls."""
 
-    def __init__(self, url: str, *, token: str | None = None) -> None:
+    def __init__(self, url: str, *, token: str | None) -> None:
         super().__init__(url, token=token)
         self._client = httpx.AsyncClient(
             base_url=url,

@@ -32,12 +32,9 @@ class McpMemoryService(ForgetfulService):
     """A ``ForgetfulService`` over MCP. The time of a call includes the session's beginning.
 
     Its ``url`` may also be the endpoint itself, ``…/mcp``.
-
-    Raises:
-        ConfigurationError: as ``check_endpoint``, or the extra ``mcp`` is not installed.
     """
 
-    def __init__(self, url: str, *, token: str | None = None) -> None:
+    def __init__(self, url: str, *, token: str | None) -> None:
         try:
             import mcp  # noqa: F401 - it takes longer to import than a search may take
         except ImportError as error:

@@ -168,19 +168,11 @@ class ForgetfulService(ABC):
 
     Every call ends in bounded time and leaves nothing running. Each raises MemoryServiceError when
     the service cannot be reached or answers what cannot be used, ServiceLate when it is late, and
-    RequestRefused when it will not take the request.
+    RequestRefused when it will not take the request. The token is shown to nobody else.
     """
 
-    def __init__(self, url: str, *, token: str | None = None) -> None:
-        """Nothing is sent yet.
-
-        Args:
-            url: where the server is, such as ``http://127.0.0.1:8020``.
-            token: what it wants to be shown; never shown anywhere else.
-
-        Raises:
-            ConfigurationError: as ``check_endpoint``.
-        """
+    def __init__(self, url: str, *, token: str | None) -> None:
+        """Nothing is sent yet. Raises as ``check_endpoint``."""
         check_endpoint(url, token)
         self._headers = {"Accept-Encoding": "identity"}  # so that a reply's size is what arrives
         if token is not None:
