@@ -1,4 +1,5 @@
-"""Folders and files that only their owner may read: they hold people's words.
+"""Folders and files that only their owner may read: they hold people's words. What cannot be made
+or written raises ``OSError``.
 
 What exists already with wider permissions is mended. On systems without POSIX permissions the
 user's own profile protects these files, and nothing is done here.
@@ -21,11 +22,7 @@ def private_folder(path: Path) -> None:
     """Make a folder, with those above it, that only its owner may enter.
 
     A folder that exists is mended. Left as they are: folders of other users, and the user's home,
-    the working directory and what is above them, which hold much that is not the router's.
-
-    Raises:
-        OSError: it cannot be made.
-    """
+    the working directory and what is above them, which hold much that is not the router's."""
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     for folder in reversed(missing):
         with suppress(FileExistsError):  # another process was quicker
@@ -39,11 +36,7 @@ def private_folder(path: Path) -> None:
 
 
 def private_file(path: Path) -> None:
-    """Make sure that a file exists and that only its owner may read it.
-
-    Raises:
-        OSError: it cannot be made.
-    """
+    """Make sure that a file exists and that only its owner may read it."""
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE))
     _narrow(path, FILE_MODE)
@@ -55,9 +48,6 @@ def replace_file(path: Path, data: bytes, *, mode: int = FILE_MODE) -> None:
 
     Args:
         mode: its permissions; unless told otherwise, only its owner may read it.
-
-    Raises:
-        OSError: it cannot be written.
     """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
     try:

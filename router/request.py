@@ -1,4 +1,5 @@
-"""A request, checked and ready for the cascade."""
+"""A request, checked and ready for the cascade. What cannot be used of what a caller gives raises
+``InvalidRequest``, which names the part."""
 
 from __future__ import annotations
 
@@ -92,12 +93,7 @@ class Request:
         history: Sequence[AnyTurn] = (),
         scope: str | None = None,
     ) -> Request:
-        """Check what a caller gave and freeze it. See ``AnyTurn`` for what ``history`` may hold.
-
-        Raises:
-            InvalidRequest: a part is of the wrong type, empty, too long, or holds control
-                characters; the message names the part.
-        """
+        """Check what a caller gave and freeze it. See ``AnyTurn`` for what ``history`` may hold."""
         if available is None and not history and scope is None and isinstance(text, str):
             return _parse_text(text)
         check_text("request", text, MAX_REQUEST_CHARACTERS)
@@ -141,11 +137,7 @@ def _parse_history(history: Sequence[AnyTurn]) -> tuple[Turn, ...]:
 
 def turn_of(given: AnyTurn) -> Turn | None:
     """A turn of the conversation; None for a message that says nothing in it: of another role, or
-    without a text, such as the call of a tool.
-
-    Raises:
-        InvalidRequest: it is not a turn.
-    """
+    without a text, such as the call of a tool."""
     if not isinstance(given, Turn | str | Mapping):
         names = [name for name in ("role", "type", "content") if hasattr(given, name)]
         given = {name: getattr(given, name) for name in names}
@@ -191,11 +183,7 @@ def _said(content: object) -> str | None:
 
 
 def names_in(part: str, given: Iterable[str]) -> list[str]:
-    """A list of names as a caller gave it; ``part`` is what errors call it.
-
-    Raises:
-        InvalidRequest: it is one string, no list, or something in it is no string.
-    """
+    """A list of names as a caller gave it, which no string is; ``part`` is what errors call it."""
     if isinstance(given, str):
         raise InvalidRequest(f"{part}: expected a list of names, not one string")
     names = _listed(part, given)
@@ -205,11 +193,7 @@ def names_in(part: str, given: Iterable[str]) -> list[str]:
 
 
 def check_limit(limit: int) -> None:
-    """Whether so many skills may be asked for.
-
-    Raises:
-        InvalidRequest: it is no integer from 1 to ``MAX_LIMIT``.
-    """
+    """Whether so many skills may be asked for: an integer from 1 to ``MAX_LIMIT``."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
         raise InvalidRequest(f"limit: {limit!r}; expected 1 to {MAX_LIMIT:,}")
 
@@ -228,11 +212,7 @@ CONTROL: Final = re.compile("[\0-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 def check_text(part: str, text: object, limit: int) -> None:
     """Whether a text from outside can be used: a string with something in it, bounded, and free of
-    control characters but white space.
-
-    Raises:
-        InvalidRequest: it cannot; the message names the part.
-    """
+    control characters but white space."""
     if not isinstance(text, str):
         raise InvalidRequest(f"{part}: expected a string, not {type(text).__name__}")
     if not text or text.isspace():

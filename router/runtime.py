@@ -84,20 +84,12 @@ class Runtime:
 
     @property
     def current(self) -> Snapshot:
-        """The snapshot.
-
-        Raises:
-            RuntimeError: the router is not open.
-        """
+        """The snapshot; raises ``RuntimeError`` where the router is not open."""
         return _opened(self.snapshot)
 
     @property
     def manager(self) -> SkillManager:
-        """Loads, reloads, unloads and watches the skills.
-
-        Raises:
-            RuntimeError: the router is not open.
-        """
+        """Loads, reloads, unloads and watches the skills; raises as ``current`` does."""
         return _opened(self._manager)
 
     @property

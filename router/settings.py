@@ -54,7 +54,7 @@ def _split(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()]
 
 
-def _folder(value: object) -> object:
+def _state_path(value: object) -> object:
     """Refuse an empty value, which would mean the working directory, and expand ``~``."""
     if value == "":
         raise ValueError("empty; name a path, or leave the setting out")
@@ -72,8 +72,7 @@ def _of_today(kind: str) -> str:
     return "bundled" if kind == "wordllama" else kind
 
 
-StateFolder = Annotated[Path, BeforeValidator(_folder)]
-StateFile = Annotated[Path, BeforeValidator(_folder)]
+StatePath = Annotated[Path, BeforeValidator(_state_path)]
 Paths = Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_split)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 Provider = Annotated[str, AfterValidator(checked_name(LLMS, "openai", "ollama"))]
@@ -207,7 +206,7 @@ class LearningSettings(_Section):
 
     enabled: Annotated[bool, Trust.USER] = True
     """False: nothing is remembered of requests but what the caches keep."""
-    directory: Annotated[StateFolder | None, Trust.USER] = None
+    directory: Annotated[StatePath | None, Trust.USER] = None
     """Where labels and corrections are kept, which nothing else holds. None: the user's data
     folder; with a ``state_dir`` of your own, that folder."""
     max_error: Annotated[float, Trust.USER] = Field(0.01, ge=0, lt=1)
@@ -236,7 +235,7 @@ class MemoryServiceSettings(_Section):
 class MemorySettings(_Section):
     """Memory: layers, files, and the service that augments them."""
 
-    directory: Annotated[StateFolder, Trust.USER] = Field(
+    directory: Annotated[StatePath, Trust.USER] = Field(
         default_factory=lambda: platformdirs.user_data_path("cascade-router") / "memory"
     )
     """Where memories are kept. Not a cache: nothing else holds them."""
@@ -244,7 +243,7 @@ class MemorySettings(_Section):
     """Keeps the layers' memories in PostgreSQL with pgvector instead, where many machines share
     them, such as ``postgresql://router@db.example/memory?sslmode=verify-full``. Leave the password
     to ``PGPASSWORD`` or ``~/.pgpass``."""
-    project_directory: Annotated[StateFolder, Trust.FOLDER] = Path()
+    project_directory: Annotated[StatePath, Trust.FOLDER] = Path()
     """The project whose ``.serena/memories`` are the canonical files."""
     read_only_patterns: Annotated[Names, Trust.USER] = ()
     """Regular expressions; a memory file whose whole name matches one is never written."""
@@ -306,7 +305,7 @@ class Settings(BaseSettings):
     listings: Annotated[Paths, Trust.FOLDER] = ()
     """Folders of skills and JSON indexes that list skills which are not installed, strongest first:
     ``discover`` can suggest them, and nothing routes to them."""
-    state_dir: Annotated[StateFolder, Trust.USER] = Field(
+    state_dir: Annotated[StatePath, Trust.USER] = Field(
         default_factory=lambda: platformdirs.user_cache_path("cascade-router")
     )
     """Where the fuzzy cache and the vectors are kept."""
@@ -319,7 +318,7 @@ class Settings(BaseSettings):
     With ``cluster.url``, the cluster's cache is used."""
     pinned_skills: Annotated[Names, Trust.ANYONE] = ()
     """Skills that the LLM is offered in any case."""
-    enrichment: Annotated[StateFile | None, Trust.FOLDER] = None
+    enrichment: Annotated[StatePath | None, Trust.FOLDER] = None
     """A file of requests that an LLM has written for the skills, whatever root they come from. It
     counts before the ``enrichment.jsonl`` in the roots."""
     enrichment_on_save: Annotated[bool, Trust.USER] = False

@@ -106,11 +106,8 @@ def user_file() -> Path:
 
 
 def user_settings(model: type[BaseModel]) -> dict[str, Any]:
-    """The user's own settings, as nested tables; none when there is no file.
-
-    Raises:
-        ConfigurationError: the file cannot be read, is not TOML, or holds a key.
-    """
+    """The user's own settings, as nested tables; none when there is no file. Raises as
+    ``folder_settings`` does."""
     name = str(user_file())
     values = _read(user_file(), name)
     _refuse_keys(model, values, name)

@@ -259,9 +259,7 @@ _stemmers: Final = _Stemmers()
 def stem(word: str) -> str:
     """The English Snowball stem of one case-folded word. Words of other languages change little,
     and those of other scripts than the Latin one not at all."""
-    if len(word) > MAX_WORD_LETTERS or word[:1] > _LAST_LATIN:
-        return word
-    return _memoised_stem(word)
+    return stems_of((word,))[0]
 
 
 @lru_cache(maxsize=16_384)

@@ -3,6 +3,7 @@
 A line is appended as soon as a skill's answer is there, so what was paid for survives Ctrl-C and a
 crash, and the next run goes on behind it. When a run is over, lines that a later one has replaced
 are taken out. Lines that the router cannot read stay: they may be of another program.
+A file that cannot be written raises ``StoreError``.
 """
 
 from __future__ import annotations
@@ -58,11 +59,7 @@ def file_for(skill: SkillManifest, *, named: Path | None, roots: Sequence[Path])
 
 
 def append(path: Path, enrichment: Enrichment) -> None:
-    """Add one line, in one write, and have it on the disk.
-
-    Raises:
-        StoreError: the file cannot be written.
-    """
+    """Add one line, in one write, and have it on the disk."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, _MODE)
@@ -81,11 +78,7 @@ def append(path: Path, enrichment: Enrichment) -> None:
 
 
 def drop_replaced(path: Path) -> None:
-    """Take out the lines whose skill has a later one, in one step; the others stay as they are.
-
-    Raises:
-        StoreError: the file cannot be written.
-    """
+    """Take out the lines whose skill has a later one, in one step; the others stay as they are."""
     try:
         lines = path.read_bytes().splitlines(keepends=True)
         names = [_skill_of(line) for line in lines]

