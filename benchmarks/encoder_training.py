@@ -60,7 +60,7 @@ from rich.progress import track
 
 from benchmarks.inputs import say
 from router.retrieval.bundled_encoder import VECTORS, VOCABULARY, tokenizer_of
-from router.retrieval.encoders import package_folder
+from router.retrieval.onnx_encoder import package_folder
 
 SHARE: Final = Path("/usr/share")
 """Where Debian's packages put what everybody may read."""

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from router.retrieval.encoder_kinds import build_encoder
-from router.retrieval.encoders import Encoder
+from router.retrieval.encoders import Encoder, build_encoder
 from router.settings import Settings
 
 

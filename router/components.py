@@ -21,8 +21,7 @@ from router.plugins import EMBEDDING_CACHES, is_plugin, load_plugin
 from router.retrieval.discover import ListingIndex
 from router.retrieval.embedding_cache import EmbeddingCache
 from router.retrieval.embedding_chroma import ChromaCache
-from router.retrieval.encoder_kinds import build_encoder
-from router.retrieval.encoders import Encoder
+from router.retrieval.encoders import Encoder, build_encoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.settings import Settings

@@ -33,8 +33,7 @@ from router.memory.records import Records
 from router.memory.services.unified import SourceReport, UnifiedMemory
 from router.memory.stores.memory_store import MemoryStore
 from router.retrieval.bundled_encoder import UNKNOWN, bundled_tokenizer
-from router.retrieval.encoder_kinds import build_encoder
-from router.retrieval.encoders import Encoder
+from router.retrieval.encoders import Encoder, build_encoder
 from router.settings import Settings
 
 SPOKEN: Final = ("session", "episodic")

@@ -27,14 +27,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from router.retrieval import minilm
+from router.retrieval import onnx_encoder
 from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.encoders import Encoder
 from router.retrieval.vectors import ENCODING_BATCH, VectorStore
 from router.text import tokens
 
 _FILE: Final = Path(__file__).with_name("background.txt")
-ENCODERS: Final = (BundledEncoder.identity, minilm.IDENTITY)
+ENCODERS: Final = (BundledEncoder.identity, onnx_encoder.MINILM)
 """The identities of the encoders that have a background."""
 FOREIGN: Final = 0.25
 """A text is taken to be in a language that these encoders do not know when no more of its words

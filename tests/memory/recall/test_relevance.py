@@ -24,8 +24,7 @@ from router.memory.texts.text_vectors import TextVectors
 from router.numeric import logistic
 from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.encoders import Encoder
-from router.retrieval.minilm import minilm, minilm_files
-from router.retrieval.onnx_encoder import OnnxEncoder
+from router.retrieval.onnx_encoder import OnnxEncoder, minilm, minilm_files
 
 PAIRS = [
     (
