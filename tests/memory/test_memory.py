@@ -168,6 +168,33 @@ async def test_a_query_that_names_no_subject_is_answered_with_what_its_layer_lis
 
 
 @pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("What am I working on?", ["certificate"]),
+        ("Which tasks are in progress?", ["certificate"]),
+        ("What is on my plate?", ["certificate", "launch"]),
+    ],
+)
+async def test_tasks_come_before_what_only_shares_a_word_with_a_query_for_tasks(
+    memory: Memory, query: str, wanted: list[str]
+) -> None:
+    for said in ("I am a nurse and work at the clinic.", "I drive a car with the plate B-KL 4471."):
+        await memory.save(said, layer="user", scope=ADA)
+    for name, status in (("certificate", "in_progress"), ("launch", "open")):
+        await memory.save(
+            f"The {name} of Lisbon",
+            layer="prospective",
+            name=name,
+            scope=ADA,
+            attributes={"status": status},
+        )
+    found = [one.item for one in (await memory.recall(query, ADA)).items]
+    tasks = [item.id for item in found if item.layer == "prospective"]
+    assert sorted(tasks) == wanted
+    assert found[: len(tasks)] == [item for item in found if item.layer == "prospective"]
+
+
+@pytest.mark.parametrize(
     "query",
     [
         "What am I working on?",

@@ -33,7 +33,7 @@ from router.memory.model import (
     QueryType,
     Scope,
 )
-from router.memory.query.listing import is_keyword
+from router.memory.query.listing import asks_for_tasks, is_keyword
 from router.memory.query.rewrite import rewrite
 from router.memory.recall.answers import (
     MemoryRoute,
@@ -43,6 +43,7 @@ from router.memory.recall.answers import (
 )
 from router.memory.recall.gather import THREADS_AT_A_TIME, Gatherer
 from router.memory.recall.weights import LayerWeights
+from router.memory.stores.rows import TASKS
 from router.result import LayerChoice
 from router.text import normalise
 
@@ -237,7 +238,7 @@ class MemoryRouter:
     ) -> MemoryRoute:
         """The answer made anew; a complete one goes into the cache."""
         classification = await self._classifier.aclassify(asked.text)
-        chosen, secondary = self._choose(classification, named)
+        chosen, secondary = self._choose(asked, classification, named)
         if always and named is None and (not chosen or is_keyword(asked.text)):
             chosen, secondary = self._all_of(classification), ()
         # An LLM that classifies has a deadline of its own, and leaves the layers theirs.
@@ -252,9 +253,10 @@ class MemoryRouter:
         return route
 
     def _choose(
-        self, classification: Classification, named: tuple[str, ...] | None
+        self, asked: LayerQuery, classification: Classification, named: tuple[str, ...] | None
     ) -> tuple[tuple[LayerChoice, ...], tuple[LayerChoice, ...]]:
-        """The layers to read and those to turn to next, heaviest first.
+        """The layers to read and those to turn to next, heaviest first. Tasks are read where
+        nothing but tasks is asked for, whatever words like "I" and "work" speak for.
 
         Feedback changes the order, and which layers are read, but not how many: a secondary layer
         that has come to outweigh a primary one takes its place. Without feedback the classifier's
@@ -265,6 +267,8 @@ class MemoryRouter:
         if named is not None:
             wanted = {name: primary.get(name, further.get(name, 1.0)) for name in named}
             return self._weighed(wanted, classification.types), ()
+        if asks_for_tasks(asked):
+            primary = {TASKS: 1.0} | primary
         primary = {name: weight for name, weight in primary.items() if name in self.specs}
         lightest = min(primary.values(), default=1.0)
         wanted = primary | {

@@ -148,7 +148,7 @@ ASKS_FOR_RELATIONS: Final = 0.5
 COUNT_TYPE: Final = "coverage"
 """The type of items that count what other layers hold."""
 PLANNING_LAYER: Final = "planning"
-PLAN_AMONG_TASKS: Final = 0.5
+BESIDE_TASKS: Final = 0.5
 OF_KIND: Final = 0.65
 EVENT_LAYERS: Final = frozenset({"episodic", "session"})
 PASSING_LAYERS: Final = EVENT_LAYERS | {TASKS}
@@ -383,6 +383,7 @@ class _Pool:
         self._relevance: dict[str, float] = {}
         self._listed: dict[str, float] = {}
         self._names_subject = not names_no_subject(query)
+        self._for_tasks = asks_for_tasks(query)
         self._kind = asks_for_kind(query)
         self._when = {*stems(query.text)} - {*stems(query.timeless)} - _BESIDE_TIMES
         self._speaks_of_oneself = not _ONESELF.isdisjoint(tokens(in_first_person(query.text)))
@@ -394,19 +395,20 @@ class _Pool:
 
     def take_listed(self, reports: Sequence[LayerReport], *, is_first: bool = True) -> None:
         """Note what layers list for a query that names no subject, or a kind of memory alone."""
-        for_tasks = asks_for_tasks(self.query)
-        if self._kind is None and (self._names_subject or not (is_first or for_tasks)):
+        if self._kind is None and (self._names_subject or not (is_first or self._for_tasks)):
             return
-        lists = {TASKS} if for_tasks else LISTING if self._kind is None else {self._kind}
+        lists = {TASKS} if self._for_tasks else LISTING if self._kind is None else {self._kind}
         listing = [one for one in reports if one.layer in lists or one.layer not in MEMORY_LAYERS]
         for report in listing:
-            weight = 1.0 if for_tasks else OF_KIND if self._kind is not None else report.weight
+            weight = (
+                1.0 if self._for_tasks else OF_KIND if self._kind is not None else report.weight
+            )
             for item in report.items:
                 self._listed.setdefault(item.content, LISTED * weight)
         for report in reports:
-            if for_tasks and report.layer == PLANNING_LAYER:
+            if self._for_tasks and report.layer == PLANNING_LAYER:
                 plans = [item.content for item in report.items if self._is_of_time(item)]
-                self._listed |= dict.fromkeys(plans, LISTED * PLAN_AMONG_TASKS)
+                self._listed |= dict.fromkeys(plans, LISTED * BESIDE_TASKS)
 
     def _is_of_time(self, item: MemoryItem) -> bool:
         """Whether an item names the time that the query speaks of."""
@@ -468,6 +470,7 @@ class _Pool:
             if one.item.content in self._listed
             else rerank_score(one.item, similarity, self.query.now)
             * min(1.0, one.relevance / RELEVANCE_FLOOR)
+            * (BESIDE_TASKS if self._is_beside_tasks(one.item) else 1.0)
             for one, similarity in zip(ordered, similarities, strict=True)
             if one.relevance >= lowest
         }
@@ -556,6 +559,12 @@ class _Pool:
         period = self.query.period
         return period is not None and item.created < period.end
 
+    def _is_beside_tasks(self, item: MemoryItem) -> bool:
+        """Whether tasks are asked for and found, and this is none: "What is on my plate?" shares a
+        word with number plates, too."""
+        found = self._for_tasks and LISTED in self._listed.values()
+        return found and item.content not in self._listed
+
     def _only_counts(self, item: MemoryItem) -> bool:
         return item.type == COUNT_TYPE and self._names_subject
 
@@ -574,6 +583,8 @@ class _Pool:
         if evidence:
             relevance = min(max(relevance, _ALMOST_NEVER), 1 - _ALMOST_NEVER)
             relevance = logistic(math.log(relevance / (1 - relevance)) + evidence)
+        if self._is_beside_tasks(item):
+            relevance = min(relevance, LISTED * BESIDE_TASKS)
         return max(relevance, self._listed.get(item.content, 0.0))
 
 
