@@ -25,13 +25,7 @@ MAX_CELLS = 165
 
 
 def explanation(request: str, result: RoutingResult, why: Explanation) -> RenderableType:
-    """What was decided, the best skill beside the next one, and what each stage did.
-
-    Args:
-        request: the text as asked.
-        result: the answer.
-        why: the evidence behind it.
-    """
+    """What was decided, the best skill beside the next one, and what each stage did."""
     head = Table.grid(padding=(0, 2))
     head.add_row("Request", _cut(request))
     head.add_row("Decision", _decision(result))

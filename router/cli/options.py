@@ -113,12 +113,8 @@ def read_catalog(folders: Sequence[Path] | None, settings: Settings) -> Catalog:
 async def open_router(
     folders: Sequence[Path] | None, settings: Settings, **parts: Any
 ) -> AsyncIterator[SemanticRouter]:
-    """An open router over the given folders, or over the configured ones when none is given.
-
-    Args:
-        folders: of skills, strongest first.
-        settings: of the router.
-        parts: what the router's constructor takes besides.
+    """An open router over the given folders, strongest first, or over the configured ones when none
+    is given. ``parts`` are what the router's constructor takes besides.
 
     Raises:
         RouterError: the skills cannot be read or indexed.

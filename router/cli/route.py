@@ -93,7 +93,9 @@ def route(
     tail -n +$((line + 1)) FILE | router route --batch -
     """
     options: dict[str, Any] = {
-        "available_skills": None if available is None else _names(available),
+        "available_skills": None
+        if available is None
+        else [name.strip() for name in available.split(",") if name.strip()],
         "history": history or [],
         "scope": scope,
         "use_semantic_cache": not no_semantic_cache,
@@ -167,7 +169,7 @@ async def _route_one(
     async with open_router(folders, settings) as router:
         installed = await router.open()
         _warn_of_unknown(options["available_skills"], installed.catalog)
-        with _silenced("router.stages.llm"):
+        with _silent_llm():
             result = await router.route(text, **options)
         if not explained:
             return result, None
@@ -209,9 +211,9 @@ async def _route_file(
 
 
 @contextmanager
-def _silenced(logger: str) -> Iterator[None]:
-    """Silences a logger while the block runs: the command reports the same fault itself."""
-    log = logging.getLogger(logger)
+def _silent_llm() -> Iterator[None]:
+    """The stage of the LLM logs nothing meanwhile: the command reports the same fault itself."""
+    log = logging.getLogger("router.stages.llm")
     log.disabled = True
     try:
         yield
@@ -259,10 +261,6 @@ def _read_standard_input() -> str:
     if len(data) == _MAX_INPUT_BYTES:
         raise InvalidRequest(f"standard input: over {MAX_REQUEST_CHARACTERS:,} characters")
     return output.decoded(data, "standard input").strip()
-
-
-def _names(listed: str) -> list[str]:
-    return [name.strip() for name in listed.split(",") if name.strip()]
 
 
 def _print_result(result: RoutingResult) -> None:

@@ -79,13 +79,7 @@ class SharedAnswers:
     """The answers of a cluster. Belongs to one event loop."""
 
     def __init__(self, link: Link, keys: Keys, settings: Settings) -> None:
-        """Nothing is read yet.
-
-        Args:
-            link: to the server; closed by who made it.
-            keys: the names of everything.
-            settings: of the caches, the cluster and ``state_dir``.
-        """
+        """Nothing is read yet. The link is closed by who made it."""
         self._link = link
         self._reads = Reads(link)
         self._keys = keys

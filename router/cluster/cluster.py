@@ -29,27 +29,12 @@ if TYPE_CHECKING:
 
 
 class Cluster:
-    """What a process shares, and with whom. Belongs to one event loop. An observer of the catalog.
-
-    Attributes:
-        name: as an observer.
-        link: the connection.
-        members: the processes, and the catalog that counts.
-        answers: the cache that all share.
-        flight: decides each request once.
-        learning: the peers of this process's learner.
-        enrichment: what an LLM was asked about the skills, once for all.
-        tools: the sources of tools that all share.
-    """
+    """What a process shares, and with whom. Belongs to one event loop; observes the catalog."""
 
     name: Final = "cluster"
 
     def __init__(self, settings: Settings, events: Events) -> None:
-        """Nothing is connected yet.
-
-        Args:
-            settings: with a ``cluster.url``.
-            events: told when the server is lost and when it is back.
+        """Nothing is connected yet. ``events`` are told when the server is lost and back.
 
         Raises:
             ConfigurationError: the address is not one, or the extra ``redis`` is not installed.

@@ -111,8 +111,9 @@ class Follower:
             both.xread({self._stream: self.position or "0"}, count=BATCH, block=block)
             both.xrevrange(self._stream, count=1)
             answer, last = await both.execute()
-        records = [(name.decode(), _plain(fields)) for name, fields in _records(answer)]
-        newest = _newest(last)
+        found = answer[0][1] if answer else ()
+        records = [(name.decode(), _plain(fields)) for name, fields in found]
+        newest = last[0][0].decode() if last else ""
         if self.position and (
             order(newest) < order(self.position)
             or (records and records[0][1].get("before") != self.position)
@@ -137,16 +138,6 @@ class Follower:
 async def _done(result: Any) -> None:
     if asyncio.iscoroutine(result):
         await result
-
-
-def _records(answer: Any) -> Any:
-    """What one stream gave; nothing where it has no new record."""
-    return answer[0][1] if answer else ()
-
-
-def _newest(last: Any) -> str:
-    """Id of the last record of a stream; empty where it has none."""
-    return last[0][0].decode() if last else ""
 
 
 def _plain(fields: Mapping[bytes, bytes]) -> Record:

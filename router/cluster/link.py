@@ -45,11 +45,7 @@ class Link:
     """The connection of one process. Belongs to one event loop."""
 
     def __init__(self, settings: ClusterSettings, events: Events) -> None:
-        """Nothing is connected yet.
-
-        Args:
-            settings: where the server is, and how long it may take.
-            events: told when the server is lost and when it is back.
+        """Nothing is connected yet. ``events`` are told when the server is lost and back.
 
         Raises:
             ConfigurationError: the address is not one, or the extra ``redis`` is not installed.
@@ -180,11 +176,8 @@ class Link:
 
 
 def connect(settings: ClusterSettings, *, socket_timeout: float) -> Redis:
-    """A client of the configured server; nothing is connected yet.
-
-    Args:
-        settings: with an address.
-        socket_timeout: seconds that one answer may take.
+    """A client of the configured server; nothing is connected yet. An answer may take
+    ``socket_timeout`` seconds.
 
     Raises:
         ConfigurationError: the address is not one, or the extra ``redis`` is not installed.

@@ -69,7 +69,8 @@ class SharedBus:
     async def publish(self, event: ServerEvent) -> None:
         """Tell the clients of this process now, and those of the others as soon as they hear."""
         await self._local.publish(event)
-        notice = json.dumps([self._name, _kind(event), getattr(event, "uri", None)])
+        kind = next((kind for kind, made in _PLAIN.items() if event == made()), "resource")
+        notice = json.dumps([self._name, kind, getattr(event, "uri", None)])
         try:
             await self._link.run(lambda redis: redis.publish(self._channel, notice))
         except NoRedis as fault:
@@ -113,7 +114,3 @@ class SharedBus:
         """Stop listening. Closing twice is fine."""
         await self._background.aclose()
         await self._redis.aclose()
-
-
-def _kind(event: ServerEvent) -> str:
-    return next((kind for kind, made in _PLAIN.items() if event == made()), "resource")

@@ -29,12 +29,6 @@ class Api:
     """What the endpoints work on. Belongs to one event loop.
 
     Attributes:
-        service: the use cases of routing.
-        memory: those of memory.
-        narrowing: what a caller may see.
-        decisions: the latest answers.
-        events: those who listen.
-        places: bounds of what is under way.
         happened: the router's events, told in the next round of the event loop. By then the answer
             of a single request has been written, so that it does not wait for what counts them.
     """

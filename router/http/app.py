@@ -197,8 +197,7 @@ async def _told_by_another(
     if _is_from_sibling(api, request):
         raise Refused(404, "there is no such decision", "this worker does not know it")
     rest = {name: given[name] for name in given if name not in endpoint.in_path} or None
-    told = await api.siblings.ask(request.method, request.scope["path"], request.headers, rest)
-    return None if told is None else Response(told.body, told.status, media_type=told.media_type)
+    return await api.siblings.ask(request.method, request.scope["path"], request.headers, rest)
 
 
 def _is_from_sibling(api: Api, request: Request) -> bool:
@@ -256,7 +255,5 @@ async def _stream(
     return await streamed(pieces if listens else in_its_place(), endpoint.media_type)
 
 
-async def _http_problem(_request: Request, error: Exception) -> Response:
-    if not isinstance(error, HTTPException):  # not registered for anything else
-        raise error
+async def _http_problem(_request: Request, error: Any) -> Response:
     return problem(error.status_code, error.detail, error.detail, headers=error.headers)

@@ -57,7 +57,8 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
         }
         for name in (*in_path, *in_query)
     ]
-    name = "".join(part.title() for part in _words(endpoint))
+    parts = endpoint.path.replace("{", "").replace("}", "").split("/")[2:]
+    name = "".join(part.title() for part in (endpoint.method, *parts))
     operation: dict[str, Any] = {
         "operationId": name[0].lower() + name[1:],
         "summary": endpoint.summary,
@@ -104,11 +105,6 @@ def _hoist(schema: dict[str, Any], name: str, schemas: dict[str, Any]) -> dict[s
     schemas.update(schema.get("$defs", {}))
     schemas[name] = {key: value for key, value in schema.items() if key != "$defs"}
     return {"$ref": _REF.format(model=name)}
-
-
-def _words(endpoint: Endpoint) -> list[str]:
-    parts = endpoint.path.replace("{", "").replace("}", "").split("/")[2:]
-    return [endpoint.method, *parts]
 
 
 def _plain(

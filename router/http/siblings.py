@@ -12,12 +12,12 @@ import secrets
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 import httpx
+from starlette.responses import Response
 
 if TYPE_CHECKING:
     from starlette.datastructures import Headers
@@ -29,13 +29,6 @@ SECONDS: Final = 10.0
 RETRY_SECONDS: Final = 1.0
 _SECRET: Final = "secret"  # noqa: S105 - the name of a file
 _PASSED_ON: Final = ("authorization", "x-api-key", "cookie", "hx-request", "host")
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    status: int
-    body: bytes
-    media_type: str
 
 
 class Siblings:
@@ -66,7 +59,7 @@ class Siblings:
 
     async def ask(
         self, method: str, path: str, headers: Headers, given: Mapping[str, Any] | None
-    ) -> Answered | None:
+    ) -> Response | None:
         """The answer of the worker that knows what a path is about; None when none does.
 
         The path is a client's, with its escapes taken out."""
@@ -79,7 +72,7 @@ class Siblings:
                     )
                     if answer.status_code != 404:
                         kind = answer.headers.get("content-type", "application/json")
-                        return Answered(answer.status_code, answer.content, kind)
+                        return Response(answer.content, answer.status_code, media_type=kind)
         return None
 
     def streams(self, path: str) -> list[AsyncIterator[str]]:

@@ -40,13 +40,9 @@ def lint_file_of(skill: SkillManifest) -> tuple[Diagnostic, ...]:
 
 
 def lint_manifest(skill: SkillManifest, data: bytes) -> tuple[Diagnostic, ...]:
-    """What a skill's author should mend, in the order of the lines.
+    """What a skill's author should mend, in the order of the lines; ``data`` are its file's bytes.
 
     What the format asks for is not repeated: it is in ``skill.diagnostics``.
-
-    Args:
-        skill: the manifest.
-        data: the bytes of the file that it was read from.
     """
     source = Source.of(skill, data)
     found = chain(

@@ -23,13 +23,7 @@ _FORMAT_SUMMARY: Final = "The file follows the Agent Skills format."
 
 
 def to_sarif(findings: Sequence[Diagnostic], *, root: Path, version: str) -> dict[str, Any]:
-    """One SARIF log.
-
-    Args:
-        findings: what was found.
-        root: the absolute folder that paths are given relative to.
-        version: of this package.
-    """
+    """One SARIF log. Paths are given relative to ``root``; ``version`` is this package's."""
     codes = sorted({finding.code for finding in findings})
     rules = [
         {

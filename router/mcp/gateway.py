@@ -29,11 +29,7 @@ INSTRUCTIONS: Final = (
 
 
 class GatewayServer:
-    """Serves a gateway.
-
-    Attributes:
-        protocol: the SDK's server; a transport runs it.
-    """
+    """Serves a gateway; see ``Servable``."""
 
     def __init__(self, gateway: ToolGateway) -> None:
         """A server that has no clients yet. What a client asks waits until the tools are read."""

@@ -42,14 +42,8 @@ _SESSION: Final = "mcp-session-id"
 def http_app(
     server: Servable, *, names: Sequence[str], callers: Callers, places: Places
 ) -> ASGIApp:
-    """The application of a server of MCP alone.
-
-    Args:
-        server: what is served.
-        names: host names that it is known by, as ``router.web.names.served_names`` gives them.
-        callers: who may call.
-        places: say when the server is stopping.
-    """
+    """The application of a server of MCP alone. ``names`` are as ``served_names`` gives them, and
+    ``places`` say when the server is stopping."""
     return NamesChecked(OwnersOnly(mcp_app(server).wrapped, callers, places), names)
 
 
@@ -66,7 +60,7 @@ def mcp_app(server: Servable, *, sessions: bool = True) -> McpApp:
         max_sessions=MAX_SESSIONS,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    return McpApp(inner, LongMessagesAnswered(SessionsBounded(inner, MAX_SESSIONS)))
+    return McpApp(inner, LongMessagesAnswered(SessionsBounded(inner)))
 
 
 class McpApp(NamedTuple):
@@ -163,9 +157,8 @@ class SessionsBounded:
     """Ends the session that has been idle for longest when another one is wanted and all places are
     taken. Sessions that clients left without a word would keep the others out for half an hour."""
 
-    def __init__(self, app: ASGIApp, most: int) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._most = most
         self._active: dict[str, int] = {}
         self._idle: OrderedDict[str, None] = OrderedDict()  # longest idle first
 
@@ -175,7 +168,7 @@ class SessionsBounded:
             return
         session = Headers(scope=scope).get(_SESSION)
         known = session in self._active or session in self._idle
-        if session is None and len(self._active) + len(self._idle) >= self._most and self._idle:
+        if session is None and len(self._active) + len(self._idle) >= MAX_SESSIONS and self._idle:
             await self._end(scope, self._idle.popitem(last=False)[0])
         ended = scope["method"] == "DELETE"
 

@@ -65,13 +65,10 @@ class Comparison:
     """The outcome of a comparison.
 
     Attributes:
-        rows: how many requests were routed.
         labelled: whether the file says what is right.
         moved: the requests that are answered differently; those that became wrong before those
             that became right before the others.
         steps: how many went from which decision to which.
-        first: the figures of one side.
-        second: those of the other.
     """
 
     rows: int

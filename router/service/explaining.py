@@ -28,12 +28,7 @@ SHOWN_TERMS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """The example request of a skill that is nearest to what was asked.
-
-    Attributes:
-        text: the example.
-        cosine: of the encoder's vectors of both.
-    """
+    """The example request of a skill that is nearest to what was asked, and the cosine of both."""
 
     text: str
     cosine: Number
@@ -44,9 +39,7 @@ class Weighed:
     """One skill of the ranking.
 
     Attributes:
-        name: of the skill.
         role: ``selected``, ``suggested`` or ``not chosen``.
-        description: what it does, as its author says.
         score: the sum of ``parts``.
         parts: the weighted parts, in the order of ``PARTS``; one may be below 0.
         terms: words of the request found in the skill, strongest first.
@@ -82,13 +75,10 @@ class Explanation:
 async def explain(
     asked: Request, result: RoutingResult, index: SkillIndex, *, limit: int = 10
 ) -> Explanation:
-    """The evidence behind an answer.
+    """The evidence behind an answer: ``limit`` candidates, and the selected skills.
 
     Args:
-        asked: the request.
-        result: its answer.
         index: of the skills that it was answered over, or of later ones.
-        limit: candidates to give, beside the selected skills.
 
     Raises:
         EncoderError: the request cannot be encoded.

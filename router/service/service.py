@@ -72,11 +72,7 @@ class Service:
     """Every use case is one method. The router is opened by the first one that needs it."""
 
     def __init__(self, router: SemanticRouter) -> None:
-        """A service over a router, which the caller closes.
-
-        Args:
-            router: opened by the first call, and waited for by those that come meanwhile.
-        """
+        """The caller closes the router."""
         self.router: Final = router
         self._tool_sets = ToolSets(router)
 

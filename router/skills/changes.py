@@ -91,17 +91,9 @@ class CatalogChange:
     def is_empty(self) -> bool:
         """Whether the two snapshots are the same in everything, their reports included."""
         old, new = self.before, self.after
+        parts = ("skills", "shadowed", "failures", "notices", "stale", "roots", "hidden")
         return not self.names and (
-            old is new
-            or (
-                old.skills == new.skills
-                and old.shadowed == new.shadowed
-                and old.failures == new.failures
-                and old.notices == new.notices
-                and old.stale == new.stale
-                and old.roots == new.roots
-                and old.hidden == new.hidden
-            )
+            old is new or all(getattr(old, part) == getattr(new, part) for part in parts)
         )
 
     def __str__(self) -> str:

@@ -100,9 +100,6 @@ class Enrichment:
         return json.dumps(values, ensure_ascii=False) + "\n"
 
 
-_NO_ENRICHMENT: Final[Mapping[str, Enrichment]] = MappingProxyType({})
-
-
 @dataclass(frozen=True, slots=True)
 class EnrichmentFile:
     """One file of enrichments, as it was read.
@@ -113,18 +110,14 @@ class EnrichmentFile:
         digest: SHA-256 of its bytes, in hex; empty when it was not read.
     """
 
-    by_skill: Mapping[str, Enrichment] = field(default_factory=lambda: _NO_ENRICHMENT)
+    by_skill: Mapping[str, Enrichment] = field(default_factory=lambda: MappingProxyType({}))
     diagnostics: tuple[Diagnostic, ...] = ()
     digest: str = ""
 
 
 def read_enrichment(path: Path, *, previous: EnrichmentFile | None = None) -> EnrichmentFile:
-    """Read a file of enrichments. Nothing is raised: what cannot be used is reported.
-
-    Args:
-        path: the file.
-        previous: what it held before; given back when its bytes are the same.
-    """
+    """Read a file of enrichments. Nothing is raised: what cannot be used is reported. ``previous``
+    is what it held before, and is given back when its bytes are the same."""
     try:
         data = read_bounded(path, most=MAX_FILE_BYTES)
     except Unreadable as error:
@@ -152,12 +145,7 @@ def read_enrichment(path: Path, *, previous: EnrichmentFile | None = None) -> En
 
 
 def parse_line(line: bytes, number: int, report: Report) -> Enrichment:
-    """One line of the file.
-
-    Args:
-        line: the line, in UTF-8.
-        number: its 1-based number, for reports.
-        report: takes what was left out of a line that is otherwise used.
+    """One line of the file, in UTF-8. What is left out of one that is otherwise used is reported.
 
     Raises:
         ValueError: the line cannot be used; the message says why, in words for the file's author.

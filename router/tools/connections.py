@@ -30,8 +30,8 @@ SEPARATOR: Final = "__"
 MAX_PAGES: Final = 1_000
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 60.0
-"""Seconds before a stream of changes that has ended is opened again; doubled each time while none
-of them lasts longer than the pause before it."""
+"""Seconds before a server that is down is tried again, or a stream of changes that has ended is
+opened again; doubled each time, for a stream while none lasts longer than the pause before it."""
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
 
 

@@ -97,9 +97,10 @@ class _FileSource:
 
     roots: tuple[Path, ...] = ()
 
-    def __init__(self, path: Path, name: str) -> None:
-        self._path = path
-        self.name = name or path.name
+    def __init__(self, path: Path | str) -> None:
+        """A source that is not read yet."""
+        self._path = Path(path)
+        self.name = self._path.name
 
     def read(
         self, previous: SourceSnapshot | None = None, *, quick: bool = False
@@ -131,10 +132,6 @@ class ToolsFile(_FileSource):
     """The source of the tools in a JSON file: a list of definitions, or an object with the list
     under ``tools``."""
 
-    def __init__(self, path: Path | str, *, name: str = "") -> None:
-        """A source that is not read yet; ``name`` is the file's name by default."""
-        super().__init__(Path(path), name)
-
     def _tools(self) -> list[Any]:
         document = read_document(self._path)
         tools = document.get("tools") if isinstance(document, dict) else document
@@ -149,16 +146,10 @@ class OpenApi(_FileSource):
     """The source of the operations of an HTTP interface, from its OpenAPI description (3.x, or
     Swagger 2.0). The payload of such a tool is its ``Operation``."""
 
-    def __init__(self, description: Path | str | Mapping[str, Any], *, name: str = "") -> None:
-        """A source that is not read yet.
-
-        Args:
-            description: a JSON or YAML file, or what such a file holds.
-            name: for reports and errors; the file's name by default.
-        """
+    def __init__(self, description: Path | str | Mapping[str, Any]) -> None:
+        """A source that is not read yet, over a JSON or YAML file or what such a file holds."""
+        super().__init__("openapi" if isinstance(description, Mapping) else description)
         self._description = description
-        held = isinstance(description, Mapping)
-        super().__init__(Path("openapi" if held else str(description)), name)
 
     def _tools(self) -> Iterable[Any]:
         given = self._description

@@ -35,6 +35,8 @@ from router.skills.frontmatter import on_one_line
 from router.skills.manifest import SkillManifest
 from router.skills.sources import SourceSnapshot, Subscribers
 from router.tools.connections import (
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
     SEPARATOR,
     all_tools,
     connected,
@@ -122,8 +124,6 @@ class McpServers(ClosedByBlock):
         *,
         name: str = "mcp",
         timeout_seconds: float = 10.0,
-        first_pause: float = 1.0,
-        longest_pause: float = 60.0,
         rescan_seconds: float = 60.0,
     ) -> None:
         """No server is started yet.
@@ -135,8 +135,6 @@ class McpServers(ClosedByBlock):
                 order of preference among twins.
             name: of the source, for reports.
             timeout_seconds: for connecting to a server, and for each answer of it.
-            first_pause: seconds before a server that is down is tried again, doubled each time ...
-            longest_pause: ... up to this.
             rescan_seconds: between two looks at a server that says nothing.
 
         Raises:
@@ -145,8 +143,6 @@ class McpServers(ClosedByBlock):
         self.name = name
         self._servers = [_Server(name, how) for name, how in parsed(servers).items()]
         self._timeout = timeout_seconds
-        self._first_pause = first_pause
-        self._longest_pause = longest_pause
         self._rescan = rescan_seconds
         self._thread = LoopThread("source of MCP servers")
         self._starting = threading.Lock()
@@ -250,7 +246,7 @@ class McpServers(ClosedByBlock):
 
     async def _follow(self, server: _Server) -> None:
         """Stay connected to a server, and know its tools."""
-        pause = self._first_pause
+        pause = FIRST_PAUSE
         while True:
             server.phase = "connecting"
             try:
@@ -264,7 +260,7 @@ class McpServers(ClosedByBlock):
                             raise_if_ending()
                             server.client = client
                             self._learn(server, tools, "")
-                            pause = self._first_pause
+                            pause = FIRST_PAUSE
                             with suppress(TimeoutError):
                                 async with asyncio.timeout(self._rescan):
                                     await changed.wait()
@@ -276,7 +272,7 @@ class McpServers(ClosedByBlock):
                 self._learn(server, server.tools, in_words(error, self._timeout))
             server.phase = "waiting"
             await asyncio.sleep(pause)
-            pause = min(2 * pause, self._longest_pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
 
     def _learn(self, server: _Server, tools: tuple[Definition, ...] | None, fault: str) -> None:
         """Note what is known of a server now, and tell when it is something else."""

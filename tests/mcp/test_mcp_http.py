@@ -195,7 +195,10 @@ async def test_nothing_is_read_of_a_message_beyond_the_bound(
     assert read < 20
 
 
-async def test_abandoned_sessions_give_way_to_new_ones_and_busy_ones_stay() -> None:
+async def test_abandoned_sessions_give_way_to_new_ones_and_busy_ones_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("router.mcp.http.MAX_SESSIONS", 3)
     ended: list[str] = []
     held, release = asyncio.Event(), asyncio.Event()
     given = iter("abcdef")
@@ -211,7 +214,7 @@ async def test_abandoned_sessions_give_way_to_new_ones_and_busy_ones_stay() -> N
         new = {} if session else {"mcp-session-id": next(given)}
         await Response(headers=new)(scope, receive, send)
 
-    transport = httpx2.ASGITransport(app=SessionsBounded(sessions, 3))
+    transport = httpx2.ASGITransport(app=SessionsBounded(sessions))
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
         for _ in range(3):
             await client.post("/")

@@ -40,11 +40,8 @@ class Chart:
     Attributes:
         title: above it, and its name for those who do not see it.
         summary: what it shows, in a sentence, for those who do not see it.
-        x_label: of the horizontal axis.
-        y_label: of the vertical axis.
         lines: drawn in this order.
-        x_most: end of the horizontal axis.
-        y_most: end of the vertical axis.
+        x_most, y_most: where the axes end.
         diagonal: whether the line of equal values is drawn.
     """
 

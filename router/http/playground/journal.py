@@ -24,13 +24,7 @@ BY: Final = ("cache", "local", "llm")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Another catalog has become effective.
-
-    Attributes:
-        at: seconds since the epoch.
-        change: what is different.
-        seconds: that the work on it took.
-    """
+    """Another catalog has become effective, at a time since the epoch and after so much work."""
 
     at: float
     change: CatalogChange

@@ -51,12 +51,8 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def playground(api: Api, *, secret: bytes | None = None) -> list[Route]:
-    """The routes of the playground.
-
-    Args:
-        api: what the endpoints of the API work on.
-        secret: signs sessions; processes that serve one address share it. None makes one.
-    """
+    """The routes of the playground. ``secret`` signs sessions; processes that serve one address
+    share it. None makes one."""
     pages = _Pages(api, Sessions(api.callers, secret=secret or secrets.token_bytes(32)))
     routes = [
         Route("/playground/{name}", Assets().serve),
@@ -125,7 +121,8 @@ class _Pages:
         if siblings is not None and decision is not None and decision not in self._api.decisions:
             told = await siblings.ask(request.method, request.scope["path"], request.headers, given)
             if told is not None:
-                return Response(told.body, told.status, _HEADERS, told.media_type)
+                told.headers.update(_HEADERS)
+                return told
         given |= request.path_params
         visit = Visit(self._api, self._journal, caller, identify, given)
         if action is None:

@@ -61,12 +61,7 @@ Run: TypeAlias = Callable[[Visit], Awaitable[Part | Response]]
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something to do on a screen.
-
-    Attributes:
-        method: POST for what changes anything or costs much.
-        right: what the caller must be allowed to do.
-    """
+    """Something to do on a screen, by ``POST`` where it changes anything or costs much."""
 
     method: Literal["GET", "POST"]
     path: str
@@ -76,16 +71,8 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """One page.
-
-    Attributes:
-        path: where it is.
-        title: in the navigation and above it.
-        template: of the page.
-        right: what the caller must be allowed to do to see it.
-        values: what its template shows before anything is asked.
-        actions: what can be done on it.
-    """
+    """One page, for callers who have the right; ``values`` are what its template shows before
+    anything is asked."""
 
     path: str
     title: str
