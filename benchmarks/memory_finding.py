@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import re
 import tempfile
 import time
@@ -37,7 +36,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.inputs import memory_settings
+from benchmarks.inputs import give, memory_settings
 from router.memory.memory import Memory
 from router.memory.model import Scope
 
@@ -224,12 +223,8 @@ def main() -> None:
     rows = [row(kind, by_kind[kind]) for kind in KINDS] + [row("all", outcomes)]
     times = sorted(one.milliseconds for one in outcomes)
     rows[-1]["recall p95 ms"] = round(times[int(0.95 * len(times))], 1)
-    if options.json:
-        print(json.dumps(rows))
-        return
-    for each in rows:
-        print("  ".join(f"{key} {value}" for key, value in each.items() if value is not None))
-    if options.errors:
+    give(rows, as_json=options.json)
+    if options.errors and not options.json:
         for one in outcomes:
             question = one.question
             if one.place != 0 if question.right else not one.is_empty:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import statistics
 import threading
 import time
@@ -25,6 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.inputs import give
 from router.memory.model import (
     NOBODY,
     AnyLayer,
@@ -230,13 +230,8 @@ async def main() -> None:
         "six layers over one, threads": await parallel(Blocking),
         "overhead": await overhead(),
     }
-    if arguments.json:
-        print(json.dumps(figures))
-        return
-    for title, values in figures.items():
-        print(title)
-        for name, value in values.items():
-            print(f"  {name:36}{value:>12.6g}")
+    rows = [{"what": title, **values} for title, values in figures.items()]
+    give(rows, as_json=arguments.json)
 
 
 if __name__ == "__main__":

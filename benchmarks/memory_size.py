@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import random
 import tempfile
 import time
@@ -27,6 +26,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from benchmarks.inputs import give
 from router import Memory, Settings
 from router.memory.layers import built_in_layers
 from router.memory.layers.base import search_words
@@ -103,20 +103,21 @@ async def recalls(settings: Settings, asked: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def searches(store: MemoryStore, asked: Sequence[str]) -> dict[str, dict[str, float]]:
-    """CPU time of this process for one search of each layer."""
+def searches(store: MemoryStore, asked: Sequence[str]) -> list[dict[str, Any]]:
+    """Milliseconds of this process's CPU time for one search of each layer."""
     queries = [rewrite(question, now=NOW) for question in asked]
     for query in queries:
         store.search("semantic", query.text, words=search_words(query), scope=SCOPE, k=1)
-    spent = {}
+    rows: list[dict[str, Any]] = []
     for layer in built_in_layers(store):
         times = []
         for query in queries:
             started = time.process_time()
             layer.search(query, scope=SCOPE, k=5)
             times.append((time.process_time() - started) * 1000)
-        spent[layer.spec.name] = {"p50": _percentile(times, 50), "p95": _percentile(times, 95)}
-    return spent
+        p50, p95 = _percentile(times, 50), _percentile(times, 95)
+        rows.append({"layer": layer.spec.name, "p50_ms": p50, "p95_ms": p95})
+    return rows
 
 
 def _percentile(times: Sequence[float], share: int) -> float:
@@ -145,21 +146,12 @@ def main() -> None:
         if not store.generation:
             for start in range(0, len(held), BATCH):
                 store.save(held[start : start + BATCH])
-        report: dict[str, Any] = {"seconds to fill": round(time.perf_counter() - started, 1)}
-        report["layers"] = searches(store, asked)
+        filled = round(time.perf_counter() - started, 1)
+        rows = searches(store, asked)
         store.close()
         settings = Settings(memory={"directory": directory, "url": given.postgres})
-        report |= asyncio.run(recalls(settings, asked))
-    print(json.dumps(report) if given.json else _shown(report))
-
-
-def _shown(report: dict[str, Any]) -> str:
-    lines = [f"{name}: {value}" for name, value in report.items() if name != "layers"]
-    lines += [
-        f"{name:<12} {times['p50']:>7} {times['p95']:>7} ms of CPU (p50, p95)"
-        for name, times in report["layers"].items()
-    ]
-    return "\n".join(lines)
+        rows.append({"seconds to fill": filled, **asyncio.run(recalls(settings, asked))})
+    give(rows, as_json=given.json)
 
 
 if __name__ == "__main__":

@@ -49,11 +49,7 @@ def prints(
     show: Callable[[T], None], *, failed: Callable[[T], object] = lambda _: False
 ) -> Callable[[Callable[P, T]], Command]:
     """The command that prints what the function returns: with ``--json`` as JSON, else by ``show``.
-
-    Args:
-        show: prints it for a person.
-        failed: whether something was found wrong, so that the exit code is 1.
-    """
+    The exit code is 1 where ``failed`` says that something was found wrong."""
 
     def decorated(find: Callable[P, T]) -> Command:
         def command(**given: Any) -> None:

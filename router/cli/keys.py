@@ -97,13 +97,8 @@ def who_may_call(
     host: str, *, allowed: Sequence[str], secret: str | None, option: str
 ) -> tuple[Sequence[str], Callers]:
     """Under which names a server is known, and who may call it: whoever has a key of this user's,
-    or the secret; without any of them the user of this machine.
-
-    Args:
-        host: the address that it listens on.
-        allowed: further names of hosts.
-        secret: one more key, with all rights.
-        option: that names the variable of such a secret.
+    or the secret; without any of them the user of this machine. ``option`` names the variable of
+    such a secret.
 
     Raises:
         ConfigurationError: others can reach the address, and nobody is known or no name is.

@@ -99,11 +99,7 @@ def table(*columns: str, right: tuple[str, ...] = (), one_line: str = "") -> Tab
 
 
 def decoded(data: bytes, what: str) -> str:
-    """The text of some input.
-
-    Args:
-        data: its bytes, in UTF-8 with or without a mark at the beginning.
-        what: what an error calls it.
+    """The text of some input, which an error calls ``what``. It may begin with a mark.
 
     Raises:
         InvalidRequest: it is not UTF-8.

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from router.skills.manager import SkillManager
 
 
+NAMED: Final = ("added", "changed", "removed", "moved", "shadowed")
+"""What a change may do to a name."""
 MAX_SHOWN_NAMES: Final = 5
 MAX_SHOWN_FAULTS: Final = 10
 """A person is shown this many faults of one event; JSON has all of them."""
@@ -86,11 +88,7 @@ def _start(router: SemanticRouter, manager: SkillManager) -> dict[str, Any]:
 def _row(change: CatalogChange, *, encoded: int) -> dict[str, Any]:
     return {
         "event": "changed",
-        "added": list(change.added),
-        "changed": list(change.changed),
-        "removed": list(change.removed),
-        "moved": list(change.moved),
-        "shadowed": list(change.shadowed),
+        **{what: list(getattr(change, what)) for what in NAMED},
         "failed": [str(fault) for fault in change.failed],
         "mended": [str(path) for path in change.mended],
         "warnings": [str(found) for found in _warnings(change)],
@@ -152,7 +150,7 @@ def _lines(row: dict[str, Any]) -> list[str]:
         ]
     parts = [
         f"{len(row[what]):,} {what} ({_first_of(row[what])})"
-        for what in ("added", "changed", "removed", "moved", "shadowed", "mended")
+        for what in (*NAMED, "mended")
         if row[what]
     ]
     parts.append(f"{output.counted(row['skills'], 'skill')} now")

@@ -103,21 +103,20 @@ async def lint_routing(
 
 async def _rank_examples(
     catalog: Catalog, encoder: Encoder, progress: Callable[[int, int], None] | None
-) -> tuple[list[LostExample], list[tuple[str, str, str]]]:
-    """Examples that another skill takes when the index lacks them; and (owner, request, winner) of
-    those that it takes although the index holds them."""
+) -> tuple[list[LostExample], list[LostExample]]:
+    """Examples that another skill takes when the index lacks them; and those that it takes although
+    the index holds them."""
     folds = min(max(len(skill.examples) for skill in catalog.routable), MAX_FOLDS)
     owned = {skill.name: skill.examples for skill in catalog.routable if skill.examples}
     if not owned:
         return [], []
     nearness = _Nearness(owned, encoder)
     taken: list[LostExample] = []
-    astray: list[tuple[str, str, str]] = []
+    astray: list[LostExample] = []
     with tempfile.TemporaryDirectory(prefix="cascade-router-lint-") as folder:
         store = VectorStore(Path(folder), identity=encoder.identity)
         try:
             index = SkillIndex(encoder, store).updated(catalog)
-            suspects: list[tuple[str, str]] = []
             for fold in range(folds):
                 if progress is not None:
                     progress(fold, folds + 1)
@@ -133,14 +132,13 @@ async def _rank_examples(
                     if winner != owner:
                         far = nearness.is_far(request, owner, winner)
                         taken.append(LostExample(request, owner, winner, far))
-                        suspects.append((owner, request))
             if progress is not None:
                 progress(folds, folds + 1)
             index = index.updated(catalog)
-            for owner, request in suspects:
-                winner = (await index.rank(request, limit=1)).matches[0].name
-                if winner != owner:
-                    astray.append((owner, request, winner))
+            for lost in taken:
+                winner = (await index.rank(lost.request, limit=1)).matches[0].name
+                if winner != lost.owner:
+                    astray.append(dataclasses.replace(lost, winner=winner))
         finally:
             store.close()
     return taken, astray
@@ -187,14 +185,14 @@ class _Nearness:
         return float((vectors @ self._vector[request]).max())
 
 
-def _stray(catalog: Catalog, astray: Sequence[tuple[str, str, str]]) -> Iterator[Diagnostic]:
-    for owner, request, winner in astray:
-        skill = catalog.skills[owner]
+def _stray(catalog: Catalog, astray: Sequence[LostExample]) -> Iterator[Diagnostic]:
+    for case in astray:
+        skill = catalog.skills[case.owner]
         message = (
-            f"the example {short(request)} finds {winner!r} first: say in the description what it "
-            f"is about, or leave the example to {winner!r}"
+            f"the example {short(case.request)} finds {case.winner!r} first: say in the "
+            f"description what it is about, or leave the example to {case.winner!r}"
         )
-        yield Rule.STRAY_EXAMPLE.breach(skill.path, _line_of(skill, request), message)
+        yield Rule.STRAY_EXAMPLE.breach(skill.path, _line_of(skill, case.request), message)
 
 
 def _described_in_other_words(

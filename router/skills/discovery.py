@@ -97,11 +97,8 @@ def shipped_skills_root() -> Path:
 
 
 def configured_roots(settings: Settings, *, later_ones: bool = False) -> tuple[Path, ...]:
-    """The roots that the settings name, or the default ones; the shipped skills come last.
-
-    Args:
-        settings: what was configured.
-        later_ones: give the default ones that are missing too, for those who follow the disk.
+    """The roots that the settings name, or the default ones; the shipped skills come last. With
+    ``later_ones`` the default ones that are missing too, for those who follow the disk.
 
     Raises:
         ConfigurationError: shipped skills are wanted and missing.

@@ -140,12 +140,9 @@ class SkillManager:
             change.after.get(name)
         return change
 
-    async def load(self, folder: str | Path, *, strongest: bool = False) -> CatalogChange:
-        """Add a folder of skills, or the folder of one skill; what was unloaded there comes back.
-
-        Args:
-            folder: it becomes the weakest source, unless it is searched already.
-            strongest: make it the strongest source instead.
+    async def load(self, folder: str | Path) -> CatalogChange:
+        """Add a folder of skills, or the folder of one skill, as the weakest source, unless it is
+        searched already; what was unloaded there comes back.
 
         Raises:
             ConfigurationError: it is not a folder.
@@ -157,9 +154,7 @@ class SkillManager:
         names = {skill.name for skill in inside.skills}
         async with self._stepping:
             sources = self.registry.sources
-            if strongest:
-                sources = (added, *(other for other in sources if other.roots != (root,)))
-            elif root not in self.registry.roots:
+            if root not in self.registry.roots:
                 sources = (*sources, added)
             hidden = self.registry.catalog.hidden - names
             return await self._step(sources=sources, hidden=hidden)
@@ -177,10 +172,8 @@ class SkillManager:
             return await self._step(hidden=current.hidden | {name})
 
     async def use_enrichments(self, of_others: Mapping[str, Enrichment]) -> CatalogChange:
-        """Use enrichments of other processes, and no longer those that were given before.
-
-        Args:
-            of_others: by the digest of the skill's text.
+        """Use enrichments of other processes, by the digest of the skill's text, in place of those
+        that were given before.
 
         Raises:
             Exception: what ``install`` raises; the next step tries again.

@@ -56,12 +56,7 @@ _effort: Final = _Effort()
 def check_arguments(
     tool: str, schema: Mapping[str, Any] | None, arguments: Mapping[str, Any]
 ) -> None:
-    """Check arguments against the schema of a tool.
-
-    Args:
-        tool: its name, for errors.
-        schema: JSON Schema; draft 2020-12 where it names no other one.
-        arguments: what the tool would be called with.
+    """Check arguments against the schema of a tool: draft 2020-12 where it names no other one.
 
     Raises:
         InvalidRequest: they do not fit, at most five faults are named; or the schema cannot be

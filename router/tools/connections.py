@@ -39,12 +39,8 @@ _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
 async def connected(
     how: Mapping[str, Any], timeout_seconds: float
 ) -> AsyncIterator[tuple[Client, asyncio.Event]]:
-    """A connection, and what is set when the server says that its list has changed.
-
-    Args:
-        how: the server's part of the configuration.
-        timeout_seconds: for connecting, and for each answer.
-    """
+    """A connection, and what is set when the server says that its list has changed. ``how`` is the
+    server's part of the configuration; connecting, and each answer, may take so many seconds."""
     from mcp import Client
     from mcp.types import ToolListChangedNotification
 

@@ -37,11 +37,8 @@ class SharedTools(SkillSource, Protocol):
     share: Share | None
 
     def take(self, name: str, definition: object) -> None:
-        """Make a change that was made in another process, or was this one's own and comes back.
-
-        Args:
-            name: of the tool, as it is routed to.
-            definition: of the tool, untrusted; None: it is dropped.
+        """Make a change that was made in another process, or was this one's own and comes back. The
+        tool has the name by which it is routed to; its definition is untrusted, None drops it.
 
         Raises:
             SourceError: it cannot be used; nothing has changed then.

@@ -19,7 +19,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 from router.errors import SourceError
@@ -88,9 +88,7 @@ def read_tool(given: object, *, source: str, position: int) -> Tool:
             reason += "; give the tools of a list one by one, as in add(*tools)"
         raise SourceError(source, place, reason)
     payload = given if not isinstance(given, Tool) or given.payload is None else given.payload
-    checked = Tool(
-        tool.name, tool.description, tool.input_schema, tool.title, tuple(tool.keywords), payload
-    )
+    checked = replace(tool, keywords=tuple(tool.keywords), payload=payload)
     _check(checked, source, place)
     # An answer that brings the definition back must be able to hold it.
     if isinstance(given, Mapping) and (fault := _fault_of(given, text_keys=False)):
@@ -124,14 +122,8 @@ def _of_mapping(given: Mapping[str, Any], source: str, place: str) -> Tool:
     if "name" not in given:
         kind = f" of type {given['type']!r}" if isinstance(given.get("type"), str) else ""
         raise SourceError(source, place, f"the definition{kind} has no name")
-    schema = next(
-        (
-            given[key]
-            for key in ("parameters", "input_schema", "inputSchema")
-            if given.get(key) is not None
-        ),
-        None,
-    )
+    schemas = (given.get(key) for key in ("parameters", "input_schema", "inputSchema"))
+    schema = next((schema for schema in schemas if schema is not None), None)
     description = given.get("description")
     title = given.get("title")
     return Tool(
