@@ -7,7 +7,7 @@ is tried again: at the next hint, or after a pause that doubles each time.
 
 A source that says by itself that it changed is read again at once, and no other source is. Folders
 say nothing: they are followed while ``watch`` runs. Their events are debounced: a step begins when
-the folders have been quiet for ``debounce_seconds``, or at the latest ``MAX_DEBOUNCES`` times as
+the folders have been quiet for ``DEBOUNCE_SECONDS``, or at the latest ``MAX_DEBOUNCES`` times as
 long after the first one, because a file that is written all the time must not keep the others from
 being seen. All skills that changed by then are in one change, each once, as the disk has it.
 """
@@ -32,8 +32,10 @@ from router.skills.folders import FolderSource
 from router.skills.observers import CatalogObserver, Observers
 from router.skills.registry import SkillRegistry
 from router.skills.sources import SkillSource
-from router.skills.watching import STEP_MS, FolderWatcher, WatchMode, WatchReport
+from router.skills.watching import RESCAN_SECONDS, STEP_MS, FolderWatcher, WatchMode, WatchReport
 
+RETRY_SECONDS: Final = 1.0
+"""The pause after a failed step; it doubles each time, up to ``RESCAN_SECONDS``."""
 DEBOUNCE_SECONDS: Final = 0.2
 MAX_DEBOUNCES: Final = 10
 """Debounce times after which a step begins although the folders are not quiet."""
@@ -78,10 +80,6 @@ class SkillManager:
         *,
         install: Install,
         observers: Iterable[CatalogObserver] = (),
-        debounce_seconds: float = DEBOUNCE_SECONDS,
-        retry_seconds: float = 1.0,
-        rescan_seconds: float = 30.0,
-        poll_seconds: float = 1.0,
         polling: bool | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -92,10 +90,6 @@ class SkillManager:
             registry: holds the catalog. When other code reloads it, the next step covers that.
             install: what has to succeed before a snapshot becomes current.
             observers: told of every change after it has become current.
-            debounce_seconds: how long the folders must be quiet.
-            retry_seconds: pause after a failed step, doubled up to ``rescan_seconds``.
-            rescan_seconds: between two looks at the disk without an event.
-            poll_seconds: between two looks when there are no native events.
             polling: True or False in place of what ``WATCHFILES_FORCE_POLLING`` says.
             clock: seconds, monotonic.
             sleep: how to wait.
@@ -104,10 +98,6 @@ class SkillManager:
         self.observers = Observers(observers, sleep=sleep)
         self._install = install
         self._installed = registry.catalog
-        self._debounce_seconds = debounce_seconds
-        self._retry_seconds = retry_seconds
-        self._rescan_seconds = rescan_seconds
-        self._poll_seconds = poll_seconds
         self._polling = polling
         self._clock = clock
         self._sleep = sleep
@@ -117,7 +107,7 @@ class SkillManager:
         self._watcher: FolderWatcher | None = None
         self._follower: asyncio.Task[None] | None = None
         self._retry: asyncio.Task[None] | None = None
-        self._pause = retry_seconds
+        self._pause = RETRY_SECONDS
         self._steps = self._failures = 0
         self._last_error: str | None = None
         self._loop = asyncio.get_running_loop()
@@ -209,8 +199,6 @@ class SkillManager:
             file=self.registry.enrichment,
             hint=hint,
             polling=self._polling,
-            poll_seconds=self._poll_seconds,
-            rescan_seconds=self._rescan_seconds,
             clock=self._clock,
         )
         self._hinted.clear()
@@ -275,7 +263,7 @@ class SkillManager:
                 self.observers.publish(change)
                 self._subscribe()
                 break
-        self._failures, self._pause = 0, self._retry_seconds
+        self._failures, self._pause = 0, RETRY_SECONDS
         return change
 
     def _subscribe(self) -> None:
@@ -326,9 +314,9 @@ class SkillManager:
 
     async def _quiet(self) -> None:
         """Wait until there was no event for the debounce time, or for long enough."""
-        latest = self._clock() + MAX_DEBOUNCES * self._debounce_seconds
+        latest = self._clock() + MAX_DEBOUNCES * DEBOUNCE_SECONDS
         while True:
-            until = min(self._last_event + self._debounce_seconds, latest)
+            until = min(self._last_event + DEBOUNCE_SECONDS, latest)
             if (left := until - self._clock()) <= 0:
                 return
             await self._sleep(left)
@@ -345,7 +333,7 @@ class SkillManager:
         if self._retry is not None:
             self._retry.cancel()
         self._retry = asyncio.create_task(self._try_again(self._pause), name="skills-retry")
-        self._pause = min(2 * self._pause, self._rescan_seconds)
+        self._pause = min(2 * self._pause, RESCAN_SECONDS)
 
     async def _try_again(self, seconds: float) -> None:
         await self._sleep(seconds)

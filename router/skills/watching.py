@@ -12,11 +12,11 @@ followed by a hint soon:
 - Whether a root is there, and is still the same folder, is looked at on every tick, by one
   ``stat`` a root. That also covers what sends no event: a root that appears later, a parent that
   is renamed, a link that is pointed elsewhere, a file system that is mounted.
-- Every ``rescan_seconds`` there is a hint without any event, which heals a lost one (the kernel
+- Every ``RESCAN_SECONDS`` there is a hint without any event, which heals a lost one (the kernel
   drops events when its queue is full, network file systems send none).
 
 Where the system has no events to give (no more watches, ``WATCHFILES_FORCE_POLLING``), hints come
-every ``poll_seconds``. That is not watchfiles' own polling: the manager compares contents
+every ``POLL_SECONDS``. That is not watchfiles' own polling: the manager compares contents
 anyway, and file times do not tell two saves in one tick apart.
 """
 
@@ -41,6 +41,10 @@ TICK_MS: Final = 60
 STEP_MS: Final = 20
 """How often watchfiles looks for events, and the quiet time after which it hands them over. Its
 own 50 would add 80 ms to every save, 10 would double the wake-ups of an idle process."""
+RESCAN_SECONDS: Final = 30.0
+"""Between two hints without an event."""
+POLL_SECONDS: Final = 1.0
+"""Between two hints where there are no native events."""
 BATCH_MS: Final = 100
 """How long watchfiles collects events at most."""
 
@@ -78,8 +82,6 @@ class FolderWatcher:
         file: Path | None = None,
         hint: Callable[[bool], None],
         polling: bool | None = None,
-        poll_seconds: float = 1.0,
-        rescan_seconds: float = 30.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """A watcher that is not started yet.
@@ -90,15 +92,11 @@ class FolderWatcher:
             hint: called on the watcher's thread, first when the first watch stands. True: there
                 was an event, more may follow. False: it is just time to look.
             polling: True or False in place of what ``WATCHFILES_FORCE_POLLING`` says.
-            poll_seconds: between two hints when polling.
-            rescan_seconds: between two hints without an event.
             clock: seconds, monotonic.
         """
         self._roots = roots
         self._file = file
         self._hint = hint
-        self._poll_seconds = poll_seconds
-        self._rescan_seconds = rescan_seconds
         self._clock = clock
         self._due = clock()
         self._stopping = threading.Event()
@@ -133,11 +131,11 @@ class FolderWatcher:
                 else:
                     self._wait_for_a_root(roots)
             except FileNotFoundError:  # a folder went while the watch was set up
-                self._give_hint(self._rescan_seconds, event=True)
+                self._give_hint(RESCAN_SECONDS, event=True)
                 self._pause()
             except (OSError, RuntimeError) as error:  # no watches left; watchfiles' own failures
                 self._due = now = self._clock()
-                self._poll(f"no native events: {error}", until=now + self._rescan_seconds)
+                self._poll(f"no native events: {error}", until=now + RESCAN_SECONDS)
         self.report = WatchReport(WatchMode.OFF)
 
     def _listen(self, roots: dict[Path, tuple[int, int]], folders: frozenset[str]) -> None:
@@ -164,7 +162,7 @@ class FolderWatcher:
                 touched = (now := self._file_state()) != file
                 file = now
                 if not stands or changes or touched or self._clock() >= self._due:
-                    self._give_hint(self._rescan_seconds, event=bool(changes or touched))
+                    self._give_hint(RESCAN_SECONDS, event=bool(changes or touched))
                 others = _identities(self._roots()) != roots or any(
                     kind is not Change.modified and (path in folders or os.path.isdir(path))  # noqa: PTH112
                     for kind, path in changes
@@ -176,7 +174,7 @@ class FolderWatcher:
                     return
 
     def _wait_for_a_root(self, roots: dict[Path, tuple[int, int]]) -> None:
-        self._give_hint(self._rescan_seconds)
+        self._give_hint(RESCAN_SECONDS)
         while not self._stopping.is_set() and _identities(self._roots()) == roots:
             self._pause()
 
@@ -185,7 +183,7 @@ class FolderWatcher:
         self.report = WatchReport(WatchMode.POLLING, reason)
         while not self._stopping.is_set() and (now := self._clock()) < until:
             if now >= self._due:
-                self._give_hint(self._poll_seconds)
+                self._give_hint(POLL_SECONDS)
             self._pause()
 
     def _file_state(self) -> tuple[int, int, int] | None:

@@ -93,7 +93,7 @@ class Live:
             self.registry,
             install=self.install,
             observers=[self.recorder],
-            **{"debounce_seconds": 0.02, **options},
+            **options,
         )
 
     async def until(self, condition: Callable[[Catalog], object]) -> Catalog:
@@ -106,12 +106,14 @@ class Live:
 
 
 @asynccontextmanager
-async def live(*roots: Path, **options: Any) -> AsyncIterator[Live]:
+async def live(*roots: Path, debounce_seconds: float = 0.02, **options: Any) -> AsyncIterator[Live]:
     """Watched until the end of the block; then everything must be gone."""
-    setup = Live(*roots, **options)
-    async with setup.manager.watch():
-        yield setup
-    await setup.manager.aclose()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("router.skills.manager.DEBOUNCE_SECONDS", debounce_seconds)
+        setup = Live(*roots, **options)
+        async with setup.manager.watch():
+            yield setup
+        await setup.manager.aclose()
     assert asyncio.all_tasks() == {asyncio.current_task()}
     assert [t for t in threading.enumerate() if t.name == "skills-watcher"] == []
 
@@ -199,11 +201,15 @@ SAVES = [
 @pytest.mark.parametrize("save", SAVES)
 @pytest.mark.parametrize("polling", [False, True])
 async def test_every_way_of_saving_is_seen(
-    tmp_path: Path, save: Callable[[Path, str], None], polling: bool
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    save: Callable[[Path, str], None],
+    polling: bool,
 ) -> None:
+    monkeypatch.setattr("router.skills.watching.POLL_SECONDS", 0.02)
     path = put(tmp_path / "git", "old")
     put(tmp_path / "other")
-    async with live(tmp_path, polling=polling, poll_seconds=0.02) as setup:
+    async with live(tmp_path, polling=polling) as setup:
         for text in ("one", "two"):  # as long as each other
             save(path, text_of("git", text))
             await setup.until_described("git", text)
@@ -394,8 +400,10 @@ async def test_a_snapshot_becomes_current_only_after_it_was_installed(tmp_path: 
 
 
 async def test_a_failed_step_changes_nothing_and_is_tried_again_by_itself(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for module in ("manager", "watching"):
+        monkeypatch.setattr(f"router.skills.{module}.RESCAN_SECONDS", 3.0)
     path = put(tmp_path / "git", "old")
     pauses: list[float] = []
 
@@ -403,9 +411,7 @@ async def test_a_failed_step_changes_nothing_and_is_tried_again_by_itself(
         pauses.append(seconds)
         await asyncio.sleep(0)
 
-    async with live(
-        tmp_path, debounce_seconds=0.0, retry_seconds=1.0, rescan_seconds=3.0, sleep=sleep
-    ) as setup:
+    async with live(tmp_path, debounce_seconds=0.0, sleep=sleep) as setup:
         setup.install.failing = 4
         in_place(path, text_of("git", "new"))
         await setup.until_described("git", "new")

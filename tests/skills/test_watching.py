@@ -227,7 +227,7 @@ def test_a_linked_root_is_followed_to_where_it_leads_now(tmp_path: Path) -> None
 
 def test_there_is_a_hint_without_an_event_from_time_to_time(tmp_path: Path) -> None:
     now = [0.0]
-    with watching(tmp_path, clock=lambda: now[0], rescan_seconds=30.0) as (_, hints):
+    with watching(tmp_path, clock=lambda: now[0]) as (_, hints):
         for later in (30.0, 60.0):
             before = hints.count
             now[0] = later
@@ -253,14 +253,11 @@ def test_polling_can_be_forced_by_the_environment(
         assert watcher.report.mode is WatchMode.NATIVE
 
 
-def test_polling_hints_every_poll_seconds(tmp_path: Path) -> None:
+def test_polling_hints_every_second(tmp_path: Path) -> None:
     now = [0.0]
-    with watching(tmp_path, clock=lambda: now[0], polling=True, poll_seconds=2.0) as (
-        watcher,
-        hints,
-    ):
+    with watching(tmp_path, clock=lambda: now[0], polling=True) as (watcher, hints):
         assert watcher.report.mode is WatchMode.POLLING
-        for later in (2.0, 4.0):
+        for later in (1.0, 2.0):
             before = hints.count
             now[0] = later
             hints.wait_beyond(before)
@@ -276,7 +273,7 @@ def test_without_watches_left_it_polls_and_tries_again_later(
     now = [0.0]
     native = watchfiles.watch
     monkeypatch.setattr(watchfiles, "watch", no_watches_left)
-    with watching(tmp_path, clock=lambda: now[0], rescan_seconds=30.0) as (watcher, hints):
+    with watching(tmp_path, clock=lambda: now[0]) as (watcher, hints):
         assert str(watcher.report.mode) == "polling"
         assert "OS file watch limit reached" in watcher.report.reason
         monkeypatch.setattr(watchfiles, "watch", native)
