@@ -126,6 +126,7 @@ class SharedConnection:
             if path is None
             else opened(path, schema, durable=durable, set_aside=set_aside)
         )
+        self._place = None if path is None else FilePlace(path)
 
     @contextmanager
     def turn(self) -> Iterator[sqlite3.Connection]:
@@ -139,6 +140,8 @@ class SharedConnection:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """The connection inside a transaction: all statements of the block take effect, or none."""
+        if self._place is not None:
+            self._place.check()
         with self.turn() as connection:
             connection.execute("BEGIN IMMEDIATE")
             with connection:  # commits, or rolls back
@@ -160,6 +163,33 @@ class SharedConnection:
         """Close the file; nothing may be called after it. Closing twice is fine."""
         with self._lock:
             self._connection.close()
+
+
+class FilePlace:
+    """Where an open file lies. Once it is deleted, or another one has its name, SQLite writes on
+    without an error to what nobody will read."""
+
+    def __init__(self, path: Path) -> None:
+        """Note which file there is now."""
+        self._path = path
+        self._file = self._now()
+
+    def check(self) -> None:
+        """Before what must not be lost is written.
+
+        Raises:
+            StoreError: the file is not there any more.
+        """
+        if (now := self._now()) is None or now != self._file:
+            why = "it was deleted or replaced while it was in use; start this program again"
+            raise StoreError(self._path, why)
+
+    def _now(self) -> tuple[int, int] | None:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
 
 def version_of(connection: sqlite3.Connection) -> int:

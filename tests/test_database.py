@@ -202,3 +202,16 @@ def test_a_transaction_that_fails_leaves_nothing_and_names_the_file(path: Path) 
         db.execute("INSERT INTO notes (text) VALUES ('kept')")
     shared.close()
     assert notes(path) == ["kept"]
+
+
+@pytest.mark.parametrize("another", [False, True])
+def test_nothing_is_written_to_a_file_that_was_deleted(path: Path, another: bool) -> None:
+    """SQLite would write on without an error, and what was confirmed would be lost."""
+    shared = SharedConnection(path, V1, durable=True)
+    for file in path.parent.iterdir():
+        file.unlink()
+    if another:
+        create(path)
+    with pytest.raises(StoreError, match="deleted or replaced"), shared.transaction():
+        pass
+    shared.close()

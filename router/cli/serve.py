@@ -133,7 +133,7 @@ class _Serving:
         from router.http.siblings import Siblings
         from router.web.workers import stop_with_the_first
 
-        stop_with_the_first()
+        stop_with_the_first(folder)
         siblings = Siblings(folder, number)
         with socket.socket(fileno=descriptor) as listening, siblings.listen() as private:
             await self._serve(listening, private, siblings=siblings)

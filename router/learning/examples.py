@@ -66,13 +66,18 @@ def _of(skill: SkillManifest) -> Iterator[Example]:
 
 
 def trigger_files(folder: Path) -> list[Path]:
-    """The trigger files of a skill, at most ``MAX_TRIGGER_FILES``; no link is followed."""
-    found = {
-        path
-        for pattern in TRIGGER_FILES
-        for path in folder.glob(pattern)
-        if path.is_file() and not path.is_symlink() and not path.parent.is_symlink()
-    }
+    """The trigger files of a skill, at most ``MAX_TRIGGER_FILES``; no link is followed. A folder
+    that may not be read has none."""
+    try:
+        found = {
+            path
+            for pattern in TRIGGER_FILES
+            for path in folder.glob(pattern)
+            if path.is_file() and not path.is_symlink() and not path.parent.is_symlink()
+        }
+    except OSError as error:  # its skill may still be offered in the last version that was read
+        _log.warning("left out: the examples beside a skill: %s", error)
+        return []
     return sorted(found)[:MAX_TRIGGER_FILES]
 
 

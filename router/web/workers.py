@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 import signal
 import socket
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from router.errors import RouterError
@@ -129,12 +131,14 @@ async def run_workers(
         raise KeyboardInterrupt
 
 
-def stop_with_the_first() -> None:
-    """Have this worker stop once the process that started it has ended. Call it in its loop."""
+def stop_with_the_first(folder: Path) -> None:
+    """Have this worker stop once the process that started it has ended, and delete the folder that
+    it could not. Call it in the worker's loop."""
     loop, pipe = asyncio.get_running_loop(), sys.stdin.fileno()
 
     def ended() -> None:
         loop.remove_reader(pipe)
+        shutil.rmtree(folder, ignore_errors=True)
         signal.raise_signal(signal.SIGTERM)
 
     loop.add_reader(pipe, ended)

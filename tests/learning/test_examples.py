@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -101,6 +102,17 @@ def test_a_bad_trigger_file_is_left_out_with_a_warning_and_disturbs_no_other(
     with caplog.at_level(logging.WARNING):
         assert [e.text for e in shipped_examples([bad, good])] == ["do it"]
     assert "triggers.json" in caplog.text
+
+
+def test_a_folder_that_may_not_be_read_disturbs_no_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing was learnt from anything while one skill's folder could not be read."""
+    bad, good = skill(tmp_path, "bad"), skill(tmp_path, "good", examples=("do it",))
+    bad = replace(bad, path=tmp_path / ("x" * 300) / "SKILL.md")  # root may read all that there is
+    assert [e.text for e in shipped_examples([bad, good])] == ["do it"]
+    if sys.version_info < (3, 13):  # where ``glob`` leaves out what cannot be read by itself
+        assert "File name too long" in caplog.text
 
 
 def test_a_link_out_of_the_skills_folder_is_not_followed(tmp_path: Path) -> None:

@@ -79,11 +79,15 @@ def test_no_worker_is_left_when_the_first_process_ends(
         started(tmp_path, environment, "--workers", "2") as (process, url),
     ):
         assert httpx.get(f"{url}/healthz", timeout=60).status_code == 200
+        worker = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0]
+        folder = Path(f"/proc/{worker}/cmdline").read_text().rstrip("\0").rpartition(":")[2]
+        assert Path(folder).is_dir()
         process.send_signal(by)
         process.communicate(timeout=60)  # their standard error ends when the last of them has
         with pytest.raises(httpx.ConnectError):
             httpx.get(f"{url}/healthz", timeout=60)
     assert process.returncode == (0 if by is signal.SIGHUP else -by)
+    assert not Path(folder).exists()
 
 
 def test_a_worker_that_dies_is_started_again(tmp_path: Path, environment: dict[str, str]) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from router.database import Schema, UnusableFile, opened, reopened
+from router.database import FilePlace, Schema, UnusableFile, opened, reopened
 from router.errors import InvalidRequest, StoreError
 from router.memory.stores.database import Rows, WordMatch
 
@@ -172,6 +172,7 @@ class SqliteDatabase:
             self._idle.append(opened(path, _SCHEMA, durable=True))
         except UnusableFile as error:
             raise StoreError(path, f"{error.reason}{_WAY_OUT}") from error
+        self._place = FilePlace(path)
 
     @contextmanager
     def reading(self) -> Iterator[SqliteConnection]:
@@ -185,6 +186,7 @@ class SqliteDatabase:
     @contextmanager
     def writing(self) -> Iterator[SqliteConnection]:
         with self._write_lock, self._connection() as db:
+            self._place.check()
             db.execute("BEGIN IMMEDIATE")
             try:
                 yield SqliteConnection(db)
@@ -216,6 +218,7 @@ class SqliteDatabase:
             db = self._idle.pop() if self._idle else None
         try:
             if db is None:
+                self._place.check()  # or an empty file would be made
                 # A connection serves one thread at a time; the pool sees to that.
                 db = reopened(self._path, _SCHEMA, durable=True)
             yield db

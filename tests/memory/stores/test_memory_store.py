@@ -514,3 +514,17 @@ def test_several_layers_that_ask_the_same_encode_it_once(
     assert [len(one) for one in found] == [1, 1, 1]
     assert failing.encoded == ["what?"]
     store.close()
+
+
+def test_nothing_is_saved_to_a_file_that_was_deleted(
+    tmp_path: Path, encoder: BundledEncoder
+) -> None:
+    """It was confirmed, and gone with the process."""
+    store = MemoryStore.open(tmp_path, encoder=encoder, clock=NOW.timestamp)
+    store.save([item("nuts", "Hazelnuts make my throat swell.")])
+    for file in tmp_path.iterdir():
+        file.unlink()
+    with pytest.raises(StoreError, match="deleted or replaced while it was in use"):
+        store.save([item("shoes", "My shoes are blue.")])
+    store.close()
+    assert list(tmp_path.iterdir()) == []
