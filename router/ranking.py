@@ -98,20 +98,9 @@ async def rank(
     )
     matches, missing = with_room(ranking.matches, included, limit)
     decided = judge(reading.text, ranking, caution=caution)
-    skills = [ranked(match, catalog.skills[match.name]) for match in matches]
-    skills += [
-        RankedSkill(
-            name,
-            None,
-            "always included",
-            catalog.skills[name].description,
-            catalog.skills[name].payload,
-            None,
-        )
-        for name in missing
-    ]
+    placed = [*((match.name, match) for match in matches), *((name, None) for name in missing)]
     return RankedSkills(
-        tuple(skills),
+        tuple(_placed(catalog.skills[name], match) for name, match in placed),
         decided.decision,
         decided.selected,
         decided.confidence,
@@ -122,13 +111,8 @@ async def rank(
     )
 
 
-def ranked(match: Match, manifest: SkillManifest) -> RankedSkill:
-    """One match, with the skill that it stands for."""
-    return RankedSkill(
-        match.name,
-        match.score,
-        f"matches on {match.shown()}",
-        manifest.description,
-        manifest.payload,
-        match,
-    )
+def _placed(skill: SkillManifest, match: Match | None) -> RankedSkill:
+    score, reason = None, "always included"
+    if match is not None:
+        score, reason = match.score, f"matches on {match.shown()}"
+    return RankedSkill(skill.name, score, reason, skill.description, skill.payload, match)

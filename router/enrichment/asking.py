@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -224,21 +224,9 @@ class RunRecord:
         )
 
 
-@dataclass(slots=True)
-class _Run:
-    """What the workers of one run share."""
-
-    record: RunRecord
-    waiting: list[SkillManifest]
-    unasked: list[str] = field(default_factory=list)
-    failures: int = 0
-    told: bool = False
-    resume_at: float = 0.0
-    ended: str = ""
-
-
 class Asker:
-    """Asks one model about the skills of one catalog, and writes down what is worth keeping."""
+    """Asks one model about the skills of one catalog, in one run, and writes down what is worth
+    keeping."""
 
     def __init__(
         self,
@@ -271,6 +259,12 @@ class Asker:
         self._clock = clock
         self._now = now
         self._sleep = sleep
+        self._waiting: list[SkillManifest] = []
+        self._unasked: list[str] = []
+        self._failures = 0
+        self._told = False
+        self._resume_at = 0.0
+        self._ended = ""
 
     async def run(self, skills: Sequence[SkillManifest]) -> EnrichmentReport:
         """Ask about these skills. When it is cancelled, what was written stays written.
@@ -282,61 +276,57 @@ class Asker:
         record = await asyncio.to_thread(RunRecord, self._catalog, self._file)
         for skill in skills:
             record.place_of(skill)
-        run = _Run(record, waiting=list(reversed(skills)))
+        self._waiting = list(reversed(skills))
         try:
             async with asyncio.TaskGroup() as workers:
                 for _ in range(min(self._concurrency, len(skills))):
-                    workers.create_task(self._work(run, len(skills)))
+                    workers.create_task(self._work(record, len(skills)))
         except ExceptionGroup as group:
             raise group.exceptions[0] from group
         finally:
             record.drop_replaced()
         record.failed.sort()
         return record.report(
-            {*run.unasked, *(skill.name for skill in run.waiting)},
+            {*self._unasked, *(skill.name for skill in self._waiting)},
             input_tokens=self._account.input_tokens,
             output_tokens=self._account.output_tokens,
             cost=self._account.cost,
-            ended=run.ended,
+            ended=self._ended,
         )
 
-    async def _work(self, run: _Run, total: int) -> None:
-        record = run.record
-        while run.waiting and not run.ended:
-            skill = run.waiting.pop()
+    async def _work(self, record: RunRecord, total: int) -> None:
+        while self._waiting and not self._ended:
+            skill = self._waiting.pop()
             try:
-                written = await self._ask(run, question_of(skill))
+                written = await self._ask(question_of(skill))
             except LLMError as error:
-                self._failed(run, skill, error)
+                record.failed.append((skill.name, str(error)))
+                self._failures += 1
+                if self._failures >= FAILURES_IN_A_ROW and not self._ended:
+                    self._ended = f"{self._failures} questions in a row failed; last: {error}"
                 continue
             if written is None:
-                run.unasked.append(skill.name)
+                self._unasked.append(skill.name)
                 continue
-            run.failures = 0
+            self._failures = 0
             record.keep(skill, written, model=self._model.model, written_at=self._now())
             if self._progress is not None:
                 self._progress(len(record.written) + len(record.failed), total)
 
-    def _failed(self, run: _Run, skill: SkillManifest, error: LLMError) -> None:
-        run.record.failed.append((skill.name, str(error)))
-        run.failures += 1
-        if run.failures >= FAILURES_IN_A_ROW and not run.ended:
-            run.ended = f"{run.failures} questions in a row failed; last: {error}"
-
-    async def _ask(self, run: _Run, prompt: Prompt) -> Written | None:
+    async def _ask(self, prompt: Prompt) -> Written | None:
         """The model's answer; None when the run has ended before it came.
 
         Raises:
             LLMError: there is no usable one.
         """
         for attempt in range(1, TRIES + 1):
-            await self._wait(run)
-            if run.ended:
+            await self._wait()
+            if self._ended:
                 return None
             account, done = self._account, None
             reserved = account.reserve(prompt)
             if reserved is None:
-                run.ended = f"the budget of {account.max_cost:g} dollars is used up"
+                self._ended = f"the budget of {account.max_cost:g} dollars is used up"
                 return None
             try:
                 # Models bound their calls themselves; this one holds for those that do not.
@@ -356,19 +346,19 @@ class Asker:
                 account.reserved -= reserved
             if attempt == TRIES:
                 raise fault
-            if not run.told:  # once: the faults of skills that fail for good are in the report
-                run.told = True
+            if not self._told:  # once: the faults of skills that fail for good are in the report
+                self._told = True
                 _log.warning("enrichment: %s; asking again", fault)
             if isinstance(fault, LLMUnavailable):
                 pause = fault.retry_after or 2.0 ** (attempt - 1)
                 if pause > LONGEST_WAIT_SECONDS:
-                    run.ended = f"the provider wants a pause of {pause:,.0f} s"
+                    self._ended = f"the provider wants a pause of {pause:,.0f} s"
                     return None
-                run.resume_at = max(run.resume_at, self._clock() + pause)
+                self._resume_at = max(self._resume_at, self._clock() + pause)
         raise AssertionError("the last try returns or raises")
 
-    async def _wait(self, run: _Run) -> None:
-        while not run.ended and (left := run.resume_at - self._clock()) > 0:
+    async def _wait(self) -> None:
+        while not self._ended and (left := self._resume_at - self._clock()) > 0:
             await self._sleep(left)
 
 

@@ -35,14 +35,7 @@ FIELD_WEIGHT: Final = {
     "code": 0.5,
     "when": 1.0,
 }
-FIELD_B: Final = {
-    "name": 0.5,
-    "hints": 1.0,
-    "description": 1.0,
-    "prose": 1.0,
-    "code": 1.0,
-    "when": 1.0,
-}
+FIELD_B: Final = dict.fromkeys(FIELDS, 1.0) | {"name": 0.5}
 MIN_LENGTH_NORM: Final = 0.2
 """A very short field counts at most five times."""
 MEAN_STEP: Final = 1.01
