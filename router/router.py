@@ -137,16 +137,28 @@ class SemanticRouter(OpenedInBlock):
             from router.enrichment.asking import EnrichOnSave
 
             observers = (*observers, EnrichOnSave(self.enrich))
+        named = None if given is None else _with_paths(what, given)
+
+        def build() -> Snapshot:
+            from router.components import assemble
+
+            return assemble(
+                settings,
+                sources=named,
+                encoder=encoder,
+                models=models,
+                progress=progress,
+                events=self.events,
+                peers=None if self.cluster is None else self.cluster.learning,
+            )
+
         self._runtime = Runtime(
-            settings,
+            build,
             self.cache,
             self.events,
             cluster=self.cluster,
-            sources=None if given is None else _with_paths(what, given),
-            encoder=encoder,
-            models=models,
             observers=observers,
-            progress=progress,
+            polling=settings.watch.polling,
         )
         self._flights: SingleFlight[RoutingResult] = SingleFlight()
         self._searches: SingleFlight[tuple[Discovered, ...]] = SingleFlight()

@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -25,13 +24,9 @@ from router.loop_thread import OwnLoop
 if TYPE_CHECKING:
     from router.cluster.cluster import Cluster
     from router.components import Snapshot
-    from router.llm.protocol import ChatModel
-    from router.retrieval.encoders import Encoder
-    from router.settings import Settings
     from router.skills.changes import CatalogChange
     from router.skills.manager import SkillManager
     from router.skills.observers import CatalogObserver
-    from router.skills.sources import SkillSource
     from router.stages.answers import AnswerCache
 
 T = TypeVar("T")
@@ -49,29 +44,24 @@ class Runtime:
 
     def __init__(
         self,
-        settings: Settings,
+        build: Callable[[], Snapshot],
         cache: AnswerCache,
         events: Events,
         *,
         cluster: Cluster | None,
-        sources: Sequence[SkillSource | Path] | None,
-        encoder: Encoder | None,
-        models: Sequence[ChatModel] | None,
         observers: Sequence[CatalogObserver],
-        progress: Callable[[int, int], None] | None,
+        polling: bool | None,
     ) -> None:
-        """Nothing is read yet; the arguments are those of ``SemanticRouter``."""
+        """Nothing is read yet. ``build`` makes the first snapshot, in seconds; ``polling`` is the
+        setting ``watch.polling``, and the others are those of ``SemanticRouter``."""
         self.snapshot: Snapshot | None = None
         self.closed = False
-        self._settings = settings
+        self._build = build
         self._cache = cache
         self._events = events
         self._cluster = cluster
-        self._sources = sources
-        self._encoder = encoder
-        self._models = models
         self._observers = observers
-        self._progress = progress
+        self._polling = polling
         self._first: Snapshot | None = None  # built, but opening is not done yet
         self._manager: SkillManager | None = None
         self._turn = asyncio.Lock()
@@ -121,20 +111,11 @@ class Runtime:
             return self.current
 
     async def _open(self) -> Snapshot:
-        from router.components import assemble
         from router.skills.manager import SkillManager
 
         def build() -> None:
             # Kept by the thread itself: when the caller is cancelled, the next one goes on with it.
-            self._first = assemble(
-                self._settings,
-                sources=self._sources,
-                encoder=self._encoder,
-                models=self._models,
-                progress=self._progress,
-                events=self._events,
-                peers=None if self._cluster is None else self._cluster.learning,
-            )
+            self._first = self._build()
 
         if self._first is None:
             await in_thread(build, executor=self._builder)
@@ -153,7 +134,7 @@ class Runtime:
             parts.registry,
             install=self._apply,
             observers=self._observers,
-            polling=self._settings.watch.polling,
+            polling=self._polling,
         )
         return first
 

@@ -285,14 +285,7 @@ class EvidenceStore:
     """The evidence file; safe to use from several threads. Whatever reads or writes it raises
     ``StoreError`` where that cannot be done."""
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        clock: Callable[[], float],
-        max_examples: int = MAX_EXAMPLES,
-        max_answers: int = MAX_ANSWERS,
-    ) -> None:
+    def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
         """Open or create the file.
 
         A file that is damaged or foreign is set aside, with an error in the log.
@@ -301,8 +294,6 @@ class EvidenceStore:
             StoreError: it cannot be opened, or a later version wrote it; the message names it.
         """
         self._clock = clock
-        self._max_examples = max_examples
-        self._max_answers = max_answers
         # An LLM call was paid for every row: it must survive the power as well.
         self._file = SharedConnection(
             path, _SCHEMA, durable=True, set_aside=lambda what: _log.error("%s", what)
@@ -548,7 +539,7 @@ class EvidenceStore:
             database.execute(
                 "DELETE FROM labels WHERE (key, wrong, rank) IN (SELECT key, wrong, rank FROM"
                 " labels ORDER BY rank DESC, learnt DESC, key, wrong LIMIT -1 OFFSET ?)",
-                (self._max_examples,),
+                (MAX_EXAMPLES,),
             )
             _keep_offer(database, rows, prints)
             self._with_feedback.update(row[0] for row in rows if row[5] == Source.FEEDBACK.rank)
@@ -587,7 +578,7 @@ class EvidenceStore:
             database.executemany("INSERT OR REPLACE INTO answers (id, answer) VALUES (?, ?)", rows)
             database.execute(
                 "DELETE FROM answers WHERE number <= (SELECT max(number) FROM answers) - ?",
-                (self._max_answers,),
+                (MAX_ANSWERS,),
             )
 
     def answer(self, answer_id: str) -> PastAnswer | None:

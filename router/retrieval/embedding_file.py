@@ -60,23 +60,12 @@ class EmbeddingFile:
     """The file. Threads and processes may share it. Whatever reads or writes it raises
     ``StoreError`` where that cannot be done."""
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        clock: Callable[[], int] = today,
-        max_bytes: int = MAX_BYTES,
-    ) -> None:
+    def __init__(self, path: Path, *, clock: Callable[[], int] = today) -> None:
         """Open or create the file. A file that is damaged or foreign is set aside. Where none can
-        be used, the vectors are kept in memory, with a warning.
-
-        Args:
-            clock: days since the epoch.
-            max_bytes: of vectors and analyses, at least 1.
-        """
+        be used, the vectors are kept in memory, with a warning. Days since the epoch come from
+        ``clock``."""
         self._path = path
         self._clock = clock
-        self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._db = self._opened(verified=False)
 
@@ -178,8 +167,8 @@ class EmbeddingFile:
             for name in ("page_count", "freelist_count", "page_size")
         )
         held = (pages - free) * size
-        if held > self._max_bytes:
-            share = 1 - KEPT_SHARE * self._max_bytes / held
+        if held > MAX_BYTES:
+            share = 1 - KEPT_SHARE * MAX_BYTES / held
             for table in ("vectors", "analyses"):
                 db.execute(
                     f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table}"  # noqa: S608

@@ -190,9 +190,12 @@ def test_a_bad_cache_does_not(bad: type[Good]) -> None:
     assert failures(bad) > 0
 
 
-def test_analyses_count_in_the_bound_and_the_oldest_go(tmp_path: Path) -> None:
+def test_analyses_count_in_the_bound_and_the_oldest_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They grew with each change of a skill, and pushed all vectors out of a file that was full."""
-    file = EmbeddingFile(tmp_path / "embeddings.sqlite3", max_bytes=400_000)
+    monkeypatch.setattr("router.retrieval.embedding_file.MAX_BYTES", 400_000)
+    file = EmbeddingFile(tmp_path / "embeddings.sqlite3")
     vectors = {f"vector {number}": np.ones(8, np.float32) for number in range(20)}
     names = [f"analysis {number}" for number in range(1_000)]
     for start in range(0, len(names), 20):  # a megabyte

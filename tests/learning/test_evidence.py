@@ -285,13 +285,17 @@ def test_examples_of_a_removed_skill_wait_until_it_is_back(store: EvidenceStore)
     assert [e.text for e in store.examples(BOTH)] == ["commit it"]
 
 
-def test_beyond_the_bound_the_oldest_of_the_weakest_voice_goes(tmp_path: Path) -> None:
-    store = EvidenceStore(tmp_path / "e.sqlite3", clock=Clock(), max_examples=2)
+def test_beyond_the_bound_the_oldest_of_the_weakest_voice_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("router.learning.evidence.MAX_EXAMPLES", 2)
+    store = EvidenceStore(tmp_path / "e.sqlite3", clock=Clock())
     store.add("first", ["git"], source=Source.FEEDBACK, catalog=BOTH)
     store.add("second", ["git"], source=Source.LLM, catalog=BOTH)
     store.add("third", ["git"], source=Source.LLM, catalog=BOTH)
     assert [text for text, _, _ in known(store)] == ["first", "third"]
-    other = EvidenceStore(tmp_path / "other.sqlite3", clock=Clock(), max_examples=1)
+    monkeypatch.setattr("router.learning.evidence.MAX_EXAMPLES", 1)
+    other = EvidenceStore(tmp_path / "other.sqlite3", clock=Clock())
     other.merge(store.labels(), catalog=BOTH)
     assert [text for text, _, _ in known(other)] == ["first"]
     store.close()
@@ -322,8 +326,11 @@ def test_a_label_that_says_nothing_usable_is_refused(
         store.add(text, skills, source=Source.LLM, catalog=BOTH, right=right)
 
 
-def test_the_latest_answers_can_be_spoken_about(tmp_path: Path) -> None:
-    store = EvidenceStore(tmp_path / "e.sqlite3", clock=Clock(), max_answers=2)
+def test_the_latest_answers_can_be_spoken_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("router.learning.evidence.MAX_ANSWERS", 2)
+    store = EvidenceStore(tmp_path / "e.sqlite3", clock=Clock())
     for number in range(3):
         store.keep_answers({f"a{number}": answered(f"request {number}")})
     assert store.answer("a0") is None
