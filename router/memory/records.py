@@ -196,8 +196,8 @@ class Records:
         name: str,
         scope: Scope,
         *,
-        content: str | None,
-        tags: Sequence[str] | None,
+        content: str | None = None,
+        tags: Sequence[str] | None = None,
         attributes: Mapping[str, AttributeValue | None] | None,
     ) -> MemoryItem:
         """Change an item that is stored in exactly this scope; the item as it is stored. An

@@ -7,12 +7,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from clock import Clock
 from memory.remembered import NOW
 from servers.forgetful_server import ForgetfulServer
 from servers.postgres_server import PostgresServer
 
 from router.memory.stores.memory_store import MemoryStore
 from router.retrieval.bundled_encoder import BundledEncoder
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import pytest
 from kept_memory import settings_in
 from memory.remembered import ids
+from scripted_model import Scripted
 from servers.forgetful_server import ForgetfulServer
 
 from router.errors import (
@@ -25,7 +26,6 @@ from router.errors import (
     StoreError,
     UnknownMemory,
 )
-from router.llm.protocol import Completion, OutputMode, Prompt
 from router.memory.conformance import LayerConformance
 from router.memory.contexts.context import Strategy
 from router.memory.files.store import FileStore
@@ -420,28 +420,24 @@ async def test_files_of_a_project_are_shown_to_it_alone_and_global_ones_to_all(
             assert "other projects" in text
 
 
-async def test_a_search_and_a_name_give_files_of_a_project_to_it_alone(opened: Opened) -> None:
-    server = ForgetfulServer()
-    try:
-        async with opened(
-            service={"url": server.url, "probe_seconds": 60}, project="shop"
-        ) as memory:
-            await memory.save("Deploy with make release.", name="ops/deploy")
-            await memory.save("Everybody tags a release.", name="global/release")
-            ours = await memory.search("release", scope=ADA)
-            theirs = await memory.search("release", scope={"project": "bank"})
-            alone = await memory.search("release", scope={"project": "bank"}, semantic_only=True)
-            names = [(await memory.get(name, scope=ADA)).id for name in ids(ours.items)]
-            assert (await memory.get("global/release")).content == "Everybody tags a release."
-            for name in ("ops/deploy", "global/deploy", "forgetful:1"):
-                with pytest.raises(UnknownMemory) as raised:
-                    await memory.get(name, scope={"project": "bank"})
-                assert raised.value.suggestions == ()
-            with pytest.raises(UnknownMemory):
-                await memory.delete("ops/deploy", scope={"project": "bank"})
-            await memory.delete("ops/deploy", scope=ADA)
-    finally:
-        server.close()
+async def test_a_search_and_a_name_give_files_of_a_project_to_it_alone(
+    opened: Opened, server: ForgetfulServer
+) -> None:
+    async with opened(service={"url": server.url, "probe_seconds": 60}, project="shop") as memory:
+        await memory.save("Deploy with make release.", name="ops/deploy")
+        await memory.save("Everybody tags a release.", name="global/release")
+        ours = await memory.search("release", scope=ADA)
+        theirs = await memory.search("release", scope={"project": "bank"})
+        alone = await memory.search("release", scope={"project": "bank"}, semantic_only=True)
+        names = [(await memory.get(name, scope=ADA)).id for name in ids(ours.items)]
+        assert (await memory.get("global/release")).content == "Everybody tags a release."
+        for name in ("ops/deploy", "global/deploy", "forgetful:1"):
+            with pytest.raises(UnknownMemory) as raised:
+                await memory.get(name, scope={"project": "bank"})
+            assert raised.value.suggestions == ()
+        with pytest.raises(UnknownMemory):
+            await memory.delete("ops/deploy", scope={"project": "bank"})
+        await memory.delete("ops/deploy", scope=ADA)
     assert {*names} == {"ops/deploy", "global/release"}
     assert ids(theirs.items) == ["global/release"]
     assert (alone.items, alone.service.status) == ((), LayerStatus.SKIPPED)
@@ -463,38 +459,31 @@ async def test_a_protected_file_is_not_written(opened: Opened) -> None:
             await memory.save("No.", name="adr/one")
 
 
-async def test_the_service_is_told_of_files_and_augments_them(opened: Opened) -> None:
-    server = ForgetfulServer()
-    try:
-        async with opened(service={"url": server.url, "probe_seconds": 60}) as memory:
-            saved = await memory.save("Tokens are refreshed hourly.", name="auth")
-            server.add("The gateway checks tokens.")
-            found = await memory.search("tokens")
-            report = await memory.sync()
-            status = await memory.status()
-    finally:
-        server.close()
-    assert server.violations == []
+async def test_the_service_is_told_of_files_and_augments_them(
+    opened: Opened, server: ForgetfulServer
+) -> None:
+    async with opened(service={"url": server.url, "probe_seconds": 60}) as memory:
+        saved = await memory.save("Tokens are refreshed hourly.", name="auth")
+        server.add("The gateway checks tokens.")
+        found = await memory.search("tokens")
+        report = await memory.sync()
+        status = await memory.status()
     assert saved.to_dict()["service"] == "delivered"
     assert len(found.items) == 2
     assert report.fault == ""
     assert (status["unified"]["service"], status["unified"]["waiting"]) == ("up", 0)
 
 
-async def test_a_recall_and_a_context_ask_the_service_too(opened: Opened) -> None:
-    server = ForgetfulServer()
-    try:
-        async with opened(
-            service={"url": server.url, "probe_seconds": 60}, project="shop"
-        ) as memory:
-            server.add("The gateway checks tokens of every request.")
-            ours = await memory.recall("What does the gateway check?", ADA)
-            context = await memory.assemble("What does the gateway check?", scope=ADA)
-            theirs = await memory.recall(
-                "What does the gateway check?", {"user": "bob", "project": "bank"}
-            )
-    finally:
-        server.close()
+async def test_a_recall_and_a_context_ask_the_service_too(
+    opened: Opened, server: ForgetfulServer
+) -> None:
+    async with opened(service={"url": server.url, "probe_seconds": 60}, project="shop") as memory:
+        server.add("The gateway checks tokens of every request.")
+        ours = await memory.recall("What does the gateway check?", ADA)
+        context = await memory.assemble("What does the gateway check?", scope=ADA)
+        theirs = await memory.recall(
+            "What does the gateway check?", {"user": "bob", "project": "bank"}
+        )
     assert [one.item.layer for one in ours.items] == ["forgetful"]
     assert "forgetful" in {report.layer for report in ours.layers}
     assert [chunk.content for chunk in context.chunks] == [ours.items[0].item.content]
@@ -570,22 +559,9 @@ async def test_routes_can_be_overridden(opened: Opened) -> None:
     assert answer.cascade_path[0].layers[0] == "semantic"
 
 
-class SureModel:
-    """A model that always answers the same."""
-
-    provider = "scripted"
-    model = "sure"
-
-    async def complete(self, prompt: Prompt, *, timeout_seconds: float) -> Completion:
-        text = '{"layers": ["planning"], "types": ["planning"], "confidence": 0.9}'
-        return Completion(text, OutputMode.JSON_SCHEMA)
-
-    async def aclose(self) -> None:
-        pass
-
-
 async def test_models_are_asked_what_a_query_is_about_when_there_are_any(opened: Opened) -> None:
-    async with opened(models=[SureModel()]) as memory:
+    sure = '{"layers": ["planning"], "types": ["planning"], "confidence": 0.9}'
+    async with opened(models=[Scripted([sure])]) as memory:
         found = await memory.classify("What is JWT?")
     assert [choice.name for choice in found.layers] == ["planning"]
     assert found.reasons == ("scripted chose planning.",)

@@ -16,6 +16,7 @@ import math
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from router.errors import InvalidRequest
@@ -155,11 +156,10 @@ class ContextAssembler:
         found = await self._retrieve(asked, followed, whose, weights, token_budget, notes)
         pieces, left_out = await in_thread(lambda: self._judged(asked, found, weights))
         chunks, unfit = self._filled(pieces, weights, token_budget)
-        if self._tracker is not None:
-            used = {chunk.item_id for chunk in chunks}
-            await self._tracker.record(
-                [p.item for p in pieces if p.side is ContextSide.MEMORY and p.item.id in used]
-            )
+        taken = {chunk.item_id for chunk in chunks}
+        used = [p.item for p in pieces if p.side is ContextSide.MEMORY and p.item.id in taken]
+        if used and self._tracker is not None:
+            await in_thread(partial(self._tracker.record, used))
         if pieces and not chunks:
             smallest = min(self._chunk(piece).tokens for piece in pieces)
             notes.append(

@@ -13,7 +13,6 @@ from typing import Final
 
 from router.database import Schema, SharedConnection
 from router.errors import InvalidRequest
-from router.flight import in_thread
 from router.memory.model import NOBODY, MemoryItem, Scope
 from router.memory.stores.spaces import parse_scope, scope_key
 
@@ -42,7 +41,7 @@ class ConsolidationCandidate:
 
 
 class QueryPatternTracker:
-    """Counts retrievals. What it is told has passed the scope filter already.
+    """Counts retrievals. What it is told has passed the scope filter already. Blocks.
 
     Every method raises StoreError when the file cannot be used.
     """
@@ -52,11 +51,6 @@ class QueryPatternTracker:
         self._file = SharedConnection(path, _SCHEMA, durable=False)
         self._clock = clock
         self.close = self._file.close
-
-    async def record(self, items: Sequence[MemoryItem]) -> None:
-        """Count one retrieval of each item."""
-        if items:
-            await in_thread(lambda: self._record(items))
 
     def forget(self, owner: Scope) -> int:
         """Remove the counts of what belongs to an owner; how many there were."""
@@ -69,7 +63,8 @@ class QueryPatternTracker:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return max(done.rowcount, 0)
 
-    def _record(self, items: Sequence[MemoryItem]) -> None:
+    def record(self, items: Sequence[MemoryItem]) -> None:
+        """Count one retrieval of each item."""
         now = self._clock()
         rows = [(item.layer, scope_key(item.scope), item.id, now) for item in items]
         with self._file.transaction() as db:

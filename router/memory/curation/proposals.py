@@ -174,14 +174,8 @@ class Proposals:
             self._records.save(item, supersede=proposal.replaces)
         elif proposal.kind is ChangeKind.STALE:
             for name in proposal.replaces:
-                self._records.edit(
-                    proposal.layer,
-                    name,
-                    proposal.scope,
-                    content=None,
-                    tags=None,
-                    attributes={"status": "cancelled"},
-                )
+                cancelled = {"status": "cancelled"}
+                self._records.edit(proposal.layer, name, proposal.scope, attributes=cancelled)
         else:
             self._records.mark(proposal.layer, proposal.replaces, proposal.by, proposal.scope)
         self._store.delete(PROPOSALS, [waiting.id], waiting.scope)

@@ -76,7 +76,8 @@ def _entities(text: str, time: tuple[int, int] | None) -> tuple[str, ...]:
     """Names of things in order, as written, each once; a name inside another one is part of it."""
     taken = [] if time is None else [time]
     named: list[tuple[int, str]] = []
-    for start, end, name in chain(_quoted(text), _shaped(text), _capitalised(text)):
+    shaped = ((*match.span(), match.group()) for match in _SHAPES.finditer(text))
+    for start, end, name in chain(_quoted(text), shaped, _capitalised(text)):
         if any(start < last and first < end for first, last in taken):
             continue
         taken.append((start, end))
@@ -94,11 +95,6 @@ def _quoted(text: str) -> Iterator[_Named]:
     for match in _QUOTED.finditer(text):
         if name := (match.group(match.lastindex or 0)).strip():
             yield match.start(), match.end(), name
-
-
-def _shaped(text: str) -> Iterator[_Named]:
-    for match in _SHAPES.finditer(text):
-        yield match.start(), match.end(), match.group()
 
 
 def _capitalised(text: str) -> Iterator[_Named]:

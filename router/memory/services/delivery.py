@@ -74,12 +74,12 @@ class FileDelivery:
 
     async def is_waiting(self, name: str) -> bool:
         """Whether something is still to be done about a name."""
-        waiting = await in_thread(lambda: self._outbox.queued(list(self.stores)))
+        waiting = await in_thread(lambda: self._outbox.queued(self.stores))
         return (self._store_of(name), name) in waiting
 
     async def waiting(self) -> int:
         """How many intentions wait."""
-        return len(await in_thread(lambda: self._outbox.queued(list(self.stores))))
+        return len(await in_thread(lambda: self._outbox.queued(self.stores)))
 
     async def run(self, *, seconds: float, join: bool = True) -> SyncReport:
         """Do what is due, oldest first, until nothing is, the service fails, or time is up. One
@@ -87,7 +87,6 @@ class FileDelivery:
         if self._one_at_a_time.locked() and not join:
             return SyncReport(waiting=await self.waiting(), fault="a delivery is under way")
         ends = time.monotonic() + seconds
-        stores = list(self.stores)
         report = SyncReport()
         async with self._one_at_a_time:
             while time.monotonic() < ends:
@@ -95,7 +94,7 @@ class FileDelivery:
                 if fault is not None:  # nothing is taken that cannot be sent
                     report = replace(report, fault=report.fault or fault)
                     break
-                entry = await in_thread(lambda: self._outbox.take(stores))
+                entry = await in_thread(lambda: self._outbox.take(self.stores))
                 if entry is None:
                     break
                 report = await self._attempt(entry, report)
@@ -105,14 +104,13 @@ class FileDelivery:
         """Queue every file that the service does not hold as it is, and a tombstone for every one
         that it holds and that is gone; then ``run``, postponed entries included. A service that was
         wiped is sent all of them."""
-        stores = list(self.stores)
         snapshot = await in_thread(self._files.snapshot)
-        held = await in_thread(lambda: self._outbox.delivered(stores))
+        held = await in_thread(lambda: self._outbox.delivered(self.stores))
         if await self._is_wiped(held):
             held = {}
             if not dry_run:
-                await in_thread(lambda: self._outbox.lose(stores))
-        queued = await in_thread(lambda: self._outbox.queued(stores))
+                await in_thread(lambda: self._outbox.lose(self.stores))
+        queued = await in_thread(lambda: self._outbox.queued(self.stores))
         whole = {store_id(root) for root in snapshot.whole}
         intents: list[tuple[str, str, Intent]] = []
         unchanged = kept = 0
@@ -135,7 +133,7 @@ class FileDelivery:
         # What is queued already may be on its way just now, and must not be sent twice.
         new = [(store, name, what) for store, name, what in intents if (store, name) not in queued]
         await in_thread(lambda: self._outbox.add(new))
-        await in_thread(lambda: self._outbox.make_due(stores))
+        await in_thread(lambda: self._outbox.make_due(self.stores))
         report = await self.run(seconds=seconds)
         return replace(report, unchanged=unchanged, kept=kept)
 

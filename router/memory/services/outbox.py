@@ -16,7 +16,7 @@ entry; a later intention takes the place of an earlier one, and its place in the
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -124,7 +124,7 @@ class ServiceOutbox:
                     self._file.path, f"the outbox is full: {MAX_ENTRIES:,} memories wait"
                 )
 
-    def take(self, stores: Sequence[str]) -> QueuedFile | None:
+    def take(self, stores: Collection[str]) -> QueuedFile | None:
         """The oldest entry that is due, held for a minute; None when there is none."""
         with self._file.transaction() as db:
             now = self._clock()
@@ -181,7 +181,7 @@ class ServiceOutbox:
                 (self._clock() + delay, fault, entry.id),
             )
 
-    def make_due(self, stores: Sequence[str]) -> None:
+    def make_due(self, stores: Collection[str]) -> None:
         """Let every entry that was postponed be taken at once; those that are held stay so."""
         with self._file.transaction() as db:
             db.execute(
@@ -190,7 +190,7 @@ class ServiceOutbox:
                 (self._clock(), *stores),
             )
 
-    def delivered(self, stores: Sequence[str]) -> dict[tuple[str, str], Delivered]:
+    def delivered(self, stores: Collection[str]) -> dict[tuple[str, str], Delivered]:
         """By store and name, what the service holds."""
         rows = self._rows("SELECT store, name, digest, ids FROM delivered", stores)
         return {(store, name): Delivered(digest, _ids(ids)) for store, name, digest, ids in rows}
@@ -203,17 +203,17 @@ class ServiceOutbox:
             ).fetchone()
         return Delivered("", ()) if row is None else Delivered(row[0], _ids(row[1]))
 
-    def lose(self, stores: Sequence[str]) -> None:
+    def lose(self, stores: Collection[str]) -> None:
         """Forget what the service holds: it was wiped."""
         with self._file.transaction() as db:
             db.executemany("DELETE FROM delivered WHERE store = ?", [(store,) for store in stores])
 
-    def queued(self, stores: Sequence[str]) -> dict[tuple[str, str], Intent]:
+    def queued(self, stores: Collection[str]) -> dict[tuple[str, str], Intent]:
         """By store and name, what waits."""
         rows = self._rows("SELECT store, name, intent FROM queue", stores)
         return {(store, name): Intent(intent) for store, name, intent in rows}
 
-    def _rows(self, statement: str, stores: Sequence[str]) -> list[tuple[Any, ...]]:
+    def _rows(self, statement: str, stores: Collection[str]) -> list[tuple[Any, ...]]:
         among = f" WHERE store IN ({placeholders(len(stores))})"
         with self._file.turn() as db:
             return db.execute(statement + among, tuple(stores)).fetchall()

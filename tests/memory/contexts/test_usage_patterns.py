@@ -36,54 +36,54 @@ def ids(tracker: QueryPatternTracker, least: int, scope: Scope = NOBODY) -> list
     return [(candidate.id, candidate.retrievals) for candidate in found]
 
 
-async def test_candidates_are_those_retrieved_often_enough_most_often_first(tmp_path: Path) -> None:
+def test_candidates_are_those_retrieved_often_enough_most_often_first(tmp_path: Path) -> None:
     counts = tracker(tmp_path)
-    await counts.record([item(1), item(2), item(3)])
-    await counts.record([item(2), item(3)])
-    await counts.record([item(3)])
+    counts.record([item(1), item(2), item(3)])
+    counts.record([item(2), item(3)])
+    counts.record([item(3)])
     assert ids(counts, 2) == [("m3", 3), ("m2", 2)]
     counts.close()
 
 
-async def test_counts_outlive_the_process(tmp_path: Path) -> None:
+def test_counts_outlive_the_process(tmp_path: Path) -> None:
     first = tracker(tmp_path)
-    await first.record([item(1)])
+    first.record([item(1)])
     first.close()
     second = tracker(tmp_path)
-    await second.record([item(1)])
+    second.record([item(1)])
     assert ids(second, 2) == [("m1", 2)]
     second.close()
 
 
-async def test_beyond_the_bound_the_longest_unasked_is_forgotten(tmp_path: Path) -> None:
+def test_beyond_the_bound_the_longest_unasked_is_forgotten(tmp_path: Path) -> None:
     counts = tracker(tmp_path)
-    await counts.record([item(-1)])
-    await counts.record([item(number) for number in range(MAX_TRACKED)])
-    await counts.record([item(0)])
+    counts.record([item(-1)])
+    counts.record([item(number) for number in range(MAX_TRACKED)])
+    counts.record([item(0)])
     kept = ids(counts, 1)
     assert (kept[0], len(kept)) == (("m0", 2), MAX_TRACKED)
     assert ("m-1", 1) not in kept
     counts.close()
 
 
-async def test_candidates_of_another_scope_are_not_shown(tmp_path: Path) -> None:
+def test_candidates_of_another_scope_are_not_shown(tmp_path: Path) -> None:
     counts = tracker(tmp_path)
-    await counts.record([item(1, Scope(user="ann")), item(2)])
+    counts.record([item(1, Scope(user="ann")), item(2)])
     assert ids(counts, 1, Scope(user="bob")) == [("m2", 1)]
     assert sorted(ids(counts, 1, Scope(user="ann"))) == [("m1", 1), ("m2", 1)]
     counts.close()
 
 
-async def test_nothing_below_one_retrieval_can_be_asked_for(tmp_path: Path) -> None:
+def test_nothing_below_one_retrieval_can_be_asked_for(tmp_path: Path) -> None:
     counts = tracker(tmp_path)
     with pytest.raises(InvalidRequest, match="min_retrievals"):
         counts.get_consolidation_candidates(0)
     counts.close()
 
 
-async def test_forgotten_counts_are_gone(tmp_path: Path) -> None:
+def test_forgotten_counts_are_gone(tmp_path: Path) -> None:
     counts = tracker(tmp_path)
-    await counts.record([item(1)])
+    counts.record([item(1)])
     assert counts.forget(Scope()) == 1
     assert ids(counts, 1) == []
     counts.close()
@@ -95,10 +95,10 @@ def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
         tracker(tmp_path)
 
 
-async def test_equal_ids_of_two_scopes_are_counted_apart(tmp_path: Path) -> None:
+def test_equal_ids_of_two_scopes_are_counted_apart(tmp_path: Path) -> None:
     counts = tracker(tmp_path)
     ada, bob = Scope(user="ada"), Scope(user="bob")
-    await counts.record([item(1, ada), item(1, bob)])
-    await counts.record([item(1, bob)])
+    counts.record([item(1, ada), item(1, bob)])
+    counts.record([item(1, bob)])
     assert (ids(counts, 1, ada), ids(counts, 1, bob)) == ([("m1", 1)], [("m1", 2)])
     counts.close()

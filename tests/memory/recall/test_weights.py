@@ -22,11 +22,6 @@ TEMPORAL = (QueryType.TEMPORAL,)
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def weights(clock: Clock) -> Iterator[LayerWeights]:
     weights = LayerWeights(clock=clock)
     yield weights

@@ -20,11 +20,6 @@ from router.memory.services.unified import ServiceFate, UnifiedMemory
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def files(tmp_path: Path) -> FileStore:
     return FileStore(tmp_path / "project", serena_home=tmp_path / "home")
 

@@ -23,11 +23,6 @@ from router.retrieval.bundled_encoder import BundledEncoder
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock(0.0)
-
-
-@pytest.fixture
 async def forgetful(server: ForgetfulServer, clock: Clock) -> AsyncIterator[Forgetful]:
     made = Forgetful(connect_service(server.url), clock=clock, probe_seconds=120)
     yield made

@@ -21,11 +21,6 @@ from router.memory.services.outbox import Delivered, Intent, QueuedFile, Service
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def outbox(tmp_path: Path, clock: Clock) -> Iterator[ServiceOutbox]:
     made = ServiceOutbox(tmp_path / "outbox.sqlite3", clock=clock)
     yield made
