@@ -54,6 +54,19 @@ _SENTENCE_END: Final = re.compile(r"[.!?:]['\"\u201d\u2019)]?\s|\n")
 _TITLES: Final = word_set("dr mr mrs ms prof st")
 _NO_NAMES: Final = _TITLES | word_set("i i'm i've i'd i'll ok")
 
+_THEIR_OWN: Final = re.compile(
+    r"(?<!\ba )(?<!\beach )(?<!\bevery )(?<!\banother )\b(?:the )?user['\u2019]s\b", re.IGNORECASE
+)
+"""Not of "a user's session", which is anybody's."""
+_THEY_DO: Final = re.compile(
+    r"\b((?:do|does|did|is|was|has|had|can|could|may|might|should|would|will|must)"
+    r"(?:n?['\u2019]t)?) the user\b"
+    r"(?! (?:tables?|interface|guide|story|stories|services?|accounts?|ids?|models?|data)\b)",
+    re.IGNORECASE,
+)
+"""Not of "the user table", as far as compounds are common."""
+_THEM: Final = re.compile(r"\bthe user(?=\W*$)", re.IGNORECASE)
+
 
 def rewrite(text: str, *, now: datetime) -> LayerQuery:
     """Read a query of 1 to 2,000 characters of any language. ``now`` is aware: what "yesterday"
@@ -139,3 +152,10 @@ def _is_name(word: str, *, first: bool) -> bool:
     if first:
         return len(letters) > 1 and all(character.isupper() for character in letters)
     return True
+
+
+def in_first_person(text: str) -> str:
+    """A query about "the user", as the user would put it: "What are the user's allergies?" is "What
+    are my allergies?". Agents ask so, of memories that people told of themselves. "The user table"
+    stays."""
+    return _THEM.sub("me", _THEY_DO.sub(r"\1 I", _THEIR_OWN.sub("my", text)))

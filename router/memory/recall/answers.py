@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from router.breaker import BreakerState
-from router.errors import LayerError
 from router.memory.model import Classification, LayerReport, MemoryItem
 from router.memory.recall.confidence import ItemConfidence
 from router.plain_json import PlainJson, plain_json
 from router.result import LayerChoice
-
-
-def require_complete(reports: Iterable[LayerReport]) -> None:
-    """Raise LayerError, for the first one, unless every layer had its say."""
-    for report in reports:
-        if not report.is_complete:
-            raise LayerError(report.layer, f"{report.status}: {report.reason}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from typing import Final, Protocol
 
 from cachetools import LRUCache, TTLCache
 
-from router.errors import InvalidRequest
+from router.errors import InvalidRequest, LayerError
 from router.flight import SingleFlight, in_thread
 from router.memory.model import (
     AnyLayer,
@@ -39,7 +39,6 @@ from router.memory.recall.answers import (
     MemoryRoute,
     MemoryStatus,
     RouteStats,
-    require_complete,
 )
 from router.memory.recall.gather import THREADS_AT_A_TIME, Gatherer
 from router.memory.recall.weights import LayerWeights
@@ -163,8 +162,9 @@ class MemoryRouter:
             route = await self._flights.do(key, read)
         else:
             self._hits += 1
-        if strict:
-            require_complete(route.results)
+        for report in route.results if strict else ():
+            if not report.is_complete:
+                raise LayerError(report.layer, f"{report.status}: {report.reason}")
         return self._handed_out(route, query, started, cache_hit=cache_hit)
 
     async def feedback(

@@ -79,7 +79,6 @@ from typing import Final
 from router.errors import InvalidRequest
 from router.flight import in_thread
 from router.memory.model import LayerQuery, LayerReport, MemoryItem, Scope, ScoreKind
-from router.memory.query.first_person import in_first_person
 from router.memory.query.listing import (
     asks_for_kind,
     asks_for_tasks,
@@ -87,7 +86,7 @@ from router.memory.query.listing import (
     names_no_subject,
 )
 from router.memory.query.past import followed_by
-from router.memory.query.rewrite import rewrite
+from router.memory.query.rewrite import in_first_person, rewrite
 from router.memory.recall.answers import (
     CascadeStep,
     MemoryRoute,

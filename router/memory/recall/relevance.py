@@ -50,7 +50,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple, Self, TypeAlias
 
-from router.memory.query.first_person import in_first_person
+from router.memory.query.rewrite import in_first_person
 from router.memory.texts.chunking import CHUNK_CHARACTERS, sections
 from router.memory.texts.related_words import related_to
 from router.memory.texts.text_vectors import TextVectors

@@ -78,6 +78,11 @@ class MemoryStore:
     """
 
     def __init__(self, db: Database, vectors: ItemVectors, clock: Callable[[], float]) -> None:
+        try:
+            vectors.open()
+        except BaseException:
+            db.close()
+            raise
         self._db = db
         self._vectors = vectors
         self._clock = clock
@@ -107,7 +112,7 @@ class MemoryStore:
             ) from error
         db = SqliteDatabase(directory / "memory.db")
         shutil.rmtree(directory / "vectors", ignore_errors=True)  # an earlier version's copies
-        return cls._opened(db, SqliteVectors(db, encoder), clock)
+        return cls(db, SqliteVectors(db, encoder), clock)
 
     @classmethod
     def connect(cls, url: str, *, encoder: Encoder, clock: Callable[[], float] = time.time) -> Self:
@@ -126,16 +131,7 @@ class MemoryStore:
                 "pip install 'cascade-router[postgres]'"
             ) from None
         db = PostgresDatabase(url)
-        return cls._opened(db, PostgresVectors(db, encoder), clock)
-
-    @classmethod
-    def _opened(cls, db: Database, vectors: ItemVectors, clock: Callable[[], float]) -> Self:
-        try:
-            vectors.open()
-        except BaseException:
-            db.close()
-            raise
-        return cls(db, vectors, clock)
+        return cls(db, PostgresVectors(db, encoder), clock)
 
     def close(self) -> None:
         """Close all files; a call that is under way may end in a ``StoreError``."""

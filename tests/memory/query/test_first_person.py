@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from router.memory.query.first_person import in_first_person
+from router.memory.query.rewrite import in_first_person
 
 
 @pytest.mark.parametrize(

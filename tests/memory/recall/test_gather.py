@@ -29,7 +29,7 @@ from scripted_layers import (
 )
 
 from router.breaker import BreakerState
-from router.errors import ConfigurationError, LayerError
+from router.errors import ConfigurationError
 from router.memory.model import (
     NOBODY,
     AnyLayer,
@@ -39,7 +39,6 @@ from router.memory.model import (
     Scope,
     ScoreKind,
 )
-from router.memory.recall.answers import require_complete
 from router.memory.recall.gather import (
     CALLS_AT_A_TIME,
     LAYERS_AT_A_TIME,
@@ -340,13 +339,6 @@ async def test_a_cancelled_caller_takes_all_calls_along_and_blames_nobody() -> N
         assert slow.cancelled == 1
         state = gatherer.states()[0]
         assert (state.running, state.breaker) == (0, BreakerState.CLOSED)
-
-
-async def test_whoever_wants_all_or_nothing_hears_which_layer_failed() -> None:
-    async with gathering(LoopLayer("a"), RaisingLayer("b", ValueError("no"))) as gatherer:
-        reports = await gather(gatherer)
-    with pytest.raises(LayerError, match="layer b: error: ValueError: no"):
-        require_complete(reports.values())
 
 
 ALICE = Scope(user="alice")
