@@ -228,7 +228,6 @@ class TaskStatus(StrEnum):
 
     @property
     def is_open(self) -> bool:
-        """Whether the task is still to be done."""
         return self in (TaskStatus.OPEN, TaskStatus.IN_PROGRESS, TaskStatus.BLOCKED)
 
 
@@ -368,9 +367,7 @@ class LayerReport(PlainJson):
     """One layer's part of an answer.
 
     Attributes:
-        layer: its name.
         weight: in (0, 1]; how much its items count beside those of other layers.
-        status: how it went.
         milliseconds: how long it took; 0 when it was not asked.
         reason: a sentence for a person.
         items: what it found, best first; empty unless ``status`` is ``OK``.
@@ -385,7 +382,6 @@ class LayerReport(PlainJson):
 
     @property
     def found(self) -> int:
-        """How many items it found."""
         return len(self.items)
 
     @property

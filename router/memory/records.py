@@ -82,15 +82,9 @@ class Page(PlainJson):
 
 @dataclass(frozen=True, slots=True)
 class ForgetReport(PlainJson):
-    """What was forgotten.
-
-    Attributes:
-        items: items of layers that are gone, with their vectors.
-        files: memory files that are gone.
-        counts: counts of retrievals that are gone.
-        left: items of the owner that a look afterwards still finds: 0. So for ``vectors``.
-        waiting: files whose deletion the memory service has yet to be told of.
-    """
+    """What was forgotten: items of layers with their vectors, memory files, and counts of
+    retrievals. ``left`` and ``vectors`` are those of the owner that a look afterwards still finds,
+    which is 0; ``waiting`` the files whose deletion the memory service has yet to be told of."""
 
     items: int
     files: int

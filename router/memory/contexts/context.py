@@ -65,7 +65,6 @@ class RetrievalWeights:
             raise InvalidRequest(f"weights: they sum to {total:g}; they must sum to 1")
 
     def of(self, side: ContextSide) -> float:
-        """The weight of a side."""
         return self.documents if side is ContextSide.DOCUMENTS else self.memory
 
 
@@ -142,7 +141,6 @@ class AssembledContext(PlainJson):
         return joined(self.chunks)
 
     def to_dict(self) -> dict[str, Any]:
-        """The context as plain JSON types."""
         return PlainJson.to_dict(self) | {"text": self.text}
 
 

@@ -78,7 +78,6 @@ class Proposal(PlainJson):
         return content_key("\n".join(parts))[:16]
 
     def to_dict(self) -> dict[str, Any]:
-        """The proposal as plain JSON types."""
         return {"id": self.id, **PlainJson.to_dict(self)}
 
     def to_item(self, created: datetime) -> MemoryItem:

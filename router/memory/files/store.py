@@ -112,8 +112,8 @@ class FileStore:
         self._ignored = checked_patterns("ignored_patterns", ignored)
         self._index = TextIndex()
         self._known: dict[str, _Known] = {}
-        self._problems: dict[Path, tuple[tuple[int, ...] | None, str]] = {}
-        self._unread: dict[str, FoundFile] = {}
+        self._problems: dict[Path, str] = {}
+        self._unread: dict[str, tuple[FoundFile, str]] = {}
         self._whole: set[Path] = set()
         self._lock = threading.Lock()
         self._generation = 0
@@ -134,10 +134,11 @@ class FileStore:
         """What is left out of every answer, and why, in sentences."""
         with self._lock:
             self._refresh()
-            return tuple(f"{path}: {why}" for path, (_, why) in sorted(self._problems.items()))
+            unread = {found.path: why for found, why in self._unread.values()}
+            found = sorted((self._problems | unread).items())
+            return tuple(f"{path}: {why}" for path, why in found)
 
     def names(self) -> tuple[str, ...]:
-        """All names in order."""
         with self._lock:
             self._refresh()
             return tuple(sorted(self._known))
@@ -211,17 +212,15 @@ class FileStore:
         self.check_writable(name)
         with self._lock:
             self._refresh()
-            found = self._known[name].found if name in self._known else self._unread.get(name)
-            if found is None:
+            if name not in self._known and name not in self._unread:
                 raise UnknownMemory(name)
+            path = self._place(name)
             try:
-                found.path.unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
                 self._generation += 1
-                sync_folder(found.path.parent)
+                sync_folder(path.parent)
             except OSError as error:
-                raise StoreError(
-                    found.path, f"memory {name!r} cannot be deleted: {error}"
-                ) from error
+                raise StoreError(path, f"memory {name!r} cannot be deleted: {error}") from error
 
     def snapshot(self) -> FilesSnapshot:
         """What there is now, in order of the names."""
@@ -256,18 +255,17 @@ class FileStore:
         return self._known.get(name)
 
     def _place(self, name: str) -> Path:
-        """Where to write a name."""
         if name in self._known:
             return self._known[name].found.path
         if name in self._unread:
-            return self._unread[name].path
+            return self._unread[name][0].path
         check_new_name(name)
         return self.root_of(name) / (name.removeprefix(f"{GLOBAL}/") + SUFFIX)
 
     def _refresh(self) -> None:
         """Bring the index up to date with the folders."""
-        problems, rules = self._problems, self._serena.rules()
-        self._problems = {file: (None, why) for file, why in rules.problems.items()}
+        unread, rules = self._unread, self._serena.rules()
+        self._problems = dict(rules.problems)
         self._whole = {root for root in self.roots if root.is_dir()}
         present: dict[str, FoundFile] = {}
         hidden: list[Path] = []
@@ -276,12 +274,12 @@ class FileStore:
                 if self._is_ignored(name, rules):
                     hidden.append(found.path)
                 elif name in present:
-                    self._problems[found.path] = None, "another file has the same name"
+                    self._problems[found.path] = "another file has the same name"
                 else:
                     present[name] = found
         if hidden:
             others = f", and {len(hidden) - 1} more" if len(hidden) > 1 else ""
-            self._problems[hidden[0]] = None, f"hidden by ignored_memory_patterns{others}"
+            self._problems[hidden[0]] = f"hidden by ignored_memory_patterns{others}"
         self._unread = {}
         for name in self._known.keys() - present.keys():
             self._forget(name)
@@ -289,16 +287,14 @@ class FileStore:
             known = self._known.get(name)
             if known is not None and known.found == found:
                 continue
-            if problems.get(found.path, (None, ""))[0] == found.stamp:
-                self._problems[found.path] = problems[found.path]  # reported before, unchanged
-                self._unread[name] = found
+            if name in unread and unread[name][0] == found:
+                self._unread[name] = unread[name]
                 continue
             try:
                 self._learn(name, found)
             except Unreadable as problem:
                 self._forget(name)
-                self._unread[name] = found
-                self._problems[found.path] = found.stamp, str(problem)
+                self._unread[name] = found, str(problem)
 
     def _learn(self, name: str, found: FoundFile) -> None:
         item = to_item(name, found, read_text(found.path))
@@ -334,11 +330,11 @@ class FileStore:
             for entry in entries:
                 path = Path(entry.path)
                 if prefix == "" and topic + entry.name == GLOBAL:
-                    self._problems[path] = None, "names in it would mean the global memories"
+                    self._problems[path] = "names in it would mean the global memories"
                     continue
                 if entry.name.startswith("."):
                     if not entry.name.endswith(".tmp"):  # those are being written
-                        self._problems[path] = None, "its name begins with a dot"
+                        self._problems[path] = "its name begins with a dot"
                     continue
                 try:
                     is_folder, info = entry.is_dir(), entry.stat()
@@ -346,16 +342,16 @@ class FileStore:
                 except OSError as error:
                     why = error.strerror or str(error)
                     if entry.is_symlink():  # what it would lead to is no memory
-                        self._problems[path] = None, why
+                        self._problems[path] = why
                     elif not isinstance(error, FileNotFoundError):  # deleted just now
                         self._miss(root, path, why)
                     continue
                 if real is not None and not is_inside(real, self._allowed[root]):
-                    self._problems[path] = None, "a link that leads out of the project"
+                    self._problems[path] = "a link that leads out of the project"
                 elif is_folder:
                     real = real or ancestors[-1] / entry.name
                     if len(ancestors) == MAX_DEPTH:
-                        self._problems[path] = None, f"over {MAX_DEPTH} folders deep"
+                        self._problems[path] = f"over {MAX_DEPTH} folders deep"
                     elif real not in ancestors:
                         pending.append((path, f"{topic}{entry.name}/", (*ancestors, real)))
                 elif entry.name.endswith(SUFFIX):
@@ -366,9 +362,9 @@ class FileStore:
                     try:
                         yield parse_name(topic + entry.name), FoundFile(path, stamp_of(info))
                     except InvalidRequest as error:
-                        self._problems[path] = None, str(error)
+                        self._problems[path] = str(error)
 
     def _miss(self, root: Path, path: Path, why: str) -> None:
         """Note that a root could not be seen in full."""
         self._whole.discard(root)
-        self._problems[path] = None, why
+        self._problems[path] = why

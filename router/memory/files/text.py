@@ -71,7 +71,6 @@ def to_item(name: str, found: FoundFile, text: str) -> MemoryItem:
 
 
 def _parted(text: str) -> tuple[str, tuple[str, ...]]:
-    """What a file says, and its tags."""
     line = _TAGS.search(text)
     if line is not None and text[: line.start()].strip():
         with suppress(InvalidRequest):  # a last line that cannot be tags is content
@@ -80,7 +79,6 @@ def _parted(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def with_tags(content: str, tags: tuple[str, ...]) -> str:
-    """The text of a file with this content and these tags."""
     return f"{content}\n\nTags: {', '.join(tags)}\n" if tags else content
 
 

@@ -73,7 +73,6 @@ class OwnedLayer(StoredLayer):
 
 
 def search_words(query: LayerQuery) -> str:
-    """What to look for by words."""
     return " ".join(query.terms) or query.text
 
 
@@ -86,7 +85,6 @@ def reordered(
 
 
 def fused_score(item: MemoryItem) -> float:
-    """The score that the store gave."""
     return item.score if item.score is not None else 0.0
 
 

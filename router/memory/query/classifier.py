@@ -65,7 +65,6 @@ class QueryClassifier:
             weights were learned with the bundled one.
         models: asked by ``aclassify``, in fall-back order. Closing them is the caller's.
         timeout_seconds: for all the models together.
-        clock: monotonic seconds.
 
     Raises:
         ConfigurationError: the table names what does not exist or has a weight outside (0, 1], or a

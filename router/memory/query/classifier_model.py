@@ -30,7 +30,6 @@ class QueryKind(NamedTuple):
 
     @property
     def primary(self) -> str | None:
-        """Its most important layer."""
         return self.layers[0] if self.layers else None
 
 

@@ -91,7 +91,6 @@ class RecalledItem(PlainJson):
     confidence: ItemConfidence | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The item as plain JSON types."""
         judged = {"relevance": self.relevance, "confidence": plain_json(self.confidence)}
         return self.item.to_dict() | judged
 
@@ -113,7 +112,6 @@ class RecallResult(PlainJson):
 
     Attributes:
         id: identifies this answer, for feedback.
-        query: as asked.
         items: best first; empty when nothing that is stored bears on the query.
         confidence: probability, in [0, 1], that the answer bears on the query: the relevance of
             its most relevant item, 0 for an empty answer.

@@ -85,7 +85,6 @@ class Gatherer:
             ``LAYERS_AT_A_TIME`` of those that wait for something.
         breaker_failures: failures (or late answers) in a row after which a layer is left alone ...
         breaker_reset_seconds: ... for this long; then one trial call decides.
-        clock: monotonic seconds.
 
     Raises:
         ConfigurationError: two layers share a name, or one's quality is not in [0, 1].

@@ -66,13 +66,8 @@ SECOND: Final = 0.09
 
 
 class OfMeaning(NamedTuple):
-    """The coefficients that depend on the encoder.
-
-    Attributes:
-        bias: of every text.
-        cosine: the weight of the cosine.
-        question: what is taken off a question that an item brings.
-    """
+    """The coefficients that depend on the encoder; ``question`` is what is taken off a question
+    that an item brings."""
 
     bias: float
     cosine: float

@@ -81,8 +81,6 @@ _PLANS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A memory and what has taken its place."""
-
     older: MemoryItem
     newer: MemoryItem
 

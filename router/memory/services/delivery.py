@@ -78,7 +78,6 @@ class FileDelivery:
         return (self._store_of(name), name) in waiting
 
     async def waiting(self) -> int:
-        """How many intentions wait."""
         return len(await in_thread(lambda: self._outbox.queued(self.stores)))
 
     async def run(self, *, seconds: float, join: bool = True) -> SyncReport:

@@ -80,15 +80,9 @@ _Found: TypeAlias = tuple[Sequence[MemoryItem], SourceReport]
 
 @dataclass(frozen=True, slots=True)
 class UnifiedAnswer(PlainJson):
-    """What a search found.
-
-    Attributes:
-        items: best first, none twice by content; each with the score of its source, or a score of
-            kind ``FUSED`` with the strategy ``weighted``.
-        files: how the files' part went.
-        service: how the service's part went.
-        layers: how the memory layers' part went.
-    """
+    """What a search found, and how each source's part went. The items are the best first, none
+    twice by content; each has the score of its source, or a score of kind ``FUSED`` with the
+    strategy ``weighted``."""
 
     items: tuple[MemoryItem, ...]
     files: SourceReport

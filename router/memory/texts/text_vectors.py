@@ -35,13 +35,8 @@ and texts of one chunk."""
 
 class TextVectors:
     """The vectors that one encoder makes of texts; the latest are kept. As safe in threads as the
-    encoder.
-
-    Attributes:
-        identity: the encoder's.
-        width: how many numbers its vectors have; 0 before the first one. It changes when another
-            model takes the name of the encoder's.
-    """
+    encoder. ``width`` is how many numbers they have; 0 before the first one. It changes when
+    another model takes the name of the encoder's."""
 
     def __init__(
         self, encoder: Encoder, *, monotonic: Callable[[], float] = time.monotonic

@@ -127,7 +127,6 @@ class Forgetful:
         return _items(ranked, kind)[:k]
 
     async def get(self, memory_id: int) -> MemoryItem:
-        """One memory."""
         return _item([await self._call(self._service.get(memory_id))])
 
     async def create(self, memory: NewMemory) -> int:
@@ -176,7 +175,6 @@ class Forgetful:
         return found if origin is not None and (origin.store, origin.name) == of else None
 
     async def aclose(self) -> None:
-        """Close the connection."""
         await self._service.aclose()
 
     async def _call(

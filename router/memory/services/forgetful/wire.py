@@ -112,8 +112,6 @@ class _Wire(BaseModel):
 
 
 class RemoteMemory(_Wire):
-    """A memory as the service holds it."""
-
     id: int = Field(ge=0)
     title: str = Field(max_length=1_000)
     content: str = Field(max_length=2 * MAX_CONTENT)
@@ -192,11 +190,9 @@ class ForgetfulService(ABC):
         ][:k]
 
     async def create(self, memory: NewMemory) -> int:
-        """Store a memory; its id."""
         return _parsed(_Created, await self._call("create_memory", asdict(memory))).id
 
     async def get(self, memory_id: int) -> RemoteMemory:
-        """One memory by its id."""
         memory = _parsed(RemoteMemory, await self._call("get_memory", {"memory_id": memory_id}))
         if not memory.content.strip():
             raise MemoryServiceError(f"the memory service's memory {memory.id} is empty")
