@@ -50,20 +50,6 @@ def encoder_of(options: argparse.Namespace) -> Encoder:
     return build_encoder(Settings(encoder={"kind": options.encoder, "model": options.model}))
 
 
-def memory_settings(directory: Path, encoder: str = "bundled") -> Settings:
-    """Of a memory in a folder of its own, whose layers have time enough on a busy machine; with an
-    encoder of a kind that needs no model."""
-    return Settings(
-        encoder={"kind": encoder},
-        memory={
-            "directory": directory / "kept",
-            "project_directory": directory,
-            "layer_deadline_seconds": 5,
-            "deadline_seconds": 10,
-        },
-    )
-
-
 def read(path: Path) -> list[dict[str, Any]]:
     """The objects of a file of JSON lines."""
     with path.open(encoding="utf-8") as lines:

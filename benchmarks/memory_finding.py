@@ -36,9 +36,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.inputs import give, memory_settings
+from benchmarks.inputs import give
 from router.memory.memory import Memory
 from router.memory.model import Scope
+from router.settings import Settings
 
 DATA: Final = Path(__file__).with_name("data")
 NOW: Final = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
@@ -157,13 +158,26 @@ def read_written(path: Path) -> dict[str, list[str]]:
     return {name: questions for name, *questions in lines}
 
 
+def settings_in(directory: Path, encoder: str) -> Settings:
+    """Of a memory in a folder of its own, whose layers have time enough on a busy machine."""
+    return Settings(
+        encoder={"kind": encoder},
+        memory={
+            "directory": directory / "kept",
+            "project_directory": directory,
+            "layer_deadline_seconds": 5,
+            "deadline_seconds": 10,
+        },
+    )
+
+
 async def measure(
     part: str, directory: Path, *, encoder: str, with_questions: bool
 ) -> list[Outcome]:
     """Every question of one part, asked of a memory that holds all parts."""
     path = DATA / f"memory_finding_{part}_questions.txt"
     written = read_written(path) if with_questions else {}
-    async with Memory(memory_settings(directory, encoder), clock=NOW.timestamp) as memory:
+    async with Memory(settings_in(directory, encoder), clock=NOW.timestamp) as memory:
         for each in PARTS:
             for one in read(DATA / f"memory_finding_{each}.txt")[0]:
                 await memory.save(

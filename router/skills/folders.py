@@ -204,7 +204,7 @@ class _Reader:
 
     def read(self, text: str) -> SkillManifest:
         known = self.known.get(text)
-        state = _state(text)
+        state = state_of(text)
         if known is None or state is None or self._trusted_states.get(text) != state:
             path = Path(text)
             data = read_manifest_bytes(path)
@@ -241,7 +241,7 @@ class _Reader:
             notices.append(Diagnostic(path, 0, Severity.WARNING, "link-leaves-root", message))
             return {}
         known = self._known_enrichments.get(path)
-        state = _state(text)
+        state = state_of(text)
         if known is None or state is None or self._trusted_states.get(text) != state:
             known = read_enrichment(path, previous=known)
         self._trust(text, state)
@@ -275,7 +275,8 @@ def _unused(root: Path, names: set[str]) -> Diagnostic:
     return Diagnostic(root / ENRICHMENT_FILE, 0, Severity.INFO, "enrichment-unused", message)
 
 
-def _state(path: str) -> FileState | None:
+def state_of(path: str | Path) -> FileState | None:
+    """What differs between two versions of a file; None while it cannot be looked at."""
     try:
         status = os.stat(path)  # noqa: PTH116 - half the price of Path.stat
     except OSError:  # reading it will say why

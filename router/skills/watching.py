@@ -35,6 +35,7 @@ from typing import Final
 
 from router.errors import ConfigurationError
 from router.skills.discovery import scan_root
+from router.skills.folders import FileState, state_of
 
 TICK_MS: Final = 60
 """How often the roots are looked at, and how long a new watch needs before it is trusted."""
@@ -186,15 +187,8 @@ class FolderWatcher:
                 self._give_hint(POLL_SECONDS)
             self._pause()
 
-    def _file_state(self) -> tuple[int, int, int] | None:
-        """A value that differs between two versions of the file; None while it does not exist."""
-        if self._file is None:
-            return None
-        try:
-            status = self._file.stat()
-        except OSError:
-            return None
-        return status.st_ino, status.st_size, status.st_mtime_ns
+    def _file_state(self) -> FileState | None:
+        return None if self._file is None else state_of(self._file)
 
     def _pause(self) -> None:
         self._stopping.wait(TICK_MS / 1000)

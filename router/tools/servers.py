@@ -314,17 +314,12 @@ class McpServers(ClosedByBlock):
             failures += found.failures
             notices += found.notices
         down = {server.name: server.fault for server in self._servers if server.fault}
-        stale = {
-            path: Diagnostic(
-                path,
-                0,
-                Severity.WARNING,
-                "server-down",
-                f"the server cannot be reached: {down[remote.server]}; its last tools stay",
-            )
-            for remote in named.values()
-            if remote.server in down and (path := Path(f"<{self.name}>", remote.name))
-        }
+        stale: dict[Path, Diagnostic] = {}
+        for remote in named.values():
+            if fault := down.get(remote.server):
+                path = Path(f"<{self.name}>", remote.name)
+                message = f"the server cannot be reached: {fault}; its last tools stay"
+                stale[path] = Diagnostic(path, 0, Severity.WARNING, "server-down", message)
         offered = {skill.path for skill in skills}
         told = [notice for path, notice in stale.items() if path in offered]
         notices += {notice.message: notice for notice in told}.values()

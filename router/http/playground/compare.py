@@ -60,24 +60,19 @@ def _folders(visit: Visit, field: str) -> tuple[Path, ...]:
 
 def _figures(first: Report, second: Report) -> list[tuple[str, str, float | None, float | None]]:
     """Name, meaning and the two values of each figure."""
-    shares = [
-        (name, meaning, getattr(first, field), getattr(second, field))
-        for name, meaning, field in (
-            ("hit@1", "the best skill is right", "hit_at_1"),
-            ("recall@5", "right skills among the first five", "recall_at_5"),
-            ("routed", "of the requests that a skill serves", "coverage"),
-            ("accuracy", "of those that are routed", "accuracy"),
-            ("false accepts", "routed although nothing fits", "false_accepts"),
-        )
-    ]
-    return [
-        *(
-            (name, meaning, one and one.value, other and other.value)
-            for name, meaning, one, other in shares
-        ),
-        ("calibration error", "of the confidences, lower is better", first.ece, second.ece),
-        ("AURC", "area under the risk, lower is better", first.aurc, second.aurc),
-    ]
+    rows = []
+    for name, meaning, field in (
+        ("hit@1", "the best skill is right", "hit_at_1"),
+        ("recall@5", "right skills among the first five", "recall_at_5"),
+        ("routed", "of the requests that a skill serves", "coverage"),
+        ("accuracy", "of those that are routed", "accuracy"),
+        ("false accepts", "routed although nothing fits", "false_accepts"),
+    ):
+        one, other = getattr(first, field), getattr(second, field)
+        rows.append((name, meaning, one and one.value, other and other.value))
+    rows.append(("calibration error", "of the confidences, lower is better", first.ece, second.ece))
+    rows.append(("AURC", "area under the risk, lower is better", first.aurc, second.aurc))
+    return rows
 
 
 def _risk(reports: tuple[Report, Report]) -> Chart:
