@@ -101,53 +101,41 @@ class ObserverConformance:
 
     def test_a_delivery_that_was_cut_off_is_made_good_by_the_next_one(self) -> None:
         """Cancelled at each of the first places where it waits."""
+        first, second, third = _change(_NONE, _ONE), _change(_ONE, _TWO), _change(_TWO, _THREE)
+        both = CatalogChange.between(second.before, third.after, touched=second.names)
+        whole = self._state_after([first, _change(_ONE, _THREE)])
         for cut in range(CUTS):
-            self._must_agree(
-                [_change(_NONE, _ONE), _change(_ONE, _THREE)],
-                [_change(_NONE, _ONE), _change(_ONE, _TWO), _change(_TWO, _THREE)],
-                f"cut off after {cut} turns of the loop, the next change does not make it good",
-                cut=cut,
+            state = self._state_after([first, second, both], cut=cut)
+            message = (
+                f"cut off after {cut} turns of the loop, the next change does not make it good"
             )
+            must(state == whole, f"{message}: {whole!r} and {state!r}")
 
-    def _must_agree(
-        self,
-        one: list[CatalogChange],
-        two: list[CatalogChange],
-        message: str,
-        *,
-        cut: int | None = None,
-    ) -> None:
-        """Both ways lead to the same state. With ``cut``, the second change of ``two`` is cut off
-        and the third covers both."""
-        states: list[object] = []
-
-        async def run(observer: CatalogObserver) -> None:
-            for change in one if not states else two:
-                await observer.on_catalog_change(change)
-            states.append(await self.state(observer))
-
-        async def run_cut(observer: CatalogObserver) -> None:
-            first, second, third = two
-            await observer.on_catalog_change(first)
-            await _cut_off(observer.on_catalog_change(second), int(cut or 0))
-            await observer.on_catalog_change(
-                CatalogChange.between(second.before, third.after, touched=second.names)
-            )
-            states.append(await self.state(observer))
-
-        self._run(run)
-        self._run(run if cut is None else run_cut)
+    def _must_agree(self, one: list[CatalogChange], two: list[CatalogChange], message: str) -> None:
+        """Both ways lead to the same state."""
+        states = self._state_after(one), self._state_after(two)
         must(states[0] == states[1], f"{message}: {states[0]!r} and {states[1]!r}")
 
-    def _run(self, check: Callable[[CatalogObserver], Awaitable[None]]) -> None:
-        async def fresh() -> None:
+    def _state_after(self, changes: list[CatalogChange], *, cut: int | None = None) -> object:
+        """Of a new observer; with ``cut`` the second change is cut off after so many turns."""
+
+        async def run(observer: CatalogObserver) -> object:
+            for number, change in enumerate(changes):
+                told = observer.on_catalog_change(change)
+                await (told if cut is None or number != 1 else _cut_off(told, cut))
+            return await self.state(observer)
+
+        return self._run(run)
+
+    def _run(self, check: Callable[[CatalogObserver], Awaitable[object]]) -> object:
+        async def fresh() -> object:
             observer = await self.make_observer()
             try:
-                await check(observer)
+                return await check(observer)
             finally:
                 await self.close(observer)
 
-        asyncio.run(fresh())
+        return asyncio.run(fresh())
 
 
 async def _cut_off(call: Awaitable[None], turns: int) -> None:
