@@ -66,6 +66,8 @@ _OF_TASKS: Final = _stems(
     """
 )
 """Words that ask for tasks and for nothing else."""
+_AT_PRESENT: Final = re.compile(r"\b(?:right now|at the moment|at present)\b", re.IGNORECASE)
+"""Turns of phrase for now. One word for it, as "currently", is left out of a query's terms."""
 _PLANNED: Final = word_set("planned scheduled")
 """These ask for tasks where nothing says of what."""
 _TO_WORK: Final = re.compile(
@@ -133,6 +135,7 @@ def asks_for_kind(query: LayerQuery) -> str | None:
 
 def names_no_subject(query: LayerQuery) -> bool:
     """Whether nothing in a query says what the memories asked for are about."""
+    beside = _PLANNED | word_set(" ".join(_AT_PRESENT.findall(query.text)))
     return not _TO_WORK.search(query.text) and all(
-        stem(term) in _ASKING or term in _PLANNED for term in query.terms
+        stem(term) in _ASKING or term in beside for term in query.terms
     )
