@@ -145,7 +145,9 @@ def _print_tables(report: Report, by_kind: Mapping[str, Report]) -> None:
     screen = output.screen()
     screen.print(table)
     screen.print(
-        "Shares in %, with 95% intervals. Accuracy and exact: routed rows that have labels.\n"
+        "Shares in %, with 95% intervals. Right: of all rows; routed to labels only or, where\n"
+        "nothing fits, not routed. Coverage: rows that have labels and are routed; false accepts:\n"
+        "rows that have none and are. Accuracy and exact: of the routed rows that have labels.\n"
         "AURC and ECE: all routed rows. Latency: milliseconds a request, one at a time."
     )
     if report.reliability:

@@ -162,7 +162,7 @@ def import_evidence(
         changed = store.add_many(examples, catalog=catalog.skills)
     for name in unknown[:10]:
         output.warn(f"{name!r} is not installed; its examples wait until it is")
-    typer.echo(f"{len(examples)} examples read, {changed} of them new", err=True)
+    typer.echo(f"{len(examples)} examples read, {changed} of them kept", err=True)
 
 
 def _read_examples(file: Path) -> list[Example]:

@@ -239,7 +239,7 @@ def export_memories(
     """Print all items of a user, project or session as JSON Lines."""
 
     async def export(memory: Memory, owner: Scope) -> None:
-        if not everybody and not owner.to_dict():
+        if everybody == bool(owner.to_dict()):
             raise typer.BadParameter("name --user, --project or --session, or say --everybody")
         for line in await memory.export(owner=owner):
             output.print_ready_json(line)

@@ -81,7 +81,8 @@ class OllamaModel:
             TypeError,
             AttributeError,
         ) as error:
-            raise as_llm_error(error) from error
+            where = client._client.base_url.netloc.decode()  # the SDK names no address
+            raise as_llm_error(error, where) from error
         return _read(response)
 
     async def aclose(self) -> None:
@@ -114,8 +115,9 @@ class OllamaModel:
         return self._client
 
 
-def as_llm_error(error: Exception) -> LLMError:
-    """What an exception of the SDK, or of the HTTP library below it, means for the router."""
+def as_llm_error(error: Exception, where: str) -> LLMError:
+    """What an exception of the SDK, or of the HTTP library below it, means for the router.
+    ``where`` is the server's address."""
     import httpx
     import ollama
 
@@ -125,7 +127,7 @@ def as_llm_error(error: Exception) -> LLMError:
             return LLMUnavailable(_PROVIDER, message)
         return LLMRejected(_PROVIDER, message)
     if isinstance(error, ConnectionError | httpx.TransportError | RefusedReply):
-        return LLMUnavailable(_PROVIDER, str(error) or type(error).__name__)
+        return LLMUnavailable(_PROVIDER, f"{where}: {str(error) or type(error).__name__}")
     if isinstance(error, ValueError | TypeError | AttributeError):
         return LLMAnswerError(_PROVIDER, f"the response is not a chat response: {error}")
     return LLMRejected(_PROVIDER, str(error))

@@ -253,6 +253,16 @@ def test_what_is_exported_is_imported_elsewhere(
     assert ids(parsed(memory("recall", "What can't I eat?", "--json"))) == ["diet"]
 
 
+@pytest.mark.parametrize("whose", [(), ("--everybody", "--user", "ada")])
+def test_an_export_is_of_one_owner_or_of_everybody(
+    memory: Run, run: Run, whose: tuple[str, ...]
+) -> None:
+    save(memory, "diet", "I am allergic to peanuts.", "user")
+    refused = run("memory", "export", *whose)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "--everybody" in refused.stderr
+
+
 def test_an_export_is_utf_8_in_every_locale_and_a_line_of_it_is_one(
     memory: Run, tmp_path: Path
 ) -> None:

@@ -146,7 +146,7 @@ MEANINGS: list[tuple[Exception, type[LLMError]]] = [
 
 @pytest.mark.parametrize(("raised", "meaning"), MEANINGS)
 def test_every_exception_has_a_meaning(raised: Exception, meaning: type[LLMError]) -> None:
-    mapped = as_llm_error(raised)
+    mapped = as_llm_error(raised, "127.0.0.1:11434")
     assert type(mapped) is meaning
     assert mapped.provider == "ollama"
 

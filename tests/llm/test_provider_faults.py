@@ -53,8 +53,8 @@ def provider(
         ollama_server,
         lambda: OllamaModel("test-model", host=ollama_server.url),
         chat(ANSWER),
-        cut="peer closed connection",
-        absent="Failed to connect",
+        cut=r"127\.0\.0\.1:\d+: peer closed connection",
+        absent=r"127\.0\.0\.1:\d+: Failed to connect",
     )
 
 

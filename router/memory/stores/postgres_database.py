@@ -153,7 +153,8 @@ class PostgresDatabase:
             raise ConfigurationError(
                 "setting memory.url: not an address, such as postgresql://HOST/DATABASE"
             ) from None
-        self._name = f"postgresql://{parts.get('host', '')}/{parts.get('dbname', '')}"
+        port = f":{parts['port']}" if "port" in parts else ""
+        self._name = f"postgresql://{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
         self._closed = False
         address = make_conninfo(
             "",

@@ -123,7 +123,7 @@ def test_while_the_server_is_gone_it_says_so_and_afterwards_nothing_is_lost(
 
 
 def test_who_cannot_be_reached_is_named_without_the_password(encoder: BundledEncoder) -> None:
-    with pytest.raises(StoreError, match=r"postgresql://127\.0\.0\.1/memory") as told:
+    with pytest.raises(StoreError, match=r"postgresql://127\.0\.0\.1:1/memory") as told:
         MemoryStore.connect("postgresql://ada:secret@127.0.0.1:1/memory", encoder=encoder)
     assert "secret" not in str(told.value)
     for url in ("ada:secret@nowhere", "postgresql://ada:secret\udcff@127.0.0.1/memory"):
