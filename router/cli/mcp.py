@@ -238,8 +238,13 @@ async def _gateway(file: Path, settings: Settings, pin: Path | None) -> AsyncIte
 async def _serve_stdio(greeting: Greeting, opening: Opening) -> None:
     from router.mcp.stdio import serve_stdio, stdio_streams
 
-    async with opening() as server, stdio_streams(greeting) as streams:
-        await serve_stdio(server, streams)
+    try:
+        async with opening() as server, stdio_streams(greeting) as streams:
+            await serve_stdio(server, streams)
+    except BaseExceptionGroup as errors:
+        if errors.split(BrokenPipeError)[1] is not None:
+            raise
+        # The client has gone, and nobody is there to be told.
 
 
 async def _serve_http(

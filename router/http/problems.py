@@ -59,6 +59,8 @@ def problem_of(error: Exception, request: Request) -> Response:
         (known[1:] for known in _KNOWN if isinstance(error, known[0])),
         (500, "a part of the router failed"),
     )
+    if status == 500:  # such as a full disk; who runs the server sees no answers
+        _log.error("%s %s failed: %s", request.method, request.url.path, error)
     return problem(status, title, str(error))
 
 

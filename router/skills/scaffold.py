@@ -64,7 +64,12 @@ def scaffold_skill(root: Path, name: str) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("xb") as file:
-            file.write(text.encode())
+            try:
+                file.write(text.encode())
+                file.flush()
+            except OSError:  # a full disk; an empty skill would be in the way of the next try
+                path.unlink()
+                raise
     except FileExistsError as error:
         raise ConfigurationError(f"{path} exists already: choose another name") from error
     except OSError as error:

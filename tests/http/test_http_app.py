@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 from described import described
 
+from router.errors import StoreError
 from router.http.api import Api
 from router.http.app import http_app
 from router.mcp.http import mcp_app
@@ -28,6 +29,29 @@ async def test_a_bug_is_told_without_its_details(
     answer = await connect(api).get("/v1/skills", params={"query": "x"})
     assert answer.status_code == 500
     assert "1234" not in answer.text
+
+
+async def test_a_part_that_fails_is_told_to_the_client_and_in_the_log(
+    api: Api,
+    connect: Connect,
+    router: SemanticRouter,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Who ran the server did not learn of a full disk."""
+
+    async def fail(*_: object, **__: object) -> None:
+        raise StoreError("memory.db", "database or disk is full")
+
+    monkeypatch.setattr(router, "discover", fail)
+    answer = await connect(api).get("/v1/skills", params={"query": "x"})
+    assert (answer.status_code, answer.json()["detail"]) == (
+        500,
+        "memory.db: database or disk is full",
+    )
+    assert [record.getMessage() for record in caplog.records] == [
+        "GET /v1/skills failed: memory.db: database or disk is full"
+    ]
 
 
 async def test_other_names_are_refused(api: Api, connect: Connect) -> None:

@@ -47,7 +47,10 @@ def process(skills: Path) -> Iterator[Server]:
     server = Server("-m", "router", "mcp", "--skills", str(skills))
     yield server
     server.process.kill()
-    server.process.communicate()
+    server.process.wait()
+    for pipe in (server.process.stdin, server.process.stdout, server.process.stderr):
+        assert pipe is not None
+        pipe.close()
 
 
 def test_faulty_lines_are_answered_and_the_session_goes_on(process: Server) -> None:
@@ -80,6 +83,19 @@ def test_an_interrupt_ends_the_server_while_it_waits_for_input(process: Server) 
     code, output, errors = process.end()
     assert (code, output) == (130, b"")
     assert b"Traceback" not in errors
+
+
+def test_a_client_that_has_gone_ends_the_server_without_a_word(process: Server) -> None:
+    """It was a traceback of a hundred lines."""
+    assert process.ask(b"{")["error"]["code"] == -32700
+    assert process.process.stdin is not None
+    assert process.process.stdout is not None
+    process.process.stdout.close()
+    process.process.stdin.write(b"{\n")
+    process.process.stdin.close()
+    assert process.process.stderr is not None
+    assert process.process.stderr.read() == b""
+    assert process.process.wait(timeout=60) == 0
 
 
 def test_what_a_library_prints_does_not_reach_the_client() -> None:

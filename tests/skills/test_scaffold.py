@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,15 @@ def test_a_folder_that_cannot_be_made_is_a_configuration_error(tmp_path: Path) -
     (tmp_path / "file").write_text("x", encoding="utf-8")
     with pytest.raises(ConfigurationError, match="cannot be written"):
         scaffold_skill(tmp_path / "file", "mine")
+
+
+def test_what_cannot_be_written_whole_is_not_left(tmp_path: Path) -> None:
+    """As on a full disk."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+    try:
+        with pytest.raises(ConfigurationError, match="cannot be written: File too large"):
+            scaffold_skill(tmp_path, "notes")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert scaffold_skill(tmp_path, "notes").is_file()
