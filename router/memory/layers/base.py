@@ -57,7 +57,8 @@ class StoredLayer:
         if not prefer:
             return found(where)
         preferred = [
-            item.scored(fused_score(item) + at_place(0), ScoreKind.FUSED) for item in found(prefer)
+            item.scored((item.score or 0.0) + at_place(0), ScoreKind.FUSED)
+            for item in found(prefer)
         ]
         first = {(item.scope, item.id) for item in preferred}
         return [*preferred, *(i for i in found(where) if (i.scope, i.id) not in first)]
@@ -77,15 +78,12 @@ def search_words(query: LayerQuery) -> str:
 
 
 def reordered(
-    items: Iterable[MemoryItem], worth: Callable[[MemoryItem], float], k: int
+    items: Iterable[MemoryItem], worth: Callable[[float, MemoryItem], float], k: int
 ) -> list[MemoryItem]:
-    """The best ``k`` by a score of the layer's own; of equals the newer item comes first."""
-    scored = [item.scored(worth(item), ScoreKind.FUSED) for item in items]
+    """The best ``k`` by a score of the layer's own, made of the store's and the item; of equals the
+    newer item comes first."""
+    scored = [item.scored(worth(item.score or 0.0, item), ScoreKind.FUSED) for item in items]
     return sorted(scored, key=lambda item: (item.score, item.created), reverse=True)[:k]
-
-
-def fused_score(item: MemoryItem) -> float:
-    return item.score if item.score is not None else 0.0
 
 
 def recency_shares(items: Sequence[MemoryItem]) -> dict[tuple[Scope, str], float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from router.memory.layers.base import StoredLayer, fused_score, reordered
+from router.memory.layers.base import StoredLayer, reordered
 from router.memory.model import LayerQuery, MemoryItem, Scope
 from router.memory.query.listing import asks_for_kind, names_no_subject
 from router.memory.stores.fusion import at_place
@@ -29,9 +29,7 @@ class GovernanceLayer(StoredLayer):
             return self._store.newest(self.spec.name, scope=scope, k=k, where=where)
         found = self._pool(query, scope=scope, k=k, prefer=where)
         asked = frozenset(stems(query.text))
-        return reordered(
-            found, lambda item: fused_score(item) + at_place(0) * _named(item, asked), k
-        )
+        return reordered(found, lambda score, item: score + at_place(0) * _named(item, asked), k)
 
 
 def _named(item: MemoryItem, asked: frozenset[str]) -> int:

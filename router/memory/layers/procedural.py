@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from router.memory.layers.base import StoredLayer, fused_score, reordered
+from router.memory.layers.base import StoredLayer, reordered
 from router.memory.model import LayerQuery, MemoryItem, Scope
 from router.numeric import wilson
 
@@ -25,7 +25,7 @@ class ProceduralLayer(StoredLayer):
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
         found = self._pool(query, scope=scope, k=k)
-        best = reordered(found, lambda item: fused_score(item) * (1 + PROVEN * proven(item)), k)
+        best = reordered(found, lambda score, item: score * (1 + PROVEN * proven(item)), k)
         return [_with_rate(item) for item in best]
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from router.memory.layers.base import StoredLayer, fused_score, reordered
+from router.memory.layers.base import StoredLayer, reordered
 from router.memory.model import LayerQuery, MemoryItem, Period, Scope, TaskStatus, aware
 from router.memory.query.listing import (
     BLOCKED,
@@ -67,7 +67,7 @@ class ProspectiveLayer(StoredLayer):
             prefer=where if where.due else EVERYTHING,
         )
         return reordered(
-            found, lambda item: fused_score(item) * (1 + URGENCY * _urgency(item, query.now)), k
+            found, lambda score, item: score * (1 + URGENCY * _urgency(item, query.now)), k
         )
 
 

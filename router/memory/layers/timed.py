@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from router.memory.layers.base import StoredLayer, fused_score, recency_shares, reordered
+from router.memory.layers.base import StoredLayer, recency_shares, reordered
 from router.memory.model import LayerQuery, LayerSpec, MemoryItem, Scope
 from router.memory.query.listing import EVENT_STEMS
 from router.memory.stores.memory_store import MemoryStore
@@ -35,7 +35,5 @@ class TimedLayer(StoredLayer):
         found = self._pool(query, scope=scope, k=k, prefer=where)
         recency = recency_shares(found)
         return reordered(
-            found,
-            lambda item: fused_score(item) + self._recency * recency[item.scope, item.id],
-            k,
+            found, lambda score, item: score + self._recency * recency[item.scope, item.id], k
         )

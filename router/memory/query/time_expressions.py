@@ -72,9 +72,11 @@ class _Form:
     pattern: str
     read: Callable[[re.Match[str], _Asked], Period | None]
 
-    def compiled(self, before: str = "") -> re.Pattern[str]:
+    def in_text(self, before: str = "") -> _Reader:
+        """Finds it in a text, maybe behind other words, and reads it."""
         # A letter, slash, dot or hyphen next to it makes it part of a name, a path or a version.
-        return re.compile(rf"(?<![\w/.-]){before}(?:{self.pattern})(?![\w/]|[.-]\w)", re.IGNORECASE)
+        whole = rf"(?<![\w/.-]){before}(?:{self.pattern})(?![\w/]|[.-]\w)"
+        return re.compile(whole, re.IGNORECASE), self.read
 
 
 _Reader = tuple[re.Pattern[str], Callable[[re.Match[str], _Asked], Period | None]]
@@ -192,10 +194,6 @@ def _weekend(_: re.Match[str], asked: _Asked) -> Period:
     return _days(saturday, 2)
 
 
-def _season_alone(match: re.Match[str], asked: _Asked) -> Period:
-    return _months(_nearest_year(asked, _SEASONS[match["season"].casefold()]), 3)
-
-
 def _days_of_month(match: re.Match[str], asked: _Asked) -> Period | None:
     """ "Between 3 and 5 November": two days of one month."""
     month, first, last = _month_number(match["month"]), int(match["day"]), int(match["until"])
@@ -266,10 +264,6 @@ def _month(match: re.Match[str], asked: _Asked) -> Period:
     return _months(_dated(match, asked, _month_number(match["month"])), 1)
 
 
-def _year_alone(match: re.Match[str], asked: _Asked) -> Period:
-    return _months(_dated(match, asked, 1), 12)
-
-
 def _season(match: re.Match[str], asked: _Asked) -> Period:
     month = _SEASONS[match["season"].casefold()]
     if _optional(match, "year"):
@@ -296,10 +290,6 @@ def _part_of(day: datetime, part: str | None) -> Period:
 def _night(match: re.Match[str], asked: _Asked) -> Period:
     shift = 0 if match[0].casefold().endswith("tonight") else -1
     return _part_of(asked.today + timedelta(days=shift), "night")
-
-
-def _day_but_one(match: re.Match[str], asked: _Asked) -> Period:
-    return _days(asked.today + timedelta(days=-2 if match["back"] else 2), 1)
 
 
 def _weekday(match: re.Match[str], asked: _Asked) -> Period:
@@ -369,14 +359,6 @@ def _length(unit: str) -> timedelta:
     return timedelta(days=days[unit.casefold()])
 
 
-def _lately(_: re.Match[str], asked: _Asked) -> Period:
-    return Period(asked.now - _LATELY, asked.now + _INSTANT)
-
-
-def _just_now(_: re.Match[str], asked: _Asked) -> Period:
-    return Period(asked.now - timedelta(hours=1), asked.now + _INSTANT)
-
-
 _HALVES: Final = r"first\s+half|second\s+half|last\s+half|beginning|start|middle|end"
 _QUARTERS: Final = rf"Q(?P<quarter>[1-4])(?:[\s/]+{_YEAR})?"
 _FEAST: Final = (
@@ -402,7 +384,10 @@ _DATES: Final = (
     _Form(r"(?P<named>this)\s+(?P<part>morning|afternoon|evening)", _named_day),
     _Form(r"end\s+of\s+(?P<which>the|this|next|last)\s+(?P<unit>week|month|quarter|year)", _end_of),
     _Form(r"last\s+night|tonight", _night),
-    _Form(r"day\s+(?:(?P<back>before\s+yesterday)|after\s+tomorrow)", _day_but_one),
+    _Form(
+        r"day\s+(?:(?P<back>before\s+yesterday)|after\s+tomorrow)",
+        lambda match, asked: _days(asked.today + timedelta(days=-2 if match["back"] else 2), 1),
+    ),
     _Form(
         rf"(?:(?P<which>last|this|next|previous|coming)\s+)?(?P<weekday>{'|'.join(_WEEKDAYS)})"
         rf"(?:\s+(?P<part>{_PART}))?",
@@ -418,7 +403,7 @@ _DATES: Final = (
 """Dates that need no other word."""
 _BARE: Final = (
     _Form(rf"(?P<month>{'|'.join(_MONTHS)})", _month),
-    _Form(_YEAR, _year_alone),
+    _Form(_YEAR, lambda match, asked: _months(_dated(match, asked, 1), 12)),
     _Form(_FEAST, _feast),
 )
 """Dates only beside a preposition: otherwise a person's name, a verb, a number."""
@@ -496,7 +481,7 @@ def _is_by_somebody(match: re.Match[str]) -> bool:
     return _PASSIVE.search(clause, who.end()) is not None
 
 
-_UP_TO: Final = _Form(rf"(?:until|till|by)\s+(?:the\s+)?(?:{_ANY_DATE})", _until).compiled()
+_UP_TO, _ = _Form(rf"(?:until|till|by)\s+(?:the\s+)?(?:{_ANY_DATE})", _until).in_text()
 
 
 def _looks_ahead(text: str) -> bool:
@@ -509,7 +494,7 @@ def _looks_ahead(text: str) -> bool:
 
 
 _RELATIONS: Final = tuple(
-    (form.compiled(), form.read)
+    form.in_text()
     for form in (
         _Form(
             rf"between\s+(?:the\s+)?(?P<first>{_ANY_DATE})\s+and\s+(?:the\s+)?(?P<last>{_ANY_DATE})",
@@ -544,19 +529,10 @@ _PLANNED: Final = "|".join(
 )
 """Behind these "for March" says when; elsewhere it may say what, as in "the budget for March"."""
 _SINGLES: Final = (
+    *(form.in_text(r"(?:(?:on|in|during|from|for|of|at|over)\s+)?(?:the\s+)?") for form in _DATES),
+    *(form.in_text(r"(?:in|during|throughout)\s+(?:early\s+|late\s+|mid-?\s*)?") for form in _BARE),
     *(
-        (form.compiled(r"(?:(?:on|in|during|from|for|of|at|over)\s+)?(?:the\s+)?"), form.read)
-        for form in _DATES
-    ),
-    *(
-        (
-            form.compiled(r"(?:in|during|throughout)\s+(?:early\s+|late\s+|mid-?\s*)?"),
-            form.read,
-        )
-        for form in _BARE
-    ),
-    *(
-        (form.compiled(), form.read)
+        form.in_text()
         for form in (
             _Form(rf"{_WITHIN}(?:last|past)\s+{_COUNT}\s+{_UNIT}", _last_units),
             _Form(rf"{_WITHIN}past\s+(?P<unit>hour|day|week|month|year)", _last_units),
@@ -564,12 +540,20 @@ _SINGLES: Final = (
             _Form(r"(?:over|during|on|at)\s+the\s+weekend", _weekend),
             _Form(
                 rf"(?:in|during|over)\s+(?:the\s+)?(?P<season>{'|'.join(_SEASONS)})",
-                _season_alone,
+                lambda match, asked: _months(
+                    _nearest_year(asked, _SEASONS[match["season"].casefold()]), 3
+                ),
             ),
             _Form(rf"(?:at|on|over)\s+{_FEAST}", _feast),
             _Form(rf"(?:{_PLANNED})for\s+(?P<month>{'|'.join(_MONTHS)})", _month),
-            _Form(r"recently|lately|(?:the\s+)?other\s+day", _lately),
-            _Form(r"just\s+now|a\s+moment\s+ago", _just_now),
+            _Form(
+                r"recently|lately|(?:the\s+)?other\s+day",
+                lambda _, asked: Period(asked.now - _LATELY, asked.now + _INSTANT),
+            ),
+            _Form(
+                r"just\s+now|a\s+moment\s+ago",
+                lambda _, asked: Period(asked.now - timedelta(hours=1), asked.now + _INSTANT),
+            ),
         )
     ),
 )

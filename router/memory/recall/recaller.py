@@ -311,10 +311,6 @@ class Recaller:
         report = await self._beside(query, scope, k) if self._beside and wanted else None
         return () if report is None else (report,)
 
-    def _quality_of(self, layer: str) -> float:
-        spec = self._router.specs.get(layer)
-        return SERVICE_QUALITY if spec is None else spec.quality
-
     def _unread(self, route: MemoryRoute) -> list[str]:
         """The layers that were not read yet, the secondary ones first, best first."""
         read = {report.layer for report in route.results}
@@ -340,12 +336,13 @@ class Recaller:
         self, given: Sequence[RecalledItem], among: Sequence[RecalledItem], now: datetime
     ) -> list[RecalledItem]:
         agreeing = consistencies([one.item for one in given], among=[one.item for one in among])
+        qualities = {name: spec.quality for name, spec in self._router.specs.items()}
         return [
             replace(
                 one,
                 confidence=ItemConfidence(
                     relevance=one.relevance,
-                    source_quality=self._quality_of(one.item.layer),
+                    source_quality=qualities.get(one.item.layer, SERVICE_QUALITY),
                     recency=recency(age_days(one.item, now)),
                     consistency=consistency,
                     completeness=completeness(one.item),
