@@ -60,7 +60,6 @@ PARTS: Final = {
     "memory/services/forgetful/http": "test_forgetful_client",
     "memory/services/forgetful/mcp": "test_forgetful_client",
     "memory/stores/item_vectors": "test_memory_store",
-    "memory/stores/postgres_vectors": "test_memory_store",
     "memory/stores/spaces": "test_scope_canaries",
     "memory/stores/sqlite_database": "test_memory_store",
     "memory/texts/words": "test_bm25",

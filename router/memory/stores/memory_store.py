@@ -123,8 +123,7 @@ class MemoryStore:
             StoreError: the server cannot be reached or used.
         """
         try:
-            from router.memory.stores.postgres_database import PostgresDatabase
-            from router.memory.stores.postgres_vectors import PostgresVectors
+            from router.memory.stores.postgres_database import PostgresDatabase, PostgresVectors
         except ImportError:
             raise ConfigurationError(
                 "setting memory.url: needs the extra `postgres`: "
