@@ -58,11 +58,7 @@ def clear_cache(
 
 @contextmanager
 def _fuzzy_cache(settings: Settings) -> Iterator[FuzzyCache]:
-    """The cache of a router with these settings.
-
-    Raises:
-        StoreError: its file cannot be used.
-    """
+    """The cache of a router with these settings. Raises StoreError when its file cannot be used."""
     from router.stages.answers import LocalAnswers
 
     cache = LocalAnswers.configured(settings).fuzzy

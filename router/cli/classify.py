@@ -84,11 +84,7 @@ def _classify_lines(classify: Callable[[str], Classification], source: BinaryIO)
 
 
 def _row(line: Line) -> dict[str, Any]:
-    """The query of a line, and its ``id`` if it has one; other keys, such as labels, are left out.
-
-    Raises:
-        InvalidRequest: it is neither an object with a query nor a plain query.
-    """
+    """The query of a line, and its ``id`` if it has one; other keys are left out."""
     raw = parse_line(line, "query")
     if not isinstance(raw.get("query"), str):
         raise InvalidRequest("the key 'query' is missing, or no string")

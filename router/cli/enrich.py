@@ -138,11 +138,7 @@ def enrich_skills(folders: SkillFolders = None) -> tuple[Callable[[], Any], Any]
 
 
 def _enrich(load: Callable[[], Catalog], settings: Settings, options: EnrichOptions) -> Enriched:
-    """What would be asked, what was done, or how many questions were written to which file.
-
-    Raises:
-        ConfigurationError: the options contradict each other, or there is no LLM to ask.
-    """
+    """What would be asked, what was done, or how many questions were written to which file."""
     from router.enrichment.asking import plan_of
     from router.enrichment.exchange import questions
 

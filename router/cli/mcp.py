@@ -213,11 +213,7 @@ async def _skills(folders: Sequence[Path] | None, settings: Settings) -> AsyncIt
 
 @asynccontextmanager
 async def _gateway(file: Path, settings: Settings, pin: Path | None) -> AsyncIterator[Servable]:
-    """A gateway to the servers of a file, which are started meanwhile.
-
-    Raises:
-        RouterError: the file cannot be used, or the tools cannot be indexed.
-    """
+    """A gateway to the servers of a file, which are started meanwhile."""
     from router.mcp.gateway import GatewayServer
     from router.router import SemanticRouter
     from router.service.gateway import ToolGateway

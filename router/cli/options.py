@@ -94,11 +94,7 @@ def left_out_in_words(catalog: Catalog) -> str:
 
 def read_catalog(folders: Sequence[Path] | None, settings: Settings) -> Catalog:
     """The skills of the given folders, or of the configured ones when none is given; nothing is
-    indexed.
-
-    Raises:
-        ConfigurationError: a folder does not exist.
-    """
+    indexed. Raises ConfigurationError when a folder does not exist."""
     from router.skills.catalog import load_catalog
     from router.skills.discovery import configured_roots, existing_root
 
@@ -114,11 +110,7 @@ async def open_router(
     folders: Sequence[Path] | None, settings: Settings, **parts: Any
 ) -> AsyncIterator[SemanticRouter]:
     """An open router over the given folders, strongest first, or over the configured ones when none
-    is given. ``parts`` are what the router's constructor takes besides.
-
-    Raises:
-        RouterError: the skills cannot be read or indexed.
-    """
+    is given. ``parts`` are what the router's constructor takes besides."""
     from router.router import SemanticRouter
 
     with output.progress("indexing") as show:

@@ -76,7 +76,8 @@ _ELSEWHERE: Final = RoutingResult(
 
 
 class SharedAnswers:
-    """The answers of a cluster. Belongs to one event loop."""
+    """The answers of a cluster. Only its private methods raise ``NoRedis``. Belongs to one event
+    loop."""
 
     def __init__(self, link: Link, keys: Keys, settings: Settings) -> None:
         """Nothing is read yet. The link is closed by who made it."""
@@ -158,11 +159,7 @@ class SharedAnswers:
         return FuzzyMatch()
 
     async def _read(self, text: str, context: str) -> KeptAnswer | None:
-        """An answer in Redis; None where there is none that this version can read.
-
-        Raises:
-            NoRedis: Redis cannot be used.
-        """
+        """An answer in Redis; None where there is none that this version can read."""
         changes = self._near.changes
         value = await self._reads.get(self._keys.answer(entry_of(text, context)))
         if value is None:
@@ -203,11 +200,7 @@ class SharedAnswers:
             await self._post(letter)
 
     async def _write(self, letter: dict[str, Any], *, token: str = "") -> bytes:
-        """What the fence says: ``kept``, or why not.
-
-        Raises:
-            NoRedis: Redis cannot be used.
-        """
+        """What the fence says: ``kept``, or why not."""
         keys, entry = self._keys, letter["entry"]
         fence = (keys.answer(entry), keys.dropped(entry), keys.lease(entry), keys.catalog)
         said: bytes = await self._link.script(
@@ -249,7 +242,6 @@ class SharedAnswers:
         await asyncio.sleep(SETTLE_SECONDS)
 
     async def _drop(self, letter: dict[str, Any]) -> None:
-        """Raises ``NoRedis``."""
         keys, entry = self._keys, letter["entry"]
         await self._link.script(
             scripts.DROP,
@@ -269,7 +261,6 @@ class SharedAnswers:
             raise
 
     async def _send(self, letters: Sequence[dict[str, Any]]) -> None:
-        """Raises ``NoRedis``."""
         for letter in letters:
             await (self._write(letter) if "value" in letter else self._drop(letter))
             self._settled(letter["entry"])

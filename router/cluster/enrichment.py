@@ -45,7 +45,8 @@ BATCH: Final = 50
 
 
 class SharedEnrichment:
-    """The enrichments of one process and those of the others. Belongs to one event loop."""
+    """The enrichments of one process and those of the others. Belongs to one event loop. Only
+    private methods raise ``NoRedis``."""
 
     def __init__(self, link: Link, keys: Keys, settings: Settings) -> None:
         self._link = link
@@ -94,7 +95,6 @@ class SharedEnrichment:
                 await self._look_for(manager)
 
     async def _put_own(self, catalog: Catalog) -> None:
-        """Raises ``NoRedis``."""
         news = {
             skill.digest: skill.enrichment
             for skill in catalog.skills.values()
@@ -117,7 +117,6 @@ class SharedEnrichment:
             self._put.update((digest, news[digest]) for digest, _ in batch)
 
     async def _look_for(self, manager: SkillManager) -> None:
-        """Raises ``NoRedis``."""
         catalog = manager.registry.catalog
         lacking = {
             skill.digest: skill
@@ -141,7 +140,7 @@ class SharedEnrichment:
             await manager.use_enrichments(of_others)
 
     async def _read(self, digests: Iterable[str]) -> list[bytes]:
-        """What lies under the digests, and no more of it than ``MAX_BYTES``. Raises ``NoRedis``."""
+        """What lies under the digests, and no more of it than ``MAX_BYTES``."""
 
         async def read(redis: Redis) -> list[Any]:
             pipeline = redis.pipeline(transaction=False)

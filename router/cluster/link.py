@@ -42,7 +42,8 @@ class NoRedis(Exception):
 
 
 class Link:
-    """The connection of one process. Belongs to one event loop."""
+    """The connection of one process. Belongs to one event loop. ``run`` and ``script`` raise
+    ``NoRedis`` where the server cannot be used."""
 
     def __init__(self, settings: ClusterSettings, events: Events) -> None:
         """Nothing is connected yet. ``events`` are told when the server is lost and back.
@@ -75,11 +76,7 @@ class Link:
         self._returned.append(work)
 
     async def run(self, work: Callable[[Any], Awaitable[T]]) -> T:
-        """What ``work`` gives, which takes the client and asks the server one thing.
-
-        Raises:
-            NoRedis: the server cannot be used.
-        """
+        """What ``work`` gives, which takes the client and asks the server one thing."""
         if self.trouble:
             raise NoRedis(self.trouble)
         if self._places.locked():
@@ -117,11 +114,7 @@ class Link:
 
     async def script(self, text: str, keys: Sequence[str], *arguments: str | int | bytes) -> Any:
         """What a script of ``router.cluster.scripts`` gives. Only its digest is sent where the
-        server knows it.
-
-        Raises:
-            NoRedis: the server cannot be used.
-        """
+        server knows it."""
         script = self._scripts.get(text)
         if script is None:
             script = self._scripts[text] = self._redis.register_script(text)

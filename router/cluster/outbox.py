@@ -42,6 +42,10 @@ class Delivery(Generic[T]):
 
     Attributes:
         caught_up: whether all that lay in the file when it was opened has been sent, by whomever.
+
+    Raises:
+        StoreError: the file cannot be opened, read or written.
+        NoRedis: the server cannot be used; only ``deliver``.
     """
 
     def __init__(
@@ -76,11 +80,7 @@ class Delivery(Generic[T]):
 
     async def open(self, path: Path) -> list[str]:
         """Open or create the file, and begin to send what lies there; gives those letters. Opening
-        it again does no harm.
-
-        Raises:
-            StoreError: it cannot be opened or read.
-        """
+        it again does no harm."""
 
         def read() -> list[str]:
             if self._file is None:  # kept by the thread itself: the caller may be cancelled
@@ -97,19 +97,11 @@ class Delivery(Generic[T]):
         return letters
 
     async def put(self, letters: Iterable[str]) -> None:
-        """Write letters down, durably before this returns, and send them as soon as that can be.
-
-        Raises:
-            StoreError: the file cannot be written.
-        """
+        """Write letters down, durably before this returns, and send them as soon as that can be."""
         await in_thread(lambda: self.put_now(letters))
 
     def put_now(self, letters: Iterable[str]) -> None:
-        """The same for any thread; it waits for the disk.
-
-        Raises:
-            StoreError: the file cannot be written.
-        """
+        """The same for any thread; it waits for the disk."""
         if self._file is None or self._loop is None:
             raise RuntimeError("the outbox is not open")
         with self._file.transaction() as db:
@@ -120,12 +112,7 @@ class Delivery(Generic[T]):
         self._loop.call_soon_threadsafe(self._wanted.set)
 
     async def deliver(self) -> None:
-        """Send all that is to be sent.
-
-        Raises:
-            NoRedis: the server cannot be used.
-            StoreError: the file cannot be used.
-        """
+        """Send all that is to be sent."""
         file, most = self._file, self._most
         while file is not None:
             async with self._turn:

@@ -44,7 +44,8 @@ BATCH: Final = 100
 
 
 class ToolSharing:
-    """The shared sources of one process. Belongs to one event loop."""
+    """The shared sources of one process. Belongs to one event loop. Only private methods raise
+    ``NoRedis``."""
 
     def __init__(self, link: Link, keys: Keys, settings: Settings) -> None:
         self._link = link
@@ -101,12 +102,10 @@ class ToolSharing:
         self._delivery.put_now([json.dumps([source, name, text])])
 
     async def _send(self, changes: Sequence[tuple[str, str, str]]) -> None:
-        """Raises ``NoRedis``."""
         for source, name, text in changes:
             await self._change(source, name, text)
 
     async def _change(self, source: str, name: str, text: str, *, stamp: int | str = "") -> None:
-        """Raises ``NoRedis``."""
         keys = self._keys
         digest = _digest(text.encode()) if text else ""
         said = await self._link.script(
@@ -150,7 +149,7 @@ class ToolSharing:
                     await self._compare(source)
 
     async def _compare(self, source: str) -> None:
-        """Take from Redis what is newer, and send what it lacks. Raises ``NoRedis``."""
+        """Take from Redis what is newer, and send what it lacks."""
         key = self._keys.tools(source)
         found = await self._link.run(lambda redis: redis.hgetall(key))
         held = {name.decode("utf-8", "replace"): change for name, change in found.items()}
@@ -160,7 +159,7 @@ class ToolSharing:
                 await self._change(source, name, text, stamp=stamp)
 
     async def _apply(self, source: str, changes: Mapping[str, bytes | None]) -> None:
-        """Make the changes that are newer than what is known. Raises ``NoRedis``."""
+        """Make the changes that are newer than what is known."""
         async with self._turn:
             for name, change in changes.items():
                 stamp = _stamp(change)
@@ -180,8 +179,8 @@ class ToolSharing:
                     self._known[source, name] = stamp, text
 
     async def _definition(self, digest: str) -> str | None:
-        """What lies under a digest; None where it was evicted. Raises ``NoRedis``, and ValueError
-        where it is something else."""
+        """What lies under a digest; None where it was evicted. Raises ValueError where it is
+        something else."""
         key = self._keys.tool(digest)
         data: bytes = await self._link.run(
             lambda redis: redis.getrange(key, 0, MAX_DEFINITION_BYTES)

@@ -107,11 +107,8 @@ class Callers:
         self._unread = ""
 
     def identify(self, headers: Headers) -> Caller:
-        """Who sends a request with these headers.
-
-        Raises:
-            Refused: a key is required and none is shown, or it is not known.
-        """
+        """Who sends a request with these headers. Raises Refused where a key is required and none
+        is shown, or it is not known."""
         shown = bearer_token(headers) or headers.get("x-api-key")
         if shown is None:
             with self._reading():
@@ -122,11 +119,7 @@ class Callers:
         return self.of_key(shown)
 
     def of_key(self, shown: str) -> Caller:
-        """Whose key this is.
-
-        Raises:
-            Refused: it is not known.
-        """
+        """Whose key this is. Raises Refused when it is not known."""
         if self._secret is not None and hmac.compare_digest(
             shown.encode("utf-8", "replace"), self._secret.encode("utf-8", "replace")
         ):

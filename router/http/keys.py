@@ -74,7 +74,12 @@ class Key:
 
 
 class KeyFile:
-    """The keys in one file, which only its owner may read."""
+    """The keys in one file, which only its owner may read.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or is not one of ours.
+        StoreError: it cannot be written.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path: Final = path
@@ -82,11 +87,7 @@ class KeyFile:
         self._keys: Mapping[str, Key] = {}
 
     def all(self) -> tuple[Key, ...]:
-        """The keys, oldest first.
-
-        Raises:
-            ConfigurationError: the file cannot be read, or is not one of ours.
-        """
+        """The keys, oldest first."""
         return tuple(self._current().values())
 
     def find(self, secret: str) -> Key | None:
@@ -105,7 +106,6 @@ class KeyFile:
 
         Raises:
             ConfigurationError: it could reach more than its scopes, or there are too many keys.
-            StoreError: the file cannot be written.
             InvalidRequest: the name or a scope is no usable text, or no namespace can have a name.
         """
         given, bound = tuple(dict.fromkeys(rights)), tuple(dict.fromkeys(scopes))
@@ -130,12 +130,7 @@ class KeyFile:
         return secret
 
     def revoke(self, key_id: str) -> bool:
-        """Refuse a key from now on; says whether there was one of this id.
-
-        Raises:
-            ConfigurationError: the file cannot be read.
-            StoreError: it cannot be written.
-        """
+        """Refuse a key from now on; says whether there was one of this id."""
         with self._alone():
             keys = self.all()
             left = [key for key in keys if key.id != key_id]

@@ -28,11 +28,8 @@ MAX_WAITING: Final = 1_000
 
 
 async def read_json(request: Request) -> Any:
-    """The body of a request as JSON; an empty one is an empty object.
-
-    Raises:
-        Refused: it is too large, or no JSON.
-    """
+    """The body of a request as JSON; an empty one is an empty object. Raises Refused when it is too
+    large, or no JSON."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in ("application/json", ""):
         raise Refused(415, "the body must be JSON", "send Content-Type: application/json")
@@ -47,11 +44,7 @@ async def read_json(request: Request) -> Any:
 
 
 async def read_body(request: Request) -> bytes:
-    """The body of a request.
-
-    Raises:
-        Refused: it is too large.
-    """
+    """The body of a request. Raises Refused when it is too large."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk

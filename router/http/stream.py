@@ -61,14 +61,8 @@ class EventStream:
             listener.end()
 
     async def listen(self, *, everywhere: bool = True) -> AsyncGenerator[bytes, None]:
-        """What happens from now on, until the stream is closed.
-
-        Args:
-            everywhere: whether what happens in the other workers is told too.
-
-        Raises:
-            Refused: there are too many listeners.
-        """
+        """What happens from now on, in the other workers too where ``everywhere`` is set, until the
+        stream is closed. Raises Refused when there are too many listeners."""
         if len(self._listeners) >= MAX_LISTENERS:
             raise Refused(503, "too many listeners", f"at most {MAX_LISTENERS} may listen")
         listener = _Listener()

@@ -1,4 +1,7 @@
-"""The tools that clients put into namespaces: kept as files, and routable when the call returns."""
+"""The tools that clients put into namespaces: kept as files, and routable when the call returns.
+
+What cannot be used raises SourceError; what cannot be written or removed, StoreError.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,8 @@ if TYPE_CHECKING:
 async def put_tool(
     router: SemanticRouter, namespace: str, name: str, definition: dict[str, Any]
 ) -> tuple[bool, str]:
-    """Keep a tool; whether its name is new, and the version of the catalog that has it.
-
-    Raises:
-        SourceError: the tool cannot be used.
-        StoreError: it cannot be written.
-        Refused: a skill from elsewhere has its name.
-    """
+    """Keep a tool; whether its name is new, and the version of the catalog that has it. Raises
+    Refused when a skill from elsewhere has its name."""
     folder = await _folder(router)
     new = await asyncio.to_thread(folder.put, namespace, name, definition)
     await router.reload()
@@ -36,13 +34,8 @@ async def put_tool(
 
 
 async def delete_tool(router: SemanticRouter, namespace: str, name: str) -> str:
-    """Drop a tool; the version of the catalog that has it no more.
-
-    Raises:
-        SourceError: the names cannot be names.
-        StoreError: the file cannot be removed.
-        Refused: there is no such tool.
-    """
+    """Drop a tool; the version of the catalog that has it no more. Raises Refused when there is no
+    such tool."""
     folder = await _folder(router)
     if not await asyncio.to_thread(folder.delete, namespace, name):
         raise Refused(404, "there is no such tool", f"none in the namespace {namespace}")

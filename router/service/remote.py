@@ -110,11 +110,8 @@ class RemoteRouter(ClosedByBlock):
     async def route(
         self, request: str, *, history: Sequence[Turn | str] = (), **options: Any
     ) -> RoutingResult:
-        """What the server decides. Takes what ``SemanticRouter.route`` takes.
-
-        Raises:
-            RouterError: it does not answer, or with something else.
-        """
+        """What the server decides. Takes what ``SemanticRouter.route`` takes; raises what ``ask``
+        does."""
         turns = [turn if isinstance(turn, str) else asdict(turn) for turn in history]
         asked = {"request": request, "trace": True, "history": turns, **options}
         told = await asyncio.to_thread(self.ask, "/v1/route", **asked)
@@ -124,7 +121,7 @@ class RemoteRouter(ClosedByBlock):
             raise self._unreadable(error) from error
 
     def explain(self, request: str, **options: Any) -> tuple[RoutingResult, Explanation]:
-        """What the server decides, and the evidence behind it; raises what ``route`` does."""
+        """What the server decides, and the evidence behind it; raises what ``ask`` does."""
         from router.service.explaining import Explanation
         from router.service.schemas import adapter_of
 
@@ -137,7 +134,7 @@ class RemoteRouter(ClosedByBlock):
 
     def rank(self, request: str, **options: Any) -> tuple[str, ...]:
         """The names of the best skills, or of the best of the ``tools`` that are sent along, best
-        first. The options are those of ``/v1/rank``; raises what ``route`` does."""
+        first. The options are those of ``/v1/rank``; raises what ``ask`` does."""
         told = self.ask("/v1/rank", request=request, **options)
         try:
             return tuple(str(skill["name"]) for skill in told["skills"])

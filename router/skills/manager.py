@@ -66,7 +66,9 @@ class ManagerReport:
 
 
 class SkillManager:
-    """Loads, reloads, unloads and watches skills. Belongs to the event loop it is used on.
+    """Loads, reloads, unloads and watches skills. Belongs to the event loop it is used on. What
+    ``install`` raises is raised by the method that led to it; nothing has changed then, and the
+    next step tries again.
 
     manager = SkillManager(registry, install=install, observers=[observer])
     async with manager.watch():
@@ -121,7 +123,6 @@ class SkillManager:
 
         Raises:
             UnknownSkill: there is no skill of that name afterwards.
-            Exception: what ``install`` raises; nothing has changed then.
         """
         async with self._stepping:
             hidden = self.registry.catalog.hidden
@@ -136,7 +137,6 @@ class SkillManager:
 
         Raises:
             ConfigurationError: it is not a folder.
-            Exception: what ``install`` raises; nothing has changed then.
         """
         root = existing_root(Path(folder))
         added = FolderSource([root])
@@ -154,7 +154,6 @@ class SkillManager:
 
         Raises:
             UnknownSkill: there is none of that name.
-            Exception: what ``install`` raises; nothing has changed then.
         """
         async with self._stepping:
             current = self.registry.catalog
@@ -163,11 +162,7 @@ class SkillManager:
 
     async def use_enrichments(self, of_others: Mapping[str, Enrichment]) -> CatalogChange:
         """Use enrichments of other processes, by the digest of the skill's text, in place of those
-        that were given before.
-
-        Raises:
-            Exception: what ``install`` raises; the next step tries again.
-        """
+        that were given before."""
         async with self._stepping:
             self.registry.of_others = of_others
             return await self._step(only=frozenset())

@@ -20,7 +20,12 @@ from router.skills.sources import SourceSnapshot, Subscribers
 
 
 class MemorySource:
-    """Skills in memory, strongest first, each name once. Safe to use from several threads."""
+    """Skills in memory, strongest first, each name once. Safe to use from several threads.
+
+    Raises:
+        SourceError: something is not a skill, or a name is taken or given twice.
+        UnknownSkill: there is none of the name that is to be removed or replaced.
+    """
 
     roots: tuple[Path, ...] = ()
 
@@ -30,9 +35,6 @@ class MemorySource:
         Args:
             skills: such as ``SkillManifest.in_memory`` makes them, in the order of precedence.
             name: for reports.
-
-        Raises:
-            SourceError: two skills have one name, or something is not a skill.
         """
         self.name = name
         self._changing = threading.Lock()
@@ -48,11 +50,7 @@ class MemorySource:
         return name in self._skills
 
     def add(self, *skills: SkillManifest) -> None:
-        """Add skills after those that are there.
-
-        Raises:
-            SourceError: a name is taken or given twice, or something is not a skill.
-        """
+        """Add skills after those that are there."""
         with self._changing:
             new: dict[str, SkillManifest] = {}
             for skill in skills:
@@ -65,11 +63,7 @@ class MemorySource:
         self._subscribers.tell()
 
     def remove(self, *names: str) -> None:
-        """Remove the skills of these names.
-
-        Raises:
-            UnknownSkill: there is none of one of the names.
-        """
+        """Remove the skills of these names."""
         with self._changing:
             for name in names:
                 self._find(name)
@@ -79,12 +73,7 @@ class MemorySource:
         self._subscribers.tell()
 
     def replace(self, *skills: SkillManifest) -> None:
-        """Put skills in the places of those that have their names.
-
-        Raises:
-            UnknownSkill: there is none of one of the names.
-            SourceError: something is not a skill.
-        """
+        """Put skills in the places of those that have their names."""
         with self._changing:
             for skill in skills:
                 self._check(skill)

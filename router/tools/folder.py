@@ -78,7 +78,12 @@ def check_namespace(namespace: str) -> None:
 
 class ToolFolder:
     """Tools in the namespaces of one folder. Safe to use from several threads and processes.
-    ``SharedTools`` says what ``shared``, ``share`` and ``take`` are."""
+    ``SharedTools`` says what ``shared``, ``share`` and ``take`` are.
+
+    Raises:
+        SourceError: the namespace, the name or the definition cannot be used.
+        StoreError: a file cannot be written or removed.
+    """
 
     name = "tools"
     shared = True
@@ -93,13 +98,8 @@ class ToolFolder:
         self._taken: dict[str, SkillManifest | None] = {}
 
     def put(self, namespace: str, name: str, definition: Mapping[str, Any]) -> bool:
-        """Keep a tool, in the place of one that has its name; says whether the name is new.
-
-        Raises:
-            SourceError: the namespace, the name or the definition cannot be used, or there are
-                too many tools.
-            StoreError: the file cannot be written.
-        """
+        """Keep a tool, in the place of one that has its name; says whether the name is new. Raises
+        SourceError also when there are too many tools."""
         text = as_json(definition, source=self.name, name=name)
         _manifest(namespace, name, definition)
         path, routed = self._path(namespace, name), routed_name(namespace, name)
@@ -117,12 +117,7 @@ class ToolFolder:
         return new
 
     def delete(self, namespace: str, name: str) -> bool:
-        """Drop a tool; says whether there was one.
-
-        Raises:
-            SourceError: the namespace or the name cannot be one.
-            StoreError: the file cannot be removed.
-        """
+        """Drop a tool; says whether there was one."""
         check_namespace(namespace)
         path, routed = self._path(namespace, name), routed_name(namespace, name)
         try:

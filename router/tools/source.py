@@ -18,7 +18,9 @@ from router.tools.tool import manifest_of, read_tool
 
 
 class ToolSource(MemorySource):
-    """Tools in memory, strongest first, each name once. Safe to use from several threads."""
+    """Tools in memory, strongest first, each name once. Safe to use from several threads. A call
+    raises what one of ``MemorySource`` does, also for a tool that cannot be used; nothing has
+    changed then."""
 
     def __init__(
         self, tools: Iterable[object] = (), *, name: str = "tools", shared: bool = False
@@ -30,10 +32,6 @@ class ToolSource(MemorySource):
             name: for reports; processes of a cluster know a shared source by it.
             shared: changes from here on reach the sources of this name in every process of the
                 cluster (``SharedTools``), so each tool must be given as JSON.
-
-        Raises:
-            SourceError: one of them cannot be used, two have one name, or it is one tool and no
-                list.
         """
         if isinstance(tools, Mapping) or not isinstance(tools, Iterable):
             kind = type(tools).__name__
@@ -44,33 +42,20 @@ class ToolSource(MemorySource):
         self.add(*tools)
 
     def add(self, *tools: object) -> None:
-        """Add tools after those that are there.
-
-        Raises:
-            SourceError: one of them cannot be used, or its name is taken; none is added then.
-        """
+        """Add tools after those that are there."""
         skills = self._read(tools)
         super().add(*skills)
         self._tell(skills)
 
     def remove(self, *names: str) -> None:
-        """Remove the tools of these names.
-
-        Raises:
-            UnknownSkill: there is none of one of the names; none is removed then.
-        """
+        """Remove the tools of these names."""
         super().remove(*names)
         if self.share is not None:
             for name in dict.fromkeys(names):
                 self.share(name, None)
 
     def replace(self, *tools: object) -> None:
-        """Put tools in the places of those that have their names.
-
-        Raises:
-            SourceError: one of them cannot be used; none is replaced then.
-            UnknownSkill: there is none of one of the names.
-        """
+        """Put tools in the places of those that have their names."""
         skills = self._read(tools)
         super().replace(*skills)
         self._tell(skills)

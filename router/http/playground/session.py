@@ -44,11 +44,7 @@ class Sessions:
         self._clock = clock
 
     def identify(self, request: Request) -> Caller:
-        """Who sends a request.
-
-        Raises:
-            Refused: a key or a session is required, and there is none that holds.
-        """
+        """Who sends a request; raises what ``Callers.identify`` does."""
         cookie = request.cookies.get(COOKIE)
         if cookie is not None and (caller := self._of(cookie)) is not None:
             return caller
