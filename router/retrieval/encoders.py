@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from router.errors import ConfigurationError, EncoderError
 from router.plugins import ENCODERS, load_plugin
 from router.replies import RefusedReply, blocking_reply_bounds, refusal_in
-from router.settings import ENCODER_KINDS
 from router.web.loopback import direct, why_no_client
 
 if TYPE_CHECKING:
@@ -93,6 +92,8 @@ def build_encoder(settings: Settings) -> Encoder:
         from router.retrieval.onnx_encoder import minilm
 
         return minilm()
+    from router.settings import ENCODER_KINDS  # ``router memory classify`` needs no settings
+
     if kind not in ENCODER_KINDS:
         plugin: Encoder = load_plugin(ENCODERS, kind, Encoder, "encoder.kind")
         return plugin
