@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import operator
 import os
 import re
 import subprocess
@@ -10,6 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from router import Settings
+from router.trust import leaves
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -82,3 +86,25 @@ def _links() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("file", "link"), sorted(set(_links())))
 def test_every_link_of_a_document_leads_somewhere(file: str, link: str) -> None:
     assert ((ROOT / file).parent / link).exists()
+
+
+def test_every_setting_stands_in_the_documents_with_its_default() -> None:
+    rows = re.findall(
+        r"^\| `([\w.]+)` \| ([^|]+) \|", (ROOT / "docs/settings.md").read_text(), re.M
+    )
+    told, computed = dict(rows), {"state_dir": "user's cache folder"}
+    described = (ROOT / "docs/memory.md").read_text(encoding="utf-8")
+    of_memory = [path[1:] for path, _ in leaves(Settings) if path[0] == "memory"]
+    assert [name for path in of_memory if f"`{(name := '.'.join(path))}`" not in described] == []
+    names = [".".join(path) for path, _ in leaves(Settings) if path[0] != "memory"]
+    assert sorted(told) == sorted(names)
+    assert told == {name: computed.get(name) or _shown_default(name) for name in names}
+
+
+def _shown_default(name: str) -> str:
+    value = operator.attrgetter(name)(Settings())
+    if isinstance(value, tuple):
+        value = ", ".join(map(str, value))
+    return (
+        "–" if value in (None, "") else str(value).lower() if value in (True, False) else str(value)
+    )

@@ -23,7 +23,7 @@ SkillFolders: TypeAlias = Annotated[
     typer.Option(
         "--skills",
         metavar="DIR",
-        help="Folder of skills, in place of the configured ones; may be repeated.",
+        help="Folder of skills, in place of all others, those of the package too; may be repeated.",
     ),
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
