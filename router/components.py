@@ -125,14 +125,14 @@ def assemble(
     encoder = build_encoder(settings) if encoder is None else encoder
     models = models_from_settings(settings.llm) if models is None else models
     store = VectorStore(
-        embeddings_folder(settings),
+        settings.state_dir / "embeddings",
         identity=encoder.identity,
         shared=shared_embeddings(settings, encoder),
     )
     try:
         index = SkillIndex.build(registry.catalog, encoder=encoder, store=store, progress=progress)
         if index.encoded:
-            _share(store)  # at once: others need not pay for them
+            store.save()  # at once: others need not pay for them
     except BaseException:
         store.close()
         raise
@@ -166,11 +166,6 @@ def assemble(
     )
 
 
-def embeddings_folder(settings: Settings) -> Path:
-    """Where the vectors of this machine are."""
-    return settings.state_dir / "embeddings"
-
-
 def shared_embeddings(settings: Settings, encoder: Encoder) -> EmbeddingCache | None:
     """The cache that the settings name; None where nobody named one and the encoder is static,
     because encoding then takes less time than looking into Chroma. Nothing is opened yet.
@@ -180,18 +175,11 @@ def shared_embeddings(settings: Settings, encoder: Encoder) -> EmbeddingCache | 
     """
     name = settings.vector_store
     if name == "chroma":
-        return None if encoder.static else ChromaCache(embeddings_folder(settings))
+        return None if encoder.static else ChromaCache(settings.state_dir / "embeddings")
     if is_plugin(EMBEDDING_CACHES, name):
         cache: EmbeddingCache = load_plugin(EMBEDDING_CACHES, name, EmbeddingCache, "vector_store")
         return cache
     return ChromaCache(settings.vector_store)
-
-
-def _share(store: VectorStore) -> None:
-    try:
-        store.save()
-    except StoreError as error:
-        _log.warning("vectors are not shared yet: %s", error)
 
 
 def _learner(

@@ -51,10 +51,6 @@ def bounded_marks(text: str) -> str:
     return text if text.isascii() else _LONG_RUN.sub(_cut_marks, text)
 
 
-def _is_mark(character: str) -> bool:
-    return unicodedata.combining(character) != 0 or character in _MARKS_WITHOUT_CLASS
-
-
 def _cut_marks(run: re.Match[str]) -> str:
     found = run.group()
     are_marks = bytes(map(bool, map(unicodedata.combining, found)))
@@ -63,7 +59,8 @@ def _cut_marks(run: re.Match[str]) -> str:
     kept: list[str] = []
     marks = 0
     for character in found:
-        marks = marks + 1 if _is_mark(character) else 0
+        is_mark = unicodedata.combining(character) or character in _MARKS_WITHOUT_CLASS
+        marks = marks + 1 if is_mark else 0
         if marks <= MAX_MARKS:
             kept.append(character)
     return "".join(kept)

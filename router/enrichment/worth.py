@@ -15,7 +15,7 @@ margin was measured with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +24,7 @@ import numpy as np
 from router.enrichment.question import Written
 from router.lint.injection import gives_orders
 from router.retrieval.bundled_encoder import bundled_encoder
+from router.retrieval.documents import examples_of
 from router.skills.frontmatter import distinct
 from router.skills.manifest import SkillManifest
 from router.text import normalise
@@ -54,9 +55,7 @@ class Filter:
         heads = [f"{skill.name.replace('-', ' ')}. {skill.description}" for skill in skills]
         self._heads = self._encoder.encode(heads)
         self._owner = {
-            normalise(text): skill.name
-            for skill in reversed(skills)
-            for text in (*_written(skill), *skill.examples)
+            normalise(text): skill.name for skill in reversed(skills) for text in examples_of(skill)
         }
 
     def keep(self, skill: SkillManifest, written: Written) -> Kept:
@@ -104,7 +103,3 @@ class Filter:
         if cosines[place] - cosines[self._place[name]] <= CLEARLY_NEARER:
             return None
         return self._names[place]
-
-
-def _written(skill: SkillManifest) -> Sequence[str]:
-    return () if skill.enrichment is None else skill.enrichment.requests

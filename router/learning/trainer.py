@@ -226,7 +226,10 @@ class Trainer:
     ) -> tuple[LocalModel | None, TrainingReport | None]:
         key = self.key()
         kept = self._kept()
-        if kept is not None and (previous is None or _later(kept, previous)):
+        if kept is not None and (
+            previous is None
+            or (kept.evidence != previous.evidence and kept.examples >= previous.examples)
+        ):
             previous, new = kept, 0
         examples = [example for example in self._examples() if example.right]
         evidence = _digest(examples)
@@ -319,10 +322,6 @@ class Trainer:
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
         return np.stack([self._vectors[text] for text in texts])
-
-
-def _later(kept: LocalModel, previous: LocalModel) -> bool:
-    return kept.evidence != previous.evidence and kept.examples >= previous.examples
 
 
 def _digest(examples: Sequence[Example]) -> str:

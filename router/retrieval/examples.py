@@ -202,7 +202,7 @@ class ExampleIndex:
     def nearest(self, vector: NDArray[np.float32], place: int) -> tuple[int, float] | None:
         """Which example of one skill is nearest to a request, and its cosine; None when the skill
         has no examples."""
-        rows = self._rows[self._of(place)]
+        rows = self._rows[self._start[place] : self._start[place + 1]]
         if not len(rows):
             return None
         cosines = rows.astype(np.float32, copy=False) @ vector / np.float32(self._scale)
@@ -219,9 +219,6 @@ class ExampleIndex:
             about[:] = fair
             about[self.holders] = fair + self.weight[self.holders] * (means - fair)
         return about
-
-    def _of(self, place: int) -> slice:
-        return slice(self._start[place], self._start[place + 1])
 
 
 def _quantised(rows: NDArray[np.float32]) -> NDArray[np.int8]:

@@ -157,28 +157,25 @@ class VectorStore:
         return documents
 
     def save(self) -> None:
-        """Share what is not shared yet. What cannot be shared now is tried again next time.
-
-        Raises:
-            StoreError: the shared cache cannot be written, or another process has its folder.
-        """
+        """Share what is not shared yet. Where that cannot be done now, because the shared cache
+        cannot be written or another process has its folder, it is tried again next time."""
         if self._shared is None or not self._has_new:
             return
-        unshared = self._file.unshared(self.identity, self._shared.name)
-        if unshared:
-            self._shared.put(self.identity, unshared)
-            self._file.note_shared(self.identity, unshared, self._shared.name)
-        self._has_new = False
+        try:
+            unshared = self._file.unshared(self.identity, self._shared.name)
+            if unshared:
+                self._shared.put(self.identity, unshared)
+                self._file.note_shared(self.identity, unshared, self._shared.name)
+            self._has_new = False
+        except StoreError as error:
+            _log.warning("vectors are not shared yet: %s", error)
 
     def close(self) -> None:
         """Save and close. Closing twice is fine."""
         if self._closed:
             return
         self._closed = True
-        try:
-            self.save()
-        except StoreError as error:
-            _log.warning("vectors are not shared yet: %s", error)
+        self.save()
         if self._shared is not None:
             self._shared.close()
         self._file.close()

@@ -20,7 +20,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Final
 
 from router.breaker import BreakerState, CircuitBreaker
@@ -48,17 +47,6 @@ _log: Final = logging.getLogger(__name__)
 _FIRST_PAUSE_SECONDS: Final = 0.25
 _LONGEST_PAUSE_SECONDS: Final = 4.0
 _MAX_NOTE_CHARACTERS: Final = 300
-
-
-class ConfidenceSource(StrEnum):
-    """Where an LLM answer's confidence comes from."""
-
-    TOKEN_PROBABILITY = "token_probability"  # noqa: S105 - a token of a language model
-    """The model's probability of the names that it wrote."""
-    STATED = "stated"
-    """The number in the answer; models overstate it."""
-    NONE = "none"
-    """There is neither; the confidence is 0, which makes the answer weak but keeps it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,12 +255,11 @@ def _answer(
     microseconds: float,
 ) -> LLMAnswer:
     probability = selection_probability(completion, selection)
+    confidence, source = 0.0, "none"  # the answer is weak then, and kept
     if probability is not None:
-        confidence, source = probability, ConfidenceSource.TOKEN_PROBABILITY
-    elif selection.stated_confidence is not None:
-        confidence, source = selection.stated_confidence, ConfidenceSource.STATED
-    else:
-        confidence, source = 0.0, ConfidenceSource.NONE
+        confidence, source = probability, "token_probability"
+    elif selection.stated_confidence is not None:  # models overstate it
+        confidence, source = selection.stated_confidence, "stated"
     evidence: dict[str, EvidenceValue] = {
         "attempts": attempts,
         "skills_offered": offered,
@@ -280,7 +267,7 @@ def _answer(
         "model": model.model,
         "output_mode": completion.mode.value,
         "confidence": confidence,
-        "confidence_source": source.value,
+        "confidence_source": source,
     }
     if selection.stated_confidence is not None:
         evidence["stated_confidence"] = selection.stated_confidence

@@ -84,7 +84,7 @@ async def offer_of(
     texts, short = described.texts, described.short
     allowed = texts if asked.available is None else texts.keys() & asked.available
     names = [name for name in texts if name in allowed]
-    if _fits_in_names(names):
+    if len(names) <= MAX_OFFERED and sum(map(len, names)) <= MAX_NAME_CHARACTERS:
         least = sum(_size(name, texts[name][:LEAST_CHARACTERS]) for name in names)
         if least <= token_budget:
             for share in SHARES:
@@ -154,10 +154,6 @@ def _describe(index: SkillIndex) -> _Descriptions:
         if found is None:
             found = _described[index] = _Descriptions(index.catalog)
         return found
-
-
-def _fits_in_names(names: Sequence[str]) -> bool:
-    return len(names) <= MAX_OFFERED and sum(map(len, names)) <= MAX_NAME_CHARACTERS
 
 
 def _size(name: str, text: str) -> int:

@@ -393,10 +393,9 @@ def test_what_could_not_be_shared_is_shared_by_the_next_process(
     shared.is_away = True
     store = VectorStore(tmp_path, identity="test", shared=shared)
     assert ask(store, "a") == ["a"]
-    with pytest.raises(StoreError, match="away"):
-        store.save()
+    store.save()
     store.close()
-    assert "not shared yet" in caplog.text
+    assert caplog.text.count("not shared yet") == 2
     shared.is_away = False
     store = VectorStore(tmp_path, identity="test", shared=shared)
     assert ask(store, "a", "b") == ["b"]
@@ -405,7 +404,9 @@ def test_what_could_not_be_shared_is_shared_by_the_next_process(
     store.close()
 
 
-def test_two_stores_with_one_embedded_chroma_lose_nothing(tmp_path: Path) -> None:
+def test_two_stores_with_one_embedded_chroma_lose_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     def opened() -> VectorStore:
         shared = ChromaCache(tmp_path)
         return VectorStore(tmp_path, identity="test", shared=shared)
@@ -414,8 +415,8 @@ def test_two_stores_with_one_embedded_chroma_lose_nothing(tmp_path: Path) -> Non
     ask(first, "a")
     first.save()
     assert ask(second, "a", "b") == ["b"]
-    with pytest.raises(StoreError, match="another process has it"):
-        second.save()
+    second.save()
+    assert "another process has it" in caplog.text
     second.close()
     ask(first, "c")
     first.close()

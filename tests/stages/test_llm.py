@@ -23,7 +23,7 @@ from router.llm.protocol import OfferedSkill
 from router.request import Request
 from router.result import Outcome, Stage
 from router.settings import LLMSettings, OllamaSettings, OpenAISettings
-from router.stages.llm import ConfidenceSource, LLMAnswer, LLMStage, models_from_settings
+from router.stages.llm import LLMAnswer, LLMStage, models_from_settings
 
 GIT = OfferedSkill("git", "Work with version control.")
 TESTING = OfferedSkill("testing", "Write and run tests.")
@@ -121,7 +121,7 @@ async def test_a_choice_is_answered_with_the_probability_of_its_tokens(
     assert answered.selection.skills == ("git",)
     assert answered.selection.memory_layers == ("project",)
     assert answered.confidence == pytest.approx(0.7)
-    assert answered.trace.evidence["confidence_source"] == ConfidenceSource.TOKEN_PROBABILITY
+    assert answered.trace.evidence["confidence_source"] == "token_probability"
 
 
 async def test_without_tokens_the_stated_confidence_counts(
@@ -129,7 +129,7 @@ async def test_without_tokens_the_stated_confidence_counts(
 ) -> None:
     ollama_server.queue(chat(answer(confidence=0.0)))
     answered = await stages(ollama_model).choose(REQUEST, OFFERED)
-    assert answered.trace.evidence["confidence_source"] == ConfidenceSource.STATED
+    assert answered.trace.evidence["confidence_source"] == "stated"
     assert answered.confidence == 0.0
 
 
@@ -140,7 +140,7 @@ async def test_a_choice_without_any_confidence_is_kept_and_weak(
     answered = await stages(ollama_model).choose(REQUEST, OFFERED)
     assert answered.trace.outcome is Outcome.ANSWERED
     assert answered.confidence == 0.0
-    assert answered.trace.evidence["confidence_source"] == ConfidenceSource.NONE
+    assert answered.trace.evidence["confidence_source"] == "none"
     assert answered.trace.evidence["problems"] == ("confidence is not a number but a string",)
 
 
