@@ -51,7 +51,9 @@ one."""
 
 
 class NotServed(LookupError):
-    """A file, folder or skill is not there, or is none that a client may see."""
+    """A file, folder or skill is not there, cannot be read, lies behind a link or outside the
+    skill's folder, is more than the bounds allow, or is none that a client may see for another
+    reason. What takes a path or a URI raises it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +71,7 @@ def uri_of(skill: str, path: str = "") -> str:
 
 
 def parse_uri(uri: str) -> tuple[str, tuple[str, ...]]:
-    """The skill's name and the parts of the path below its folder; inverse of ``uri_of``.
-
-    Raises:
-        NotServed: the URI is not one that ``uri_of`` could give for a served path.
-    """
+    """The skill's name and the parts of the path below its folder; inverse of ``uri_of``."""
     if not uri.startswith(SCHEME) or len(uri) > MAX_URI_CHARACTERS or "?" in uri or "#" in uri:
         raise NotServed(f"not the URI of a skill's file: {uri[:200]!r}")
     try:
@@ -88,21 +86,12 @@ def parse_uri(uri: str) -> tuple[str, tuple[str, ...]]:
 
 
 def list_files(folder: Path) -> tuple[str, ...]:
-    """Paths of all files of a skill relative to its folder, separated by ``/``, in order.
-
-    Raises:
-        NotServed: there are more than the bounds allow; or the folder cannot be read.
-    """
+    """Paths of all files of a skill relative to its folder, separated by ``/``, in order."""
     return tuple(sorted(_walk(folder)))
 
 
 def read_file(folder: Path, parts: Sequence[str]) -> bytes:
-    """The bytes of one file.
-
-    Raises:
-        NotServed: it is not a regular file inside the folder, lies behind a link, is too large, or
-            cannot be read.
-    """
+    """The bytes of one regular file."""
     missing = NotServed(f"there is no file {'/'.join(parts)!r}")
     # Not to follow a link in the last place, and not to wait for a pipe's other end.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -125,11 +114,7 @@ def read_file(folder: Path, parts: Sequence[str]) -> bytes:
 
 
 def list_folder(folder: Path, parts: Sequence[str]) -> tuple[Entry, ...]:
-    """The direct children of a folder inside a skill's folder, in the order of their names.
-
-    Raises:
-        NotServed: it is not a folder inside the skill's, lies behind a link, or cannot be read.
-    """
+    """The direct children of a folder inside a skill's folder, in the order of their names."""
     try:
         entries = tuple(itertools.islice(_scan(_real_path(folder, parts)), MAX_ENTRIES + 1))
     except (OSError, RuntimeError, ValueError) as error:

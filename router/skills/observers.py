@@ -84,11 +84,7 @@ class Observers:
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """They are told in no order among each other; ``sleep`` is how to wait.
-
-        Raises:
-            ValueError: two observers have one name.
-        """
+        """They are told in no order among each other; ``sleep`` is how to wait."""
         self._sleep = sleep
         self._lanes: dict[str, _Lane] = {}
         for observer in observers:
@@ -97,8 +93,7 @@ class Observers:
     def add(self, observer: CatalogObserver) -> None:
         """Tell this observer too, from the next change on.
 
-        Raises:
-            ValueError: there is an observer of that name.
+        Raises ValueError where there is one of its name.
         """
         if observer.name in self._lanes:
             raise ValueError(f"there is an observer named {observer.name!r} already")
