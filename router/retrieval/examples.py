@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 from router.retrieval.contrast import Contrast
 from router.retrieval.documents import Edit, T
 from router.retrieval.encoders import unit
-from router.retrieval.phrases import PhraseIndex
+from router.retrieval.phrases import PhraseIndex, no_phrases
 
 NEAREST: Final = 3
 WORDING: Final = 4.5
@@ -98,7 +98,7 @@ class ExampleIndex:
         self._scale = 1.0
         self._contrast = Contrast(self.means, self.count, self.means)
         self._profiles: list[bytes] = []
-        self._phrases: PhraseIndex = PhraseIndex([])
+        self._phrases = no_phrases()
 
     def edited(
         self, edit: Edit, vectors: Callable[[Sequence[str]], NDArray[np.float32]]

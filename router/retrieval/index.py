@@ -392,9 +392,9 @@ class SkillIndex:
         return dict(zip(self._names, range(len(self._names)), strict=True))
 
     def over(self, catalog: Catalog) -> Self:
-        """An index of other skills that has nothing in common with this one but the encoder and
-        the store."""
-        return self.build(catalog, encoder=self._encoder, store=self._store)
+        """An index of other skills that has nothing in common with this one but the encoder, the
+        store and the background."""
+        return type(self)(self._encoder, self._store, self._background).updated(catalog)
 
     def close(self) -> None:
         """Save and close the store, which every index made by ``updated`` shares."""

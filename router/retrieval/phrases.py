@@ -16,6 +16,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import chain, pairwise
 from typing import Final
 
@@ -145,3 +146,9 @@ class PhraseIndex:
         profile = (terms[:, np.newaxis] // HASHES == np.arange(PROFILES)).astype(np.float32)
         length = np.sqrt(asked @ profile) + np.float32(1e-9)
         return terms, asked / (length @ profile.T)
+
+
+@cache
+def no_phrases() -> PhraseIndex:
+    """The index of no skills. Its tables have places for all terms, so it is shared."""
+    return PhraseIndex([])

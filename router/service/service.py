@@ -65,7 +65,9 @@ if TYPE_CHECKING:
     from router.skills.catalog import Catalog
 
 MAX_KEPT_TOOLS: Final = 20_000
-"""How many tools are kept, of all sets together."""
+"""How many tools are kept, of all sets together ..."""
+LEAST_OF_A_SET: Final = 20
+"""... where a smaller set counts as one of so many: the index itself takes memory, too."""
 
 
 class Service:
@@ -313,7 +315,8 @@ class ToolSets:
     def __init__(self, router: SemanticRouter) -> None:
         self._router = router
         self._kept: LRUCache[str, SkillIndex] = LRUCache(
-            MAX_KEPT_TOOLS, getsizeof=lambda index: len(index.catalog.skills)
+            MAX_KEPT_TOOLS,
+            getsizeof=lambda index: max(len(index.catalog.skills), LEAST_OF_A_SET),
         )
         self._reading: SingleFlight[SkillIndex] = SingleFlight()
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
+import tracemalloc
+import weakref
 from typing import Any
 
+import pytest
 from cascade import SQUASH
 
 from router.http.api import Api
 from router.http.keys import KeyFile, Right
+from router.retrieval.index import SkillIndex
 from router.router import SemanticRouter
+from router.service import service
+from router.skills.catalog import Catalog
 
 Connect = Any
 REFUND = {
@@ -31,6 +38,55 @@ async def test_the_tools_of_a_request_come_back_as_they_were(api: Api, connect: 
     doubled = await client.post("/v1/rank", json={**ASKED, "tools": [LOAN, LOAN]})
     assert doubled.status_code == 422
     assert "'loan'" in doubled.json()["detail"]
+
+
+async def test_many_sets_of_tools_take_little_memory(api: Api, connect: Connect) -> None:
+    """Each set had a copy of the background, and took 2.5 MB in all."""
+    client = connect(api)
+
+    async def rank(number: int) -> None:
+        tool = LOAN | {"description": f"Lends a customer {number} pounds."}
+        assert (await client.post("/v1/rank", json={**ASKED, "tools": [tool]})).status_code == 200
+
+    await rank(0)
+    tracemalloc.start()
+    try:
+        for number in range(1, 21):
+            await rank(number)
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] < 20 * 100_000
+    finally:
+        tracemalloc.stop()
+
+
+async def test_only_so_many_sets_of_tools_are_kept(
+    router: SemanticRouter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of sets of one tool, twenty times as many were."""
+    monkeypatch.setattr(service, "MAX_KEPT_TOOLS", 3 * service.LEAST_OF_A_SET)
+    sets = service.ToolSets(router)
+    indexes: weakref.WeakSet[SkillIndex] = weakref.WeakSet()
+    over = SkillIndex.over
+
+    def noted(self: SkillIndex, catalog: Catalog) -> SkillIndex:
+        index = over(self, catalog)
+        indexes.add(index)
+        return index
+
+    monkeypatch.setattr(SkillIndex, "over", noted)
+    for number in range(5):
+        tool = LOAN | {"description": f"Lends a customer {number} pounds."}
+        await sets.rank(
+            ASKED["request"],
+            [tool],
+            limit=1,
+            available=None,
+            always_include=(),
+            history=(),
+            scope=None,
+        )
+    gc.collect()
+    assert len(indexes) == 3
 
 
 async def test_a_tool_is_routable_when_it_was_put_and_not_when_it_was_deleted(
