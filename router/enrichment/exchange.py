@@ -21,11 +21,7 @@ from router.skills.enrichment import parse_line
 
 
 def questions(catalog: Catalog, names: Iterable[str] | None = None) -> Iterator[str]:
-    """The question of each skill that needs to be asked about, one JSON object a line.
-
-    Raises:
-        UnknownSkill: there is no skill of one of the names.
-    """
+    """The question of each skill that ``to_ask`` names, one JSON object a line."""
     for skill in to_ask(catalog, names):
         prompt = question_of(skill)
         question = {

@@ -166,12 +166,8 @@ class ExampleCoverage:
         self, scores: NDArray[np.float32], support: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """P(right) of every answer, given that the request is covered: of the best one calibrated,
-        of the others in proportion to it.
-
-        Args:
-            scores: by the head, shape (answers,).
-            support: of the same answers by retrieval.
-        """
+        of the others in proportion to it. The scores are by the head, ``support`` of the same
+        answers by retrieval; all have the shape (answers,)."""
         shares = softmax(scores + support)
         best = float(shares.max())
         return np.asarray(shares * (self.right(best) / best))

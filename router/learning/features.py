@@ -89,11 +89,8 @@ def scaled(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def rows(found: Sequence[Terms], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Whole rows, shape (len(found), dimension + BUCKETS), of length about 1.
-
-    Args:
-        vectors: of the requests, shape (len(found), dimension), unit length.
-    """
+    """Whole rows, shape (len(found), dimension + BUCKETS), of length about 1, from the terms of the
+    requests and their vectors of unit length, shape (len(found), dimension)."""
     dimension = vectors.shape[1]
     table = np.zeros((len(vectors), dimension + BUCKETS), dtype=np.float32)
     table[:, :dimension] = scaled(vectors)

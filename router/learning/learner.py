@@ -423,13 +423,8 @@ class Learner:
         scope: str | None,
         recent: Iterable[AnsweredRequest],
     ) -> PastAnswer:
-        """A person said what an earlier answer should have been; the answer that it was.
-
-        Raises:
-            UnknownAnswer: it is not remembered, or is of another scope.
-            InvalidRequest: a skill is not installed, or not exactly one of ``skills`` and
-                ``right`` is given.
-        """
+        """A person said what an earlier answer should have been; the answer that it was. Raises
+        what ``SemanticRouter.feedback`` does."""
         if not isinstance(answer_id, str):
             raise InvalidRequest(f"feedback: the id is a string, not {type(answer_id).__name__}")
         if right is not None and not isinstance(right, bool):

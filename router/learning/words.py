@@ -59,12 +59,8 @@ class WordCounts(NamedTuple):
     def of(
         cls, found: Sequence[Terms], answers: NDArray[np.intp], counts: NDArray[np.floating]
     ) -> Self:
-        """Count the terms of examples.
-
-        Args:
-            found: the terms of each example; of none where they are not to count.
-            answers: the place of the answer of each.
-        """
+        """Count the terms of each example, of none where they are not to count, by the places of
+        their answers; each example counts as much as ``counts`` says."""
         size = int(answers.max()) + 1
         weight = min((len(found) / size - FEW) / (ENOUGH - FEW), 1)
         if weight <= 0:

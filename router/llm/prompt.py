@@ -107,12 +107,8 @@ def build_prompt(
     offered: Sequence[OfferedSkill],
     likeliest: Sequence[OfferedSkill] = (),
 ) -> Prompt:
-    """The question which skills fit ``request``.
-
-    Args:
-        offered: skills as ``offerable`` gives them.
-        likeliest: more of them, best first.
-    """
+    """The question which skills fit ``request``: of those that ``offerable`` gives, and of more
+    beside them, which stand likeliest first."""
     document: dict[str, Any] = {"skills": _described(offered)}
     if likeliest:
         document["likeliest"] = _described(likeliest)

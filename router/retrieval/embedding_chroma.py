@@ -51,11 +51,8 @@ class ChromaCache:
         *,
         clock: Callable[[], int] = today,
     ) -> None:
-        """A cache that is not open yet.
-
-        Args:
-            place: a folder, or the address of a server, such as ``http://127.0.0.1:8000``.
-            clock: days since the epoch.
+        """A cache in a folder, or on a server with an address such as ``http://127.0.0.1:8000``,
+        that is not open yet; ``clock`` gives days since the epoch.
 
         Raises:
             ConfigurationError: the address is not one.

@@ -64,12 +64,8 @@ class VectorRows:
         self._sum: NDArray[np.int64] = np.zeros((), dtype=np.int64)
 
     def edited(self, edit: Edit, added: NDArray[np.float32], *, expected: int = 0) -> VectorRows:
-        """Those after a step.
-
-        Args:
-            added: the unit vectors of the added skills.
-            expected: how many skills there will be after all steps.
-        """
+        """Those after a step, with the unit vectors of the added skills; as many skills as
+        ``expected`` will be there after all steps."""
         size = len(edit.kept)
         if not size:
             return VectorRows()

@@ -62,12 +62,7 @@ class Found:
     alone: str = ""
 
     def trace(self, *, wanted_similar: bool, refused: str | None = None) -> tuple[StageTrace, ...]:
-        """The entries of both stages for the result.
-
-        Args:
-            wanted_similar: whether the caller wanted similar requests to be looked for.
-            refused: why the answer was not given; None when it was, or there is none.
-        """
+        """The entries of both stages; ``refused`` is why an answer that is there was not given."""
         if self.kept is not None and self.stage is Stage.EXACT:
             exact = _EXACT_HIT.copy_with(microseconds=self.exact_microseconds)
             return _IDENTICAL, exact if refused is None else _refused(exact, refused)
