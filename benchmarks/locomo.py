@@ -60,6 +60,7 @@ from router.memory.recall.answers import MemoryRoute
 from router.memory.recall.memory_router import MAX_K, MemoryRouter
 from router.memory.recall.recaller import Recaller
 from router.memory.recall.relevance import Relevance
+from router.memory.recall.weights import LayerWeights
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.texts.contents import without_copies
 from router.memory.texts.text_vectors import TextVectors
@@ -213,6 +214,7 @@ class Methods:
         self._router = MemoryRouter(
             layers,
             classifier=EveryLayer(),
+            weights=LayerWeights(),
             clock=conversation.end.timestamp,
             layer_deadline_seconds=PATIENCE_SECONDS,
             deadline_seconds=PATIENCE_SECONDS,

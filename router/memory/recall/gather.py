@@ -129,7 +129,7 @@ class Gatherer:
         *,
         scope: Scope,
         k: int,
-        until: float | None = None,
+        until: float = math.inf,
     ) -> tuple[LayerReport, ...]:
         """What the chosen layers hold on the query: one report a layer, in the order given.
 
@@ -142,7 +142,7 @@ class Gatherer:
         """
         if self._closed:
             raise RuntimeError("the layers are closed")
-        ask = partial(self._ask, query, scope, k, math.inf if until is None else until)
+        ask = partial(self._ask, query, scope, k, until)
         turns = self._turns([choice.name for choice in choices])
         return tuple(
             await asyncio.gather(*(ask(*turns[choice.name], choice) for choice in choices))

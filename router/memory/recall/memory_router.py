@@ -71,7 +71,7 @@ class MemoryRouter:
     Args:
         layers: what can be read.
         classifier: says which of them a query needs.
-        weights: learned layer weights; the caller closes them. None begins without feedback.
+        weights: learned layer weights; the caller closes them.
         generation: changes with every write to what the layers read. It may block, and is asked in
             a thread.
         layer_deadline_seconds: what one layer may take, from when it is asked.
@@ -87,7 +87,7 @@ class MemoryRouter:
         layers: Iterable[AnyLayer],
         *,
         classifier: Classifier,
-        weights: LayerWeights | None = None,
+        weights: LayerWeights,
         generation: Callable[[], int] = lambda: 0,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
@@ -104,8 +104,7 @@ class MemoryRouter:
         )
         self.specs = self._gatherer.specs
         self._classifier = classifier
-        self._owns_weights = weights is None
-        self._weights = LayerWeights(clock=clock) if weights is None else weights
+        self._weights = weights
         self._generation = generation
         self._clock = clock
         self._monotonic = monotonic
@@ -224,8 +223,6 @@ class MemoryRouter:
         """End all work and all threads; layers that hang are named in the log."""
         await self._gatherer.aclose()
         await self._flights.finish()
-        if self._owns_weights:
-            self._weights.close()
 
     async def _read(
         self,

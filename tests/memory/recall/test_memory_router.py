@@ -60,8 +60,10 @@ def layers() -> list[LoopLayer]:
 
 @asynccontextmanager
 async def routing(installed: Sequence[AnyLayer], **options: Any) -> AsyncIterator[MemoryRouter]:
+    weights = LayerWeights()
     defaults: dict[str, Any] = {
         "classifier": table(),
+        "weights": weights,
         "clock": Clock(NOW.timestamp()),
         "monotonic": Clock(0.0),
         "layer_deadline_seconds": AMPLE,
@@ -72,6 +74,7 @@ async def routing(installed: Sequence[AnyLayer], **options: Any) -> AsyncIterato
         yield router
     finally:
         await router.aclose()
+        weights.close()
 
 
 def read(route: MemoryRoute) -> list[str]:

@@ -36,6 +36,7 @@ from router.memory.recall.recaller import (
     rerank_score,
 )
 from router.memory.recall.relevance import Relevance
+from router.memory.recall.weights import LayerWeights
 from router.memory.texts.text_vectors import TextVectors
 from router.retrieval.bundled_encoder import BundledEncoder
 
@@ -73,9 +74,11 @@ class Given:
 async def recalling(*layers: AnyLayer, **options: Any) -> AsyncIterator[Recaller]:
     read = classified("session", secondary=FURTHER)
     table = TableClassifier(**{AUTH: read, DONE: read})
+    weights = LayerWeights()
     router = MemoryRouter(
         layers,
         classifier=table,
+        weights=weights,
         clock=Clock(NOW.timestamp()),
         monotonic=Clock(0.0),
         layer_deadline_seconds=30,
@@ -92,6 +95,7 @@ async def recalling(*layers: AnyLayer, **options: Any) -> AsyncIterator[Recaller
     finally:
         await recall.aclose()
         await router.aclose()
+        weights.close()
 
 
 def contents(result: RecallResult) -> list[str]:

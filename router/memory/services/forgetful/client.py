@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from router.retrieval.encoders import Encoder
 
 LAYER: Final = "forgetful"
-PROBE_SECONDS: Final = 0.5
 FRESH_SECONDS: Final = 30.0
 """How long it is remembered that the service is up, or down."""
 COSINE_SHARE: Final = 0.7
@@ -88,7 +87,7 @@ class Forgetful:
         *,
         encoder: Encoder | None = None,
         clock: Callable[[], float] = time.monotonic,
-        probe_seconds: float = PROBE_SECONDS,
+        probe_seconds: float,
     ) -> None:
         self._service = service
         self._encoder = encoder
