@@ -220,6 +220,6 @@ def check_text(part: str, text: object, limit: int) -> None:
     if len(text) > limit:
         raise InvalidRequest(f"{part}: {len(text):,} characters; at most {limit:,}")
     if (found := CONTROL.search(text)) is not None:
-        raise InvalidRequest(
-            f"{part}: control character U+{ord(found.group()):04X} at position {found.start()}"
-        )
+        code = ord(found.group())
+        what = "control character" if code < 0xD800 else "not UTF-8, or half a character:"
+        raise InvalidRequest(f"{part}: {what} U+{code:04X} at position {found.start()}")

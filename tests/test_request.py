@@ -42,10 +42,18 @@ def test_an_empty_request_is_refused(text: str) -> None:
         Request.parse(text)
 
 
-@pytest.mark.parametrize("text", ["a\x00b", "\x1b[31mred", "a\x7fb", "lone \ud800 surrogate"])
+@pytest.mark.parametrize("text", ["a\x00b", "\x1b[31mred", "a\x7fb"])
 def test_control_characters_are_refused_with_their_position(text: str) -> None:
     with pytest.raises(InvalidRequest, match="request: control character U\\+"):
         Request.parse(text)
+
+
+def test_what_is_not_utf_8_is_not_called_a_control_character() -> None:
+    """A terminal with another encoding makes it of each letter that is not English."""
+    with pytest.raises(
+        InvalidRequest, match=r"not UTF-8, or half a character: U\+DCC3 at position 1"
+    ):
+        Request.parse("L\udcc3\udcb6gin")
 
 
 def test_the_longest_request_is_accepted_and_one_more_character_is_not() -> None:
