@@ -85,6 +85,7 @@ def enriches(chosen: Callable[P, tuple[Callable[[], Any], Any]]) -> Command:
 
 def _show(found: Enriched) -> None:
     from router.enrichment.asking import EnrichmentPlan
+    from router.enrichment.exchange import LINE
 
     if isinstance(found, dict):
         questions = output.counted(found["questions"], "question")
@@ -110,8 +111,10 @@ def _show(found: Enriched) -> None:
         output.warn(f"{name}: {fault}")
     if found.ended:
         output.warn(f"ended early: {found.ended}")
-    if unfinished := len(found.left) + len(found.failed):
-        failed = f", {len(found.failed)} of them because it failed" if found.failed else ""
+    # Of answers that are imported, lines fail; their skills are among those that are left.
+    failures = sum(not name.startswith(LINE) for name, _ in found.failed)
+    if unfinished := len(found.left) + failures:
+        failed = f", {failures} of them because it failed" if failures else ""
         output.warn(f"{_skills(unfinished)} still to be asked about{failed}")
 
 

@@ -70,7 +70,8 @@ class EnrichmentReport:
     Attributes:
         written: names of the skills that were written for, in order.
         left: names of those that are still to be asked, in order: the run ended before.
-        failed: names of skills whose question failed, with the reason.
+        failed: names of skills whose question failed, or lines of a file of answers that cannot be
+            used, with the reason.
         requests: how many requests were kept in all.
         left_out: what was not worth keeping, by skill, each with the reason.
         files: the files that were written.

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from router.enrichment.asking import EnrichmentReport, RunRecord, to_ask
 from router.enrichment.question import Written, question_of
@@ -32,6 +33,10 @@ def questions(catalog: Catalog, names: Iterable[str] | None = None) -> Iterator[
             "schema": prompt.schema,
         }
         yield json.dumps(question, ensure_ascii=False) + "\n"
+
+
+LINE: Final = "line "
+"""How a line of answers is named that cannot be used. The name of a skill has no space."""
 
 
 def take_answers(
@@ -64,7 +69,7 @@ def take_answers(
                 raise ValueError("the skill has changed since the question was written")
             record.place_of(skill)
         except (ValueError, UnknownSkill, ConfigurationError) as error:
-            record.failed.append((f"line {number}", str(error)))
+            record.failed.append((f"{LINE}{number}", str(error)))
             continue
         record.keep(
             skill,

@@ -118,6 +118,16 @@ def test_questions_go_out_and_answers_come_in(run: Run, own: Path, tmp_path: Pat
     assert "; 1 skill is up to date\n" in done.stdout
 
 
+def test_a_line_of_answers_that_cannot_be_used_is_no_skill_that_is_left(
+    run: Run, own: Path, tmp_path: Path
+) -> None:
+    lines = [{"skill": name, "requests": ["ice it"]} for name in ("baking", "gardening", "nothing")]
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = run("skills", "enrich", "--skills", own, "--import", answers)
+    assert (done.exit_code, done.stderr) == (1, "warning: line 3: no skill named 'nothing'\n")
+
+
 @pytest.mark.parametrize(
     ("options", "fault"),
     [
