@@ -11,6 +11,7 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
+from router.errors import ConfigurationError
 from router.flight import in_thread
 from router.llm.protocol import ChatModel
 from router.memory.contexts.assembler import ContextAssembler
@@ -18,7 +19,7 @@ from router.memory.contexts.context import Retrieved, Strategy
 from router.memory.contexts.documents import DocumentIndex
 from router.memory.contexts.usage_patterns import QueryPatternTracker
 from router.memory.curation.proposals import Proposals
-from router.memory.layers import built_in_layers
+from router.memory.layers import WRITABLE, built_in_layers
 from router.memory.layers.base import search_words
 from router.memory.layers.project import ProjectLayer
 from router.memory.model import AnyLayer, LayerQuery, LayerStatus, MemoryItem, Scope
@@ -104,8 +105,17 @@ def assemble_parts(
     count_tokens: Callable[[str], int] | None,
     clock: Callable[[], float],
 ) -> MemoryParts:
-    """Open the stores and put the parts over them. Takes about a second."""
+    """Open the stores and put the parts over them. Takes about a second.
+
+    Raises:
+        ConfigurationError: ``memory.layer_ttl_days`` names no layer that items are saved to. Items
+            that should go would stay.
+    """
     given = settings.memory
+    for name in given.layer_ttl_days.keys() - {*WRITABLE}:
+        raise ConfigurationError(
+            f"setting memory.layer_ttl_days: {name[:200]!r} is none of {', '.join(WRITABLE)}"
+        )
     encoder = build_encoder(settings) if encoder is None else encoder
     with ExitStack() as opened:  # what is open when another store fails is closed again
         classify = partial(

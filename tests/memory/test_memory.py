@@ -917,3 +917,13 @@ def test_what_the_encoder_does_not_read_counts_in_a_budget_all_the_same(
     text: str, at_least: int
 ) -> None:
     assert at_least <= bundled_counter()(text) <= 1.3 * at_least
+
+
+@pytest.mark.parametrize("name", ["sesion", "meta"])
+async def test_days_of_a_layer_that_nothing_is_saved_to_are_refused(
+    tmp_path: Path, encoder: BundledEncoder, name: str
+) -> None:
+    memory = Memory(settings_in(tmp_path, layer_ttl_days={name: 3}), encoder=encoder)
+    with pytest.raises(ConfigurationError, match=f"layer_ttl_days: '{name}' is none of session, "):
+        await memory.recall("What is there?", ADA)
+    await memory.aclose()
