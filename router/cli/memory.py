@@ -99,7 +99,7 @@ def _show_recalled(found: RecallResult) -> None:
 @memory_command(_show_recalled)
 def recall_memories(
     query: Query,
-    k: Annotated[int, typer.Option("-k", min=1, max=100, help="Items at most.")] = 5,
+    k: Annotated[int, typer.Option("-k", "--limit", min=1, max=100, help="Items at most.")] = 5,
     time_zone: TimeZone = None,
 ) -> Work:
     """Answer a query from the memory layers, with a confidence and the reasons."""
