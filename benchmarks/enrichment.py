@@ -76,6 +76,9 @@ class Case:
     asked: Sequence[Asked]
 
 
+Pair = tuple[Asked, RetrievalDecision]
+
+
 def labelled(path: Path, key: str = "skills") -> list[Asked]:
     return [
         Asked(
@@ -153,23 +156,27 @@ def enriched(case: Case, written: Written) -> Catalog:
     )
 
 
-async def measured(
+async def decided(
     case: Case, label: str, written: Written, encoder: Encoder, store: VectorStore
-) -> list[dict[str, Any]]:
-    """The rows of one catalog with some of its requests."""
+) -> list[Pair]:
+    """What is asked of one catalog with some of its requests, and what was decided."""
     say(f"{case.name}: {label}")
     index = SkillIndex.build(enriched(case, written), encoder=encoder, store=store)
-    decided = [(asked, await decide(asked.request.text, index)) for asked in case.asked]
-    routes = [(a, d) for a, d in decided if d.decision is Decision.ROUTE]
+    return [(asked, await decide(asked.request.text, index)) for asked in case.asked]
+
+
+def rows_of(name: str, label: str, pairs: Sequence[Pair]) -> list[dict[str, Any]]:
+    """One row for each kind of request, with what holds for all routes together."""
+    routes = [(a, d) for a, d in pairs if d.decision is Decision.ROUTE]
     correct = [set(d.selected) <= a.right for a, d in routes]
-    common: dict[str, Any] = {"catalog": case.name, "written": label}
+    common: dict[str, Any] = {"catalog": name, "written": label}
     common["precision"] = float(np.mean(correct)) if correct else 0.0
     common["ece"] = expected_calibration_error([d.confidence for _, d in routes], correct)
-    kinds = dict.fromkeys(asked.kind for asked in case.asked)
-    return [common | figures(kind, [p for p in decided if p[0].kind == kind]) for kind in kinds]
+    kinds = dict.fromkeys(asked.kind for asked, _ in pairs)
+    return [common | figures(kind, [p for p in pairs if p[0].kind == kind]) for kind in kinds]
 
 
-def figures(kind: str, pairs: Sequence[tuple[Asked, RetrievalDecision]]) -> dict[str, Any]:
+def figures(kind: str, pairs: Sequence[Pair]) -> dict[str, Any]:
     count = len(pairs)
     routed = [decided.decision is Decision.ROUTE for _, decided in pairs]
     row: dict[str, Any] = {"kind": kind, "rows": count, "routed": sum(routed) / count}
@@ -192,18 +199,20 @@ def figures(kind: str, pairs: Sequence[tuple[Asked, RetrievalDecision]]) -> dict
 async def measure(data: Path, encoder: Encoder, store: VectorStore) -> list[dict[str, Any]]:
     rows = []
     for case in cases(data):
-        rows += await measured(case, "as it is", {}, encoder, store)
-        if not case.written:
-            continue
-        rows += await measured(case, "all", case.written, encoder, store)
-        if case.name != "real skills":
-            continue
-        for number in (1, 2, 4, 6):
-            some = {name: texts[:number] for name, texts in case.written.items()}
-            rows += await measured(case, f"requests 1-{number}", some, encoder, store)
-        for kind, (start, end) in KINDS.items():
-            some = {name: texts[start:end] for name, texts in case.written.items()}
-            rows += await measured(case, f"kinds: {kind}", some, encoder, store)
+        parts: dict[str, Written] = {"as it is": {}}
+        if case.written:
+            parts["all"] = case.written
+        if case.name == "real skills":
+            for number in (1, 2, 4, 6):
+                parts[f"requests 1-{number}"] = {
+                    name: texts[:number] for name, texts in case.written.items()
+                }
+            for kind, (start, end) in KINDS.items():
+                parts[f"kinds: {kind}"] = {
+                    name: texts[start:end] for name, texts in case.written.items()
+                }
+        for label, written in parts.items():
+            rows += rows_of(case.name, label, await decided(case, label, written, encoder, store))
     return rows
 
 

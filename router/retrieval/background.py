@@ -3,9 +3,8 @@
 A cosine of .5 to a skill says much of a rare request, and little of a common one. So each request
 is compared with some 1,800 requests of all kinds too: of home, travel, money, health, offices,
 developers, small talk. They are in ``background.txt`` and were written for this; none stands in a
-data set of the benchmarks. Two signals come of it: how near the nearest of them is, because a
-request that is nearer to it than to all that the best skill is known by rather wants something
-else; and how common the request is, which says how high the cosines of such requests are by nature.
+data set of the benchmarks. What counts is how near the nearest of them is: a request that is nearer
+to it than to all that the best skill is known by rather wants something else.
 
 A skill may well serve some of these requests. Whoever asks for that is as near to the skill's own
 examples, and loses little: leaving out what a catalog serves itself gained next to nothing, and it
@@ -43,8 +42,6 @@ than this share stand in the background: a German or Spanish request has one or 
 word of the best skill are 20 of these: a few greetings, and keys hit at random."""
 LEAST_WORDS: Final = 3
 """Fewer words in plain letters do not tell their language."""
-LEAST_SPREAD: Final = 1e-3
-"""Of an encoder that gives all requests one vector none is more common than another."""
 
 
 class Background:
@@ -53,10 +50,6 @@ class Background:
     def __init__(self, vectors: NDArray[np.float32]) -> None:
         """From the vectors of its requests, of unit length, one row each."""
         self._vectors = vectors
-        self._middle = vectors.mean(axis=0)
-        means = vectors @ self._middle
-        self._mean = means.mean()
-        self._spread = max(means.std(), np.float32(LEAST_SPREAD))
 
     @classmethod
     def of(
@@ -88,12 +81,10 @@ class Background:
         digest = hashlib.sha256(_FILE.read_bytes()).hexdigest()
         return cls(store.table(f"background/{digest}", len(texts), encoded))
 
-    def compared(self, vector: NDArray[np.float32]) -> tuple[float, float]:
-        """A text, by its vector, beside the background: the largest cosine to one of its requests,
-        and the mean cosine to them, in standard deviations of what they have themselves."""
+    def nearest(self, vector: NDArray[np.float32]) -> float:
+        """The largest cosine of a text, by its vector, to one of the requests."""
         # One thread: those of BLAS wait for each other when other work wants the cores.
-        nearest = np.vecdot(self._vectors, vector).max()
-        return float(nearest), float((self._middle @ vector - self._mean) / self._spread)
+        return float(np.vecdot(self._vectors, vector).max())
 
 
 def requests() -> list[str]:

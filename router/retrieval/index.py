@@ -114,12 +114,10 @@ class Compared(NamedTuple):
             the background.
         clear: by how much it is nearer than that, and than the nearest text of any other skill that
             is scored in full (``BY_SCORE``).
-        common: how near the background is as a whole.
     """
 
     special: float
     clear: float
-    common: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +133,9 @@ class Ranking:
         background: the whole request beside the background; None where the encoder has none. The
             clauses are not compared: what is said in passing is like some request by chance.
         clauses: of a request that has several and names no skill.
-        foreign: the request has no word of the best skill, and is in no language that the encoder
-            is known to know, or has nothing that it knows; never where the encoder has no
-            background.
+        foreign: the request has no word of the best skill, and has no word at all, is in no
+            language that the encoder is known to know, or has nothing that it knows; never where
+            the encoder has no background.
     """
 
     matches: tuple[Match, ...]
@@ -513,7 +511,7 @@ class SkillIndex:
             clauses=self._clauses(scored, asked[1:], size, order) if len(asked) > 1 else (),
             foreign=not evidence
             and self._background is not None
-            and (is_foreign(asked[0].spoken) or not request.vector.any()),
+            and (not asked[0].spoken or is_foreign(asked[0].spoken) or not request.vector.any()),
         )
 
     def _compared(
@@ -527,10 +525,10 @@ class SkillIndex:
         """
         if self._background is None:
             return None
-        nearest, common = self._background.compared(vector)
+        nearest = self._background.nearest(vector)
         others = max(closest[:best].max(initial=nearest), closest[best + 1 :].max(initial=nearest))
         own = closest[best]
-        return Compared(float(own) - nearest, float(own - others), common)
+        return Compared(float(own) - nearest, float(own - others))
 
     def _clauses(
         self, scored: _Scored, clauses: Sequence[_Asked], size: int, order: NDArray[np.intp]

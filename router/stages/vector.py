@@ -6,7 +6,7 @@ that must be is the setting ``vector.caution``. No single signal is enough for t
 can be refused.
 A request of several clauses may need several skills (``router/stages/further.py``). Where the
 clauses want different things the whole may be like no skill; then it is enough that one clause
-alone would be routed.
+alone would be routed, if another one likely asks for something else.
 """
 
 from __future__ import annotations
@@ -39,6 +39,11 @@ CLARIFY: Final = 0.6
 probability that routing needs where there is a background. Below it, nothing fits."""
 TWINS: Final = 0.002
 """Two skills whose scores differ by less are alike: both are offered, and neither is guessed."""
+ANOTHER: Final = 0.8
+"""One clause is enough for a route where another asks for another skill, and is right in that with
+at least this share of the probability that routing needs. Of routes by one clause 34% were right
+without this condition and that of the two best, and 58% are with them; of the requests for several
+skills among them it keeps three in four. Measured over 21 catalogs, plain and enriched."""
 MAX_SELECTED: Final = 3
 NAMED: Final = 0.98
 """The confidence in a skill that the request names outright."""
@@ -223,19 +228,25 @@ def _with_clauses(decided: RetrievalDecision, whole: Ranking, caution: float) ->
 
 
 def _of_clause(decided: RetrievalDecision, whole: Ranking, caution: float) -> RetrievalDecision:
-    """The decision for the one clause that most surely asks for one of the best matches; the same
-    as before where none does."""
-    offered = {match.name for match in whole.matches[:MAX_CANDIDATES]}
+    """The decision for the clause that most surely asks for one of the two best matches, where
+    another clause likely asks for another skill. The same as before where none does: a clause of a
+    request for one skill, or for none, is like some skill by chance."""
+    asked = []
+    for clause in whole.clauses:
+        likelihood = Likelihood.of(clause.ranking)
+        asked.append((likelihood.right, likelihood.fits, clause.ranking.matches[0].name))
+    best = {match.name for match in whole.matches[:2]}
     sure = [
-        (likelihood.right, likelihood.fits, ranking.matches[0].name)
-        for ranking in (clause.ranking for clause in whole.clauses)
-        if (likelihood := Likelihood.of(ranking)).right >= caution
-        and likelihood.fits >= _least_fit_alone(caution)
-        and ranking.matches[0].name in offered
+        (right, fits, name)
+        for right, fits, name in asked
+        if right >= caution and fits >= _least_fit_alone(caution) and name in best
     ]
     if not sure:
         return decided
     right, fits, name = max(sure)
+    least = ANOTHER * caution
+    if not any(one >= least and fit >= caution and it != name for one, fit, it in asked):
+        return decided
     evidence = {**decided.evidence, "fits": fits, "right": right}
     reason = f"one clause asks for {name}"
     return RetrievalDecision(Decision.ROUTE, (name,), right, reason, evidence)

@@ -137,14 +137,8 @@ def test_vectors_are_shared_in_chroma_beside_it(tmp_path: Path) -> None:
 def test_nothing_is_nearer_to_a_request_of_it_than_itself(
     background: Background, place: int
 ) -> None:
-    nearest, _ = background.compared(ENCODER.encode([requests()[place]])[0])
-    assert nearest == pytest.approx(1, abs=1e-5)
-
-
-def test_what_many_ask_is_more_common_than_what_few_ask(background: Background) -> None:
-    texts = ["how do I find a good recipe", "reticulate the splines of the NURBS lattice"]
-    often, seldom = [background.compared(vector)[1] for vector in ENCODER.encode(texts)]
-    assert seldom < often
+    vector = ENCODER.encode([requests()[place]])[0]
+    assert background.nearest(vector) == pytest.approx(1, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -155,18 +149,12 @@ def test_what_many_ask_is_more_common_than_what_few_ask(background: Background) 
         ("réserve une table pour six personnes", "reserve a table at a restaurant, we are six"),
     ],
 )
-def test_requests_in_other_languages_are_not_taken_for_common_ones(
+def test_a_request_in_another_language_is_not_near_the_same_one_in_english(
     background: Background, text: str, same: str
 ) -> None:
     assert same not in requests()
-    foreign, english = map(background.compared, ENCODER.encode([text, same]))
-    assert foreign[0] < english[0]
-    assert abs(foreign[1]) < 3  # the encoder knows English; that says nothing of what is wanted
-
-
-def test_an_encoder_without_differences_finds_nothing_common() -> None:
-    background = Background(np.tile(np.array([1, 0], dtype=np.float32), (3, 1)))
-    assert background.compared(np.array([1, 0], dtype=np.float32)) == (1.0, 0.0)
+    foreign, english = map(background.nearest, ENCODER.encode([text, same]))
+    assert foreign < english
 
 
 @pytest.mark.parametrize(

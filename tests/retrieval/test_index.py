@@ -537,7 +537,6 @@ async def test_a_request_is_compared_with_the_texts_of_others_and_the_background
     assert other is not None
     assert other.special < 0 < own.special
     assert own.clear <= own.special
-    assert other.common > own.common
 
 
 async def test_a_lone_skill_is_compared_with_the_background_alone(

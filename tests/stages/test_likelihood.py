@@ -18,7 +18,7 @@ MATCH = Match(
     known=0.0,
     terms=("commit",),
 )
-BACKGROUND = Compared(special=0.1, clear=0.05, common=0.5)
+BACKGROUND = Compared(special=0.1, clear=0.05)
 RANKING = Ranking((MATCH,), size=50, evidence=0.8, lead=0.3, background=BACKGROUND)
 
 
@@ -31,18 +31,33 @@ def test_it_is_a_probability_at_the_ends_of_what_signals_can_be() -> None:
             assert 0 < likelihood.right < 1
 
 
+ALONE = replace(RANKING, background=None)
+
+
 @pytest.mark.parametrize(
     ("less", "more"),
     [
-        (RANKING, replace(RANKING, matches=(MATCH._replace(score=1.5),))),
-        (RANKING, replace(RANKING, evidence=1.2)),
+        (ALONE, replace(ALONE, matches=(MATCH._replace(score=1.5),))),
         (replace(RANKING, size=500), RANKING),
+        (replace(ALONE, size=500), ALONE),
     ],
-    ids=["score", "evidence", "size"],
+    ids=["score", "size", "size alone"],
 )
 def test_what_raises_both(less: Ranking, more: Ranking) -> None:
     assert Likelihood.of(less).fits < Likelihood.of(more).fits
     assert Likelihood.of(less).right < Likelihood.of(more).right
+
+
+def test_the_share_of_the_request_that_matches_says_whether_something_fits() -> None:
+    more = replace(RANKING, matches=(MATCH._replace(lexical=0.9),))
+    assert Likelihood.of(RANKING).fits < Likelihood.of(more).fits
+
+
+def test_how_much_matches_says_nothing_of_whether_something_fits() -> None:
+    for ranking in (RANKING, ALONE):
+        longer = replace(ranking, evidence=8.0)
+        assert Likelihood.of(longer).fits == Likelihood.of(ranking).fits
+        assert Likelihood.of(longer).right > Likelihood.of(ranking).right
 
 
 def test_a_lead_says_which_one_and_not_whether() -> None:

@@ -25,6 +25,7 @@ from router.skills.manifest import SkillManifest
 from router.stages.further import MAX_CANDIDATES, further
 from router.stages.likelihood import Likelihood
 from router.stages.vector import (
+    ANOTHER,
     BALANCED,
     CLARIFY,
     NAMED,
@@ -76,7 +77,7 @@ async def test_a_request_for_two_skills_is_routed_to_both(shipped: SkillIndex) -
 
 
 def match(name: str, score: float) -> Match:
-    return Match(name, score, 0.0, 0.0, 0.0, known=0.0, terms=())
+    return Match(name, score, score / 2, 0.0, 0.0, known=0.0, terms=())
 
 
 def clause_for(name: str, score: float) -> Clause:
@@ -111,10 +112,16 @@ def test_a_clause_adds_what_is_likely_enough_to_be_needed() -> None:
     assert seen == {True, False}
 
 
-def test_where_the_whole_is_unsure_one_clause_must_be_sure() -> None:
-    unsure, likely = clause_for("one", 0.4), clause_for("two", 1.3)
-    assert Likelihood.of(unsure.ranking).right < BALANCED < Likelihood.of(likely.ranking).right
+def test_where_the_whole_is_unsure_one_clause_must_be_sure_and_another_want_something_else() -> (
+    None
+):
+    vague, unsure, likely = clause_for("one", 0.1), clause_for("one", 0.4), clause_for("two", 1.3)
+    rights = [Likelihood.of(clause.ranking).right for clause in (vague, unsure, likely)]
+    assert rights[0] < ANOTHER * BALANCED < rights[1] < BALANCED < rights[2]
     assert judge("", whole_of(0.1, unsure, unsure)).selected == ()
+    assert judge("", whole_of(0.1, vague, likely)).selected == ()
+    assert judge("", whole_of(0.1, likely, likely)).selected == ()
+    assert judge("", whole_of(0.1, unsure, clause_for("three", 1.3))).selected == ()
     local = judge("", whole_of(0.1, unsure, likely))
     assert local.selected[0] == "two"
     assert local.evidence["right"] == Likelihood.of(likely.ranking).right
@@ -122,7 +129,7 @@ def test_where_the_whole_is_unsure_one_clause_must_be_sure() -> None:
 
 
 def test_what_is_not_compared_with_a_background_must_be_surer_to_fit() -> None:
-    compared = Compared(special=-0.2, clear=0.2, common=0.0)
+    compared = Compared(special=-0.2, clear=0.2)
     for background, least in ((None, 0.75), (compared, 0.625)):
         seen = set()
         for step in range(100):
@@ -147,7 +154,6 @@ def test_what_is_not_compared_with_a_background_must_be_surer_to_fit() -> None:
         "the of and",
         "number 18",
         "🦄🦄🦄",
-        "?",
     ],
 )
 async def test_nonsense_and_small_talk_are_refused(shipped: SkillIndex, request_: str) -> None:
@@ -155,6 +161,12 @@ async def test_nonsense_and_small_talk_are_refused(shipped: SkillIndex, request_
     assert (local.decision, local.selected) == (Decision.ABSTAIN, ())
     assert local.confidence > 1 - CLARIFY * LEAST_FIT
     assert "only on meaning alone" not in local.reason
+
+
+@pytest.mark.parametrize("request_", ["?", "!?!", "(...)"])
+async def test_a_request_without_a_word_is_refused(shipped: SkillIndex, request_: str) -> None:
+    local = await decide(request_, shipped)
+    assert (local.decision, local.selected) == (Decision.ABSTAIN, ())
 
 
 @pytest.mark.parametrize(
@@ -477,8 +489,7 @@ async def test_the_trace_tells_what_the_decision_rests_on(shipped: SkillIndex) -
         local.reason,
     )
     assert entry.microseconds == local.microseconds > 0
-    signals = {"own", "near", "evidence", "examples", "size", "lead"}
-    signals |= {"special", "clear", "common"}
+    signals = {"lexical", "own", "near", "evidence", "examples", "size", "lead", "special", "clear"}
     assert {"fits", "right", *signals} == set(entry.evidence)
     assert tuple(candidate.name for candidate in entry.candidates) == local.ranked
     assert len(entry.candidates) == MAX_CANDIDATES
