@@ -18,6 +18,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
+from zoneinfo import ZoneInfo
 
 import platformdirs
 from pydantic import (
@@ -72,12 +73,22 @@ def _of_today(kind: str) -> str:
     return "bundled" if kind == "wordllama" else kind
 
 
+def _zone_name(name: str) -> str:
+    """Refuse a time zone that this machine does not know."""
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # ZoneInfoNotFoundError is a KeyError
+        raise ValueError(f"{name[:100]!r} is no time zone; name one like Europe/Berlin") from None
+    return name
+
+
 StatePath = Annotated[Path, BeforeValidator(_state_path)]
 Paths = Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_split)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 Provider = Annotated[str, AfterValidator(checked_name(LLMS, "openai", "ollama"))]
 ProviderNames = Annotated[tuple[Provider, ...], NoDecode, BeforeValidator(_split)]
 
+ZoneName = Annotated[str, AfterValidator(_zone_name)]
 Days = Annotated[float, Field(gt=0, le=36_500)]
 MAX_ENTRIES = 10_000_000
 """A folder may set how much a cache holds, and must not make it more than any machine can."""
@@ -253,7 +264,7 @@ class MemorySettings(_Section):
     project: Annotated[str | None, Trust.USER] = Field(None, min_length=1)
     session: Annotated[str | None, Trust.USER] = Field(None, min_length=1)
     """Whose memories they are where a call does not say."""
-    time_zone: Annotated[str | None, Trust.ANYONE] = None
+    time_zone: Annotated[ZoneName | None, Trust.ANYONE] = None
     """Such as ``Europe/Berlin``: where "yesterday" is a day. None: the zone of this machine."""
     layer_ttl_days: Annotated[dict[str, Days], Trust.USER] = {}
     """Days after which items of a layer go, by layer, such as ``{"session" = 30}``. An item's own

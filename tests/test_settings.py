@@ -121,6 +121,9 @@ def test_an_unknown_argument_or_nested_variable_is_named(monkeypatch: pytest.Mon
         ("llm.timeout_seconds", "0"),
         ("encoder.kind", "guess"),
         ("pinned_skills", "[a"),
+        ("memory.time_zone", "Foo"),
+        ("memory.time_zone", "../etc/passwd"),
+        ("memory.time_zone", ""),
     ],
 )
 def test_a_malformed_value_is_an_error_that_names_its_setting(

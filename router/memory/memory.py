@@ -36,6 +36,7 @@ from router.memory.model import (
     Classification,
     MemoryItem,
     Scope,
+    moment_of,
     zone_of,
 )
 from router.memory.services.unified import SaveReport, ServiceFate
@@ -312,7 +313,7 @@ class Memory(OpenedInBlock):
         layer: str | None = None,
         scope: Scope | Mapping[str, object] | None = None,
         type: str = "note",  # noqa: A002 - the item's field
-        created: datetime | None = None,
+        created: datetime | str | None = None,
         usefulness: float = 0.5,
         provenance: Sequence[str] = (),
         attributes: Mapping[str, AttributeValue] | None = None,
@@ -332,7 +333,8 @@ class Memory(OpenedInBlock):
             layer: one of the built-in layers.
             scope: to whom it belongs; of layers only.
             type: what kind of thing it is; this and the following are of layers only.
-            created: when it happened; None means now.
+            created: when it happened, as a ``datetime`` or in ISO 8601, in UTC where it names no
+                time zone; None means now.
             usefulness: in [0, 1].
             provenance: where it comes from.
             attributes: what the layer reads beside the text, such as ``status`` and ``due``. With
@@ -370,7 +372,7 @@ class Memory(OpenedInBlock):
             if layer not in WRITABLE:
                 raise InvalidRequest(f"layer: {layer!r} is none of {', '.join(WRITABLE)}")
             values = checked_values(
-                created=self._now() if created is None else created,
+                created=self._now() if created is None else moment_of("created", created),
                 type=type,
                 tags=tags,
                 usefulness=usefulness,

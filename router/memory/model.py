@@ -35,6 +35,18 @@ def aware(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+def moment_of(name: str, given: object) -> datetime:
+    """A time that a caller gave for ``name``, as a ``datetime`` or in ISO 8601; without a time zone
+    it is meant in UTC. Raises InvalidRequest for what is neither."""
+    try:
+        moment = datetime.fromisoformat(given) if isinstance(given, str) else given
+    except ValueError:
+        moment = None
+    if not isinstance(moment, datetime):
+        raise InvalidRequest(f"{name}: {given!r:.100} is not an ISO date, such as 2026-12-01")
+    return aware(moment)
+
+
 def zone_of(given: str | tzinfo | None) -> tzinfo:
     """A time zone by its IANA name, such as ``Europe/Berlin``. None is the offset from UTC that
     this machine has now, without changes for daylight saving, and UTC where that is not known.

@@ -21,7 +21,6 @@ from router.memory.model import (
     MAX_TAGS,
     LayerStatus,
     Scope,
-    aware,
 )
 from router.memory.recall.memory_router import MAX_K
 from router.memory.recall.recaller import MAX_DEPTH
@@ -342,7 +341,7 @@ class MemoryService:
             # A file has none; one that was asked for is passed on, to be refused with the reason.
             scope=self._scope(asked) if asked.layer is not None or scoped else None,
             type="note" if asked.type is None else asked.type,
-            created=None if asked.created is None else aware(asked.created),
+            created=asked.created,
             attributes=None
             if asked.attributes is None
             else {

@@ -297,6 +297,16 @@ async def test_a_search_takes_days_to_be_those_of_the_time_zone_that_is_set(open
         assert ids((await memory.search("What did we do yesterday?", scope=ADA)).items) == ["here"]
 
 
+async def test_a_time_of_saving_is_taken_as_text_too(opened: Opened) -> None:
+    async with opened() as memory:
+        for given in ("2026-03-01T09:30", datetime(2026, 3, 1, 9, 30), "2026-03-01T11:30+02:00"):
+            saved = await memory.save("We moved", layer="episodic", scope=ADA, created=given)
+            assert saved.item and saved.item.created == datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
+        for wrong in ("soon", 5):
+            with pytest.raises(InvalidRequest, match=r"created: .* is not an ISO date"):
+                await memory.save("We moved", layer="episodic", created=wrong)  # type: ignore[arg-type]
+
+
 async def test_answers_are_cached_for_as_long_as_the_setting_says(opened: Opened) -> None:
     async with opened(cache_ttl_seconds=1e-9) as memory:
         await memory.route("What is JWT?", scope=ADA)

@@ -19,7 +19,7 @@ from router.memory.model import (
     MemoryItem,
     ScoreKind,
     TaskStatus,
-    aware,
+    moment_of,
 )
 from router.memory.stores.database import Connection, batched, placeholders
 from router.memory.stores.graph import checked_relations, edges_of
@@ -66,7 +66,7 @@ def checked(item: MemoryItem) -> MemoryItem:
     if item.layer == TASKS and "status" in attributes:
         attributes["status"] = TaskStatus.parse(attributes["status"]).value
     if "expires_at" in attributes:
-        expires = _seconds(_moment("expires_at", attributes["expires_at"]))
+        expires = _seconds(moment_of("attributes.expires_at", attributes["expires_at"]))
         attributes["expires_at"] = datetime.fromtimestamp(expires, UTC).isoformat()
     if "due" in attributes:
         _due(attributes["due"])
@@ -122,7 +122,7 @@ class Draft:
             [term for text in texts for term in index_terms(text)],
             status,
             None if due is None else _due(due),
-            None if expires is None else _seconds(_moment("expires_at", expires)),
+            None if expires is None else _seconds(moment_of("attributes.expires_at", expires)),
         )
 
     def values(self, space: int) -> tuple[Any, ...]:
@@ -377,22 +377,10 @@ def _seconds(moment: datetime) -> float:
 
 
 def _due(value: AttributeValue) -> float:
-    moment = _moment("due", value)
+    moment = moment_of("attributes.due", value)
     if isinstance(value, str) and len(value) <= len("2024-05-02"):
         moment += timedelta(days=1, seconds=-1)
     return _seconds(moment)
-
-
-def _moment(name: str, value: AttributeValue) -> datetime:
-    try:
-        if not isinstance(value, str):
-            raise ValueError
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        raise InvalidRequest(
-            f"attributes.{name}: {value!r} is not an ISO date, such as 2026-12-01"
-        ) from None
-    return aware(moment)
 
 
 def _dumped(attributes: Mapping[str, AttributeValue]) -> str:
