@@ -13,7 +13,7 @@ import typer
 
 from router.cli import output
 from router.cli.batch import Line, parse_line, read_lines
-from router.cli.options import AsJson
+from router.cli.options import AsJson, or_standard_input
 from router.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 
 
 def classify_query(
-    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="What is asked.")] = None,
+    query: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="QUERY",
+            help="What is asked; - reads standard input.",
+            callback=or_standard_input,
+        ),
+    ] = None,
     batch: Annotated[
         typer.FileBinaryRead | None,
         typer.Option(

@@ -11,6 +11,7 @@ import typer
 from router.breaker import STATE_WORDS
 from router.cli import classify, memory_changes, memory_curation, output
 from router.cli.commands import Work, memory_command
+from router.cli.options import or_standard_input
 
 if TYPE_CHECKING:
     from router.memory.contexts.context import AssembledContext
@@ -23,7 +24,12 @@ if TYPE_CHECKING:
 MAX_SHOWN: Final = 300
 """A table shows this many characters of a content; ``--json`` and ``get`` show all of it."""
 
-Query: TypeAlias = Annotated[str, typer.Argument(metavar="QUERY", help="What is asked.")]
+Query: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="QUERY", help="What is asked; - reads standard input.", callback=or_standard_input
+    ),
+]
 TimeZone: TypeAlias = Annotated[
     str | None,
     typer.Option("--time-zone", metavar="ZONE", help='Such as Europe/Berlin, for "yesterday".'),

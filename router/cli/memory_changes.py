@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -10,6 +9,7 @@ import typer
 
 from router.cli import output
 from router.cli.commands import Project, Session, User, Work, memory_command
+from router.cli.options import or_standard_input
 
 if TYPE_CHECKING:
     from router.memory.contexts.documents import IngestReport
@@ -46,7 +46,10 @@ def _show_saved(saved: SaveReport) -> None:
 @memory_command(_show_saved, scoped=False)
 def save_memory(
     content: Annotated[
-        str, typer.Argument(metavar="TEXT", help="The text; - reads standard input.")
+        str,
+        typer.Argument(
+            metavar="TEXT", help="The text; - reads standard input.", callback=or_standard_input
+        ),
     ],
     name: Annotated[
         str | None, typer.Option("--name", help="Of the file, such as auth/login, or the item.")
@@ -82,42 +85,21 @@ def save_memory(
     """Remember something: in a memory file, or with --layer in a memory layer."""
     from router.service.memory import scope_of
 
-    text = _read_input() if content == "-" else content
-    when = None if created is None else _time(created)
     given = dict(map(_pair, attributes or ()))
     whose = (user, project, session)
     of_layer = layer is not None or whose != (None, None, None)
     return lambda memory, _: memory.save(
-        text,
+        content,
         name=name,
         tags=tags or (),
         layer=layer,
         scope=scope_of(memory.settings, *whose) if of_layer else None,
         type=kind,
-        created=when,
+        created=created,
         attributes=given,
         supersede=supersede or (),
         questions=questions or (),
     )
-
-
-def _read_input() -> str:
-    """The text on standard input, read as UTF-8, without the line break at its end."""
-    from router.memory.model import MAX_CONTENT_CHARACTERS
-
-    most = 4 * MAX_CONTENT_CHARACTERS  # bytes; what is longer cannot be few enough characters
-    data = typer.get_binary_stream("stdin").read(most + 1)
-    return output.decoded(data, "content").removesuffix("\n").removesuffix("\r")
-
-
-def _time(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise typer.BadParameter(
-            f"--created {text}: write a date or a time, as 2026-12-01 or 2026-12-01T09:30"
-        ) from error
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -277,7 +259,7 @@ def _show_forgotten(report: ForgetReport) -> None:
 
 @memory_command(_show_forgotten, configured=False)
 def forget_memories(
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; there is no way back.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it; there is no way back.")] = False,
 ) -> Work:
     """Remove all memories of a user, project or session for good, and show that nothing is left."""
     if not yes:

@@ -48,6 +48,18 @@ KeyVariable: TypeAlias = Annotated[
 ]
 
 
+def or_standard_input(parameter: typer.CallbackParam, value: str | None) -> str | None:
+    """What an argument says; for "-" the text on standard input, read as UTF-8, without the line
+    break at its end."""
+    from router.memory.model import MAX_CONTENT_CHARACTERS
+
+    if value != "-":
+        return value
+    most = 4 * MAX_CONTENT_CHARACTERS  # bytes; what is longer cannot be few enough characters
+    data = typer.get_binary_stream("stdin").read(most + 1)
+    return output.decoded(data, str(parameter.name)).removesuffix("\n").removesuffix("\r")
+
+
 def read_secret(variable: str) -> str:
     """The key or token in an environment variable. No option takes the key itself, because other
     users of the machine can see command lines.

@@ -51,6 +51,16 @@ def test_nothing_relevant_is_said_and_is_no_error(memory: Run) -> None:
     assert "Nothing relevant is stored" in " ".join(shown.split())
 
 
+@pytest.mark.parametrize("command", ["recall", "search", "context", "classify"])
+def test_a_dash_reads_the_query_from_standard_input(memory: Run, run: Run, command: str) -> None:
+    memory("save", "JWT is a signed token", "--layer", "semantic")
+    asked = memory(command, "-", "--json", stdin="What is JWT?\n")
+    assert "JWT" in asked.stdout
+    for wrong, fault in ((b"caf\xe9", "error: query: not UTF-8"), (b"x" * 500_000, "query: ")):
+        refused = run("memory", command, "-", stdin=wrong)
+        assert (refused.exit_code, fault in refused.stderr) == (2, True)
+
+
 def test_a_similar_name_is_suggested(memory: Run, run: Run) -> None:
     memory("save", "Run make release.", "--name", "ops/deploy")
     assert "did you mean ops/deploy?" in run("memory", "get", "ops/deploi").stderr
@@ -197,7 +207,7 @@ def test_a_locale_without_the_characters_gets_utf_8_all_the_same(memory: Run) ->
         (("search", "x", "--strategy", "best"), "strategy: 'best' is none of primary_first, union"),
         (
             ("save", "x", "--layer", "session", "--created", "yesterday"),
-            "--created yesterday: write a date",
+            "created: 'yesterday' is not an ISO date, such as 2026-12-01",
         ),
         (
             ("save", "x", "--layer", "prospective", "--attribute", "due=tomorrow"),

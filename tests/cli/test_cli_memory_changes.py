@@ -284,6 +284,6 @@ def test_an_export_is_utf_8_in_every_locale_and_a_line_of_it_is_one(
 def test_forgetting_leaves_nothing_and_says_so(memory: Run, run: Run) -> None:
     save(memory, "diet", "I am allergic to peanuts.", "user")
     assert run("memory", "forget", "--user", "ada").exit_code == 2
-    report = parsed(memory("forget", "--user", "ada", "--yes", "--json"))
+    report = parsed(memory("forget", "--user", "ada", "-y", "--json"))
     assert (report["items"], report["left"], report["vectors"], report["waiting"]) == (1, 0, 0, 0)
     assert parsed(memory("list", "--json"))["items"] == []
