@@ -1,18 +1,18 @@
-"""What people ask assistants for in general, so that a request can be told from that.
+"""Requests that people make to assistants in general, as a measure of what a cosine is worth.
 
 A cosine of .5 to a skill says much of a rare request, and little of a common one. So each request
 is compared with some 1,800 requests of all kinds too: of home, travel, money, health, offices,
 developers, small talk. They are in ``background.txt`` and were written for this; none stands in a
-data set of the benchmarks. What counts is how near the nearest of them is: a request that is nearer
-to it than to all that the best skill is known by rather wants something else.
+data set of the benchmarks. A request that is nearer to one of them than to all texts of the best
+skill rather wants something else.
 
 A skill may well serve some of these requests. Whoever asks for that is as near to the skill's own
 examples, and loses little: leaving out what a catalog serves itself gained next to nothing, and it
 would have to be computed for each catalog.
 
-Only the two encoders that the coefficients of the decision were tried with have a background: what
-is near for one encoder is far for another. The vectors are made once, which takes MiniLM some four
-seconds, and kept in the encoder's store.
+What is near for one encoder is far for another, and the decision was fitted with two encoders only.
+So only these have a background. The vectors are made once, which takes MiniLM some four seconds,
+and kept in the encoder's store.
 """
 
 from __future__ import annotations
@@ -36,12 +36,11 @@ _FILE: Final = Path(__file__).with_name("background.txt")
 ENCODERS: Final = (BundledEncoder.identity, onnx_encoder.MINILM)
 """The identities of the encoders that have a background."""
 FOREIGN: Final = 0.25
-"""A text is taken to be in a language that these encoders do not know when no more of its words
-than this share stand in the background: a German or Spanish request has one or two, such as "an" or
-"me". Of 6,320 English requests for real skills, tools and intents, 40 are as strange. Without a
-word of the best skill are 20 of these: a few greetings, and keys hit at random."""
+"""A text counts as being in a foreign language when no more than this share of its words stand in
+the background. A German or Spanish request has one or two of them, such as "an" or "me". Of 6,320
+English requests for real skills, tools and intents, 40 have as few."""
 LEAST_WORDS: Final = 3
-"""Fewer words in plain letters do not tell their language."""
+"""Fewer words, in ASCII letters, do not tell their language."""
 
 
 class Background:

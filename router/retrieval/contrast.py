@@ -1,45 +1,40 @@
 """What tells the examples of one skill from those of the others.
 
 The mean of a skill's examples says what they have in common. It does not say which of that its
-neighbours have as well: "order" is in the examples of two skills, "cancel" only in those of one.
-A few steps of softmax regression from the means learn that. The model gives an example of skill s,
-with vector x, to each skill c with probability
+neighbours have as well: "order" is in the examples of two skills, "cancel" only in those of one. A
+few steps of softmax regression, which begin at the means, learn that. The model gives an example
+with vector x to skill c with probability
 
     p_c = softmax over c of SHARPNESS cosine(x, m_c) + w_c . (x - z),
 
-where x is left out of the mean of its own skill, because a new request is not part of any mean
-either. What is wrong with these probabilities is taken up by the vectors w_c, which are 0 at first:
-a skill's vector gains the examples of its own that others would have, and loses those of others
-that it would have. With z the mean of all examples and n_s how many examples s has, a step is
+where m_c is the mean of c's examples and z that of all examples. x is left out of the mean of its
+own skill, because a new request is not part of any mean either. The vectors w_c are 0 at first. A
+step adds to each w_c the examples of c that the model gives to others, and subtracts the examples
+of others that it gives to c:
 
-    w_c <- w_c + STEP u * sum over x of ([s = c] - p_c) / n_s * (x - z).
+    w_c <- w_c + STEP u * sum over x of ([s = c] - p_c) / n_s * (x - z),
 
-Then each vector is multiplied by m / (m + FEW), with m = max(n_c - 2, 0), and of a request with
-vector q, skill c loses as much as w_c . (q - z) is below the largest one. So no skill gains, and
-the score of the best skill does not change. (In p_c, w_c counts less beside the means than in the
-score: an example that w_c was made of is nearer to it than any request.)
+where s is the skill of x, and n_s how many examples it has. Then each w_c is multiplied by m / (m +
+FEW), with m = max(n_c - 2, 0). Of a request with vector q, skill c loses as much as w_c . (q - z)
+is below the largest one. So no skill gains, and the score of the best one by this measure stays.
 
-u says how far the catalog may trust that, and the examples themselves say it. With p the mean
-probability that the first step gives to the right skill, so what the other examples know of one
-that was left out, k skills that have examples, and e the harmonic mean of how many they have,
-divided by the mean,
+u is how far the steps go, and each catalog's own examples decide it. With p the mean probability
+that the first step gives to the right skill, k skills that have examples, and e the harmonic mean
+of how many they have, divided by the mean,
 
     u = p^2 / (p^2 + HALF^2) * k / (k + SKILLS) * e^2.
 
-Where the examples of a skill are one wish in other words, as those of intents, p is .2 to .45, and
-new requests gain by all of it. Where each example is another task, as for many skills with
-instructions, it is below .1: what tells these examples apart is chance, and taken in full it cost
-180 real skills up to 25 points of hit@1 on terse requests. Few skills have few neighbours, so their
-examples are found easily, and what tells two of them apart is what a few examples happen to say.
-And skills of many examples learn more than those of few, and would take requests from them: over
-intents with one to ten examples it cost two points.
+* p: where the examples of a skill are one wish in other words, as those of intents, p is .2 to .45
+  and new requests gain. Where each example is another task, it is below .1, and what tells them
+  apart is chance: full steps cost 180 real skills up to 25 points of hit@1 on terse requests.
+* k: two of few skills are told apart by what a few examples happen to say.
+* e: skills of many examples learn more than those of few and would take requests from them. Over
+  intents with one to ten examples that cost two points.
 
-There is no chance in how it is computed, and it takes milliseconds. The hashed words of
-``learning.features`` gained at most .4 points more, for three times the work. The fitted regression
-of ``learning.head`` was worse than these steps, and costs a hundred times as much. Least squares
-lost everywhere, and discriminant analysis on skills with descriptions. What is learnt holds for a
-single wish: of a request of several clauses the vector is a mean of theirs, unlike any example, and
-there it did harm.
+Not for requests of several clauses: their vector is a mean, unlike any example, and they lost.
+Tried and worse: the fitted regression of ``learning.head`` at a hundred times the cost; least
+squares; discriminant analysis. The hashed words of ``learning.features`` gained at most .4 points
+for three times the work.
 """
 
 from __future__ import annotations
@@ -55,14 +50,16 @@ SHARPNESS: Final = 12.0
 STEP: Final = 28.0
 STEPS: Final = 4
 HALF: Final = 0.25
+"""The p at which half of a full step is taken."""
 SKILLS: Final = 200
+"""The number of skills at which half of a full step is taken."""
 FEW: Final = 3
-"""Few examples say little of what a skill is asked for, and two may be as unlike as a terse and a
-long request; two more than this take half of what was learnt."""
+"""A skill with two more examples than this takes half of what was learnt: few examples say little
+of what a skill is asked for."""
 MAX_PAIRS: Final = 1_000_000
-"""How many pairs of an example and a skill that has some are looked at in all steps; with more of
+"""How many pairs of an example and a skill that has some are looked at in all steps: with more of
 them there are fewer and shorter steps, and none where 354 skills have eight each. Every edit makes
-all of it anew, some 20 ms at this bound."""
+all of it anew, which takes some 20 ms at this bound."""
 
 
 class Contrast:

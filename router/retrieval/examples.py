@@ -1,31 +1,30 @@
-"""The examples of the skills: requests that each should serve, as evidence of meaning.
+"""How near a request is to the examples of the skills: requests that each skill should serve.
 
 A skill's own text says what it does, in its author's words; an example says it in a user's. So each
-example has a vector of its own, and a request is near a skill when it is near some of its examples.
-For a request with vector q, a skill's examples e, their mean m scaled to unit length, and b, the
-mean cosine of q to the own texts of all skills,
+example has a vector of its own. For a request with vector q, a skill's examples e, their mean m
+scaled to unit length, and b, the mean cosine of q to the own texts of all skills,
 
     near = mean of the three largest cosine(q, e)  +  cosine(q, m)  -  2 b  +  WORDING p  +  t  -  a
 
-where p says how alike the wording of the request and of the examples is (``phrases.py``). The three
-nearest remember, the mean generalises, and phrases hold what vectors lose. t is what tells the
-skill from its neighbours (``contrast.py``); it is 0 for a request of several clauses. a is how much
-more alike the skill's examples are than those of other skills: the mean cosine of two of its
-examples, less that over all skills. A request for a skill of many sides is less near to each of its
-examples than one for a skill of a single purpose, and is just as right.
+* The three nearest examples remember single requests, and the mean generalises.
+* p says how alike the wording of the request and of the examples is (``phrases.py``). Phrases hold
+  what vectors lose.
+* t tells the skill from its neighbours (``contrast.py``); it is 0 for a request of several clauses.
+* a is how much more alike the skill's examples are than those of other skills: the mean cosine of
+  two of its examples, less that over all skills. A request for a skill of many sides is less near
+  to each of its examples than one for a skill of a single purpose, and is just as right.
 
-Of a skill without examples nobody knows how near they would be. It gets the benefit of the doubt:
-as near as the nearest of the others, at most ``FAIR``. So skills without examples are not starved
-by their neighbours that have some, and are told from them by what each says of itself.
+Nobody knows how near the examples of a skill would be that has none. It gets the benefit of the
+doubt: it counts as near as the nearest of the others, at most ``MAX_BENEFIT``. So its neighbours
+that have examples do not take its requests, and its own text decides.
 
-One or two examples show one or two of the ways in which people ask, and a request that is unlike
-them may be one of the other ways. So what is known counts with a weight, and the benefit of the
-doubt with the rest of it. Of n examples the weight is
+One or two examples show only some of the ways in which people ask. So of n examples the nearness
+counts with the weight
 
-    (n / ENOUGH)^LATER, and 1 from ENOUGH on.
+    (n / ENOUGH)^FEW_EXPONENT, and 1 from ENOUGH on,
 
-Where few counted as much as many, one example for each of 574 skills lost 6 points of hit@1 on
-direct requests, and 19 on terse ones, against none.
+and the benefit of the doubt with the rest. Where few counted as much as many, one example for each
+of 574 skills lost 6 points of hit@1 on direct requests, and 19 on terse ones, against none.
 """
 
 from __future__ import annotations
@@ -46,21 +45,21 @@ from router.retrieval.phrases import PhraseIndex, no_phrases
 NEAREST: Final = 3
 WORDING: Final = 4.5
 FEW_PAIRS: Final = 10
-"""Two or three examples do not tell how alike a skill's requests are. So that they are as alike as
-those of all skills counts like this many pairs of its own; two examples are two pairs."""
-FAIR: Final = 1.1
-"""Half of the requests are about as near to the examples of a skill that serves them."""
+"""Two or three examples do not tell how alike a skill's requests are. So the mean over all skills
+is added like this many pairs of its own. Two examples are two pairs: each with the other."""
+MAX_BENEFIT: Final = 1.1
+"""About half of the requests are at least this near to the examples of a skill that serves them."""
 QUANTISED_FROM: Final = 50_000
 """From this many examples on, vectors are kept as 8-bit integers, a quarter of the memory. An index
 that has held so many keeps them so: the one way in which it may differ from an index made anew."""
 QUANTISED: Final = 127.0
 """The integer of 1."""
 ENOUGH: Final = 8
-"""So many examples are taken at their word."""
-LATER: Final = 1.3
-"""Fewer count less than in proportion. Between 1 and 2 little changes."""
-_TAKEN: Final = -1000.0
-"""Below any product."""
+"""From this many examples on, they count in full."""
+FEW_EXPONENT: Final = 1.3
+"""Above 1: fewer examples count less than in proportion. Between 1 and 2 little changes."""
+_EMPTY: Final = -1000.0
+"""Fills the table where a skill has fewer examples than another; it is below any product."""
 
 
 class Nearness(NamedTuple):
@@ -92,8 +91,8 @@ class ExampleIndex:
         self.holders = self.count
         self.means: NDArray[np.float32] = np.zeros((0, 0), dtype=np.float32)
         self._start: NDArray[np.intp] = np.zeros(1, dtype=np.intp)
-        self._alike: NDArray[np.float64] = np.zeros(0)
-        self._narrow = self._alike
+        self._pair_cosines: NDArray[np.float64] = np.zeros(0)
+        self._alikeness = self._pair_cosines
         self._rows: NDArray[Any] = self.means
         self._scale = 1.0
         self._contrast = Contrast(self.means, self.count, self.means)
@@ -108,12 +107,12 @@ class ExampleIndex:
         new = [document for document in edit.added if document.examples]
         added = np.array([len(document.examples) for document in edit.added], dtype=np.intp)
         after.count = edit.carried(self.count, added)
-        after.weight = np.minimum(after.count / ENOUGH, 1) ** LATER
+        after.weight = np.minimum(after.count / ENOUGH, 1) ** FEW_EXPONENT
         after.holders = np.flatnonzero(after.count)
         after._start = np.concatenate(([0], np.cumsum(after.count)))
         if not new and after._start[-1] == self._start[-1]:
             return after  # no example came, and none went
-        found, means, alike = self._rows[:0], self.means[:0], self._alike[:0]
+        found, means, pair_cosines = self._rows[:0], self.means[:0], self._pair_cosines[:0]
         ends = np.cumsum(added)
         if new:
             found = vectors([text for document in new for text in document.examples])
@@ -121,11 +120,11 @@ class ExampleIndex:
             sums = np.stack([rows.sum(axis=0) for rows in parts])
             means = unit(sums)
             # The square of a sum of unit vectors: 1 for each, and the cosine of each pair.
-            alike = np.square(sums, dtype=np.float64).sum(axis=1) - added[added > 0]
-        # Places in the rows before and the new ones behind them: of each skill's examples ...
+            pair_cosines = np.square(sums, dtype=np.float64).sum(axis=1) - added[added > 0]
+        # New rows stand behind the old ones. Where each skill's examples are there ...
         first = edit.carried(self._start[:-1], len(self._rows) + ends - added)
         order = np.repeat(first - after._start[:-1], after.count) + np.arange(after._start[-1])
-        # ... and of what is kept once for each holder.
+        # ... and where each holder's mean and sum are.
         holder = edit.carried(
             np.cumsum(self.count > 0) - 1, len(self.means) + np.cumsum(added > 0) - 1
         )[after.holders]
@@ -137,11 +136,11 @@ class ExampleIndex:
             found = _quantised(found)
         after._rows = _joined(before, found).take(order, axis=0)
         after.means = _joined(self.means, means).take(holder, axis=0)
-        after._alike = _joined(self._alike, alike).take(holder)
+        after._pair_cosines = _joined(self._pair_cosines, pair_cosines).take(holder)
         held = after.count[after.holders]
         pairs = held * (held - 1)
-        typical = after._alike.sum() / max(pairs.sum(), 1)
-        after._narrow = (after._alike - pairs * typical) / (pairs + FEW_PAIRS)
+        typical = after._pair_cosines.sum() / max(pairs.sum(), 1)
+        after._alikeness = (after._pair_cosines - pairs * typical) / (pairs + FEW_PAIRS)
         after._contrast = Contrast(after._rows, held, after.means)
         profiles = [*self._profiles, *(document.phrases for document in new)]
         after._profiles = [profiles[place] for place in holder.tolist()]
@@ -179,21 +178,21 @@ class ExampleIndex:
         filled = np.flatnonzero(column < held[:, np.newaxis])
         places = (self._start.take(chosen)[:, np.newaxis] + column).take(filled)
         rows = self._rows.take(places, axis=0).astype(np.float32, copy=False)
-        table = np.full((len(vectors), shape[1] * shape[2]), _TAKEN, dtype=np.float32)
+        table = np.full((len(vectors), shape[1] * shape[2]), _EMPTY, dtype=np.float32)
         for cosines, vector in zip(table, vectors, strict=True):
             cosines[filled] = rows @ vector  # BLAS is slow with a matrix of few columns
         nearest = np.partition(table.reshape(shape), -NEAREST)[..., -NEAREST:]
-        total = np.where(nearest > _TAKEN, nearest, 0).sum(axis=2, dtype=np.float64) / self._scale
+        total = np.where(nearest > _EMPTY, nearest, 0).sum(axis=2, dtype=np.float64) / self._scale
         owners = np.searchsorted(self.holders, chosen)
         means = (vectors @ self.means.take(owners, axis=0).T).astype(np.float64)
         wording = WORDING * self._phrases.near(spoken, owners)
-        offset = means - 2 * mean_cosines[:, np.newaxis] + wording - self._narrow[owners]
+        offset = means - 2 * mean_cosines[:, np.newaxis] + wording - self._alikeness[owners]
         known = total / np.minimum(held, NEAREST) + offset
         if single:
             known += self._contrast.of(vectors, owners)
-        fair = doubtful(known)[:, np.newaxis]
-        near[:] = fair
-        near[:, holders] = fair + self.weight[chosen] * (known - fair)
+        benefit = benefit_of_doubt(known)[:, np.newaxis]
+        near[:] = benefit
+        near[:, holders] = benefit + self.weight[chosen] * (known - benefit)
         # Over a short last axis ``max`` takes five times as long.
         largest = reduce(np.maximum, nearest.T).T
         closest[:, holders] = largest / np.float32(self._scale)
@@ -215,9 +214,9 @@ class ExampleIndex:
         about = np.zeros(len(self.count))
         if len(self.holders):
             means = 2 * ((self.means @ vector).astype(np.float64) - mean_cosine)
-            fair = doubtful(means)
-            about[:] = fair
-            about[self.holders] = fair + self.weight[self.holders] * (means - fair)
+            benefit = benefit_of_doubt(means)
+            about[:] = benefit
+            about[self.holders] = benefit + self.weight[self.holders] * (means - benefit)
         return about
 
 
@@ -234,7 +233,7 @@ def _joined(before: NDArray[T], added: NDArray[T]) -> NDArray[T]:
     )
 
 
-def doubtful(known: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How near the examples of a skill that has none are taken to be, by how near those of others
-    are along the last axis."""
-    return np.asarray(known.max(axis=-1).clip(max=FAIR))
+def benefit_of_doubt(known: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How near a skill without examples is taken to be, from how near the examples of the others
+    are (the last axis)."""
+    return np.asarray(known.max(axis=-1).clip(max=MAX_BENEFIT))

@@ -1,39 +1,35 @@
 """Which skills a request of several clauses needs beside the first.
 
 Most clauses only explain the first one, and a clause like "half an hour earlier" is like some skill
-by chance. So a further skill is loaded by a decision of its own: a logistic function of what its
-clause, which is the one that it fits best compared with all other skills, and the whole request say
-of it:
+by chance. So a further skill is loaded by a decision of its own. Its clause is the one in which its
+score is furthest ahead of all other skills. A logistic function of these signals decides:
 
-    near     how near its examples are to the clause, as much as they count; 0 without examples
+    near     how near its examples are to its clause, times how much they count; 0 without examples
     margin   how far its score for the clause is ahead of that of the best other skill
     instead  how far it is ahead of the first skill's there
-    apart    how far the first skill is ahead of it in some other clause: then both have a clause of
-             their own, and are no rivals for the same one
+    apart    how far the first skill is ahead of it in some other clause: then each of the two has a
+             clause of its own
     best     1 when it is the best for the clause read in its context, else 0
     words    ln of the number of the clause's words that some skill knows
     gap      how far it is behind the first skill for the whole request
     place    ln of its place among the matches of the whole request
     clauses  ln of their number: of many, one is like some skill by chance
 
-Near examples make all differences of scores larger, so they count less. None of the signals hangs
-on what the decision about the whole request takes to be likely. These did not help, on catalogs
-that were left out of the fit: that likelihood, taken of the clause; its score for the clause
-without examples, and how much its examples count; the size of the catalog; how a clause begins
-(with a verb, "I", or a preposition); its place in the request; how like the others it is; how alike
-the two skills are; scores standardised over all skills; the clause beside the background
-(``router/retrieval/background.py``). Where the request is cut in two, how far each of the two
-skills is ahead in one of the parts found one exact set more in a hundred, and in everyday words it
-added as many wrong skills as right ones. Trees did no better. Of requests in everyday words most
-second skills are lost here: the request has its clauses, and the skill is among its best ones, but
-for its own short clause another skill scores higher as often as not.
+The weight of ``near`` is negative: near examples make all differences of scores larger, so that
+these count less.
 
-The coefficients were fitted to 2,938 requests that are routed, as people and language models wrote
-them, plain and enriched: for 572 real skills, everyday tools, the shipped skills, intents, and the
-nine catalogs of ``develop`` in ``benchmarks/trades.py``. The 241 that need several skills count two
-and a half times, so that a further skill is loaded where it makes a set exact about as often as it
-spoils a route. Over the six catalogs that were left out, with as many routes spoilt (8 and 7 of
-245), 22 of 53 sets are exact where 17 were by the fit to joined requests that this has replaced.
+These did not help, on catalogs that were left out of the fit: the likelihood that the clause by
+itself fits; its score without examples, and how much its examples count; the size of the catalog;
+how a clause begins (with a verb, "I", or a preposition); its place in the request; how like the
+others it is; how alike the two skills are; standardised scores; the clause beside the background;
+trees; cutting the request in two. Of requests in everyday words most second skills are lost here,
+because another skill scores higher for their own short clause.
+
+The coefficients were fitted to 2,938 requests as people and language models wrote them, plain and
+enriched: for 572 real skills, everyday tools, the shipped skills, intents, and the nine catalogs of
+``develop`` in ``benchmarks/trades.py``. The 241 that need several skills count two and a half
+times, so that a further skill is loaded where it makes a set exact about as often as it spoils a
+route. A fit to requests that were joined from two found fewer exact sets: 17 of 53 instead of 22.
 """
 
 from __future__ import annotations
@@ -59,8 +55,7 @@ WEIGHTS: Final = {
 }
 """Log-odds for each unit of a signal."""
 MAX_CANDIDATES: Final = 10
-"""So many of the best matches of a request are looked at: they may be further skills, and they are
-the candidates that stage 4 tells of."""
+"""How many of the best matches may be further skills, and are shown as candidates by stage 4."""
 
 
 def further(whole: Ranking, first: str, least: float = 0.0) -> dict[str, float]:
@@ -88,16 +83,16 @@ def further(whole: Ranking, first: str, least: float = 0.0) -> dict[str, float]:
 
 
 def _asked_for(whole: Ranking, first: str) -> Iterator[tuple[float, int, str]]:
-    """The log-odds of each other skill, with its clause."""
+    """For each other match the log-odds that it is needed, the number of its clause, its name."""
     matches, clauses = whole.matches, whole.clauses
-    ours = next(place for place, match in enumerate(matches) if match.name == first)
+    place_of_first = next(place for place, match in enumerate(matches) if match.name == first)
     for place, match in enumerate(matches[:MAX_CANDIDATES]):
-        if place == ours:
+        if place == place_of_first:
             continue
         margins = [_margin(clause, place) for clause in clauses]
         number = margins.index(max(margins))
         clause = clauses[number]
-        ahead = [clause.scores[place] - clause.scores[ours] for clause in clauses]
+        ahead = [clause.scores[place] - clause.scores[place_of_first] for clause in clauses]
         values = {
             "near": match.known * clause.examples[place],
             "margin": margins[number],
@@ -105,7 +100,7 @@ def _asked_for(whole: Ranking, first: str) -> Iterator[tuple[float, int, str]]:
             "apart": -min(ahead[:number] + ahead[number + 1 :]),
             "best": float(clause.ranking.matches[0].name == match.name),
             "words": math.log(max(clause.words, 1)),
-            "gap": matches[ours].score - match.score,
+            "gap": matches[place_of_first].score - match.score,
             "place": math.log(place + 1),
             "clauses": math.log(len(clauses)),
             "bias": 1.0,

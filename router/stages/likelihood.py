@@ -1,50 +1,43 @@
 """How likely it is that something fits a request, and that its best match is right.
 
-Both are logistic functions of few signals of the best match:
+Both are logistic functions of a few signals of the best match:
 
-    lexical   how much of the request its wording matches, whatever the request's length
+    lexical   how large a share of the request its wording matches
     own       its score without examples: wording and meaning of its own text
-    near      how near its examples are, as much as they count; 0 without examples
-    examples  how much they count: 1 when it has many, 0 without (``router/retrieval/examples.py``)
+    near      how near its examples are, times ``examples``
+    examples  how much its examples count: 1 with many, 0 with none (``retrieval/examples.py``)
     evidence  the sum of its term contributions, which grows with what was matched
     size      ln of the number of skills: the best of many is good by chance
-    lead      how far it is ahead of the second; tells right from fits
+    lead      how far its score is ahead of the second
     special   how much nearer its nearest text is than the nearest request of the background
-    clear     how much nearer than that, and than any other skill's nearest text
+    clear     how much nearer it is than that, and than the nearest text of any other skill
 
-The last two compare the request with requests of all kinds (``router/retrieval/background.py``)
-and are there where the encoder has a background; without them, and for single clauses, the others
-decide with coefficients of their own.
+``special`` and ``clear`` compare the request with requests of all kinds
+(``router/retrieval/background.py``). Where the encoder has no background, and for single clauses,
+the other signals decide with coefficients of their own.
 
-Whether something fits is told by the wording that matches for its share of the request, never for
-its amount. A sum of matches grows with the request, and in most data sets the requests that nothing
-serves are shorter than the others, so a sum seems to tell them apart: it lowers the log loss of
-fits over catalogs that are left out (.388 with it, .426 without). In use they are as long as any.
-Over the fifteen catalogs of ``benchmarks/trades.py``, where both are equally long, a third of them
-was routed by the sum, and a tenth is by the share. Over the six of these that no fit has seen,
-enriched, the log loss is .547 with the sum and .296 with the share; with MiniLM .526 and .311. The
-cosine and the score of the skill's own text, and how near the background is as a whole, add nothing
-to that.
+Whether something fits is told by ``lexical`` and not by ``evidence``, though ``evidence`` lowers
+the log loss in the usual data sets: there, the requests that nothing serves are shorter than the
+others. In use they are as long. Over the catalogs of ``benchmarks/trades.py``, where both are
+equally long, a third of them was routed by ``evidence``, and a tenth is by ``lexical``.
 
-The coefficients of fits were fitted on whole catalogs: 572 real skills, everyday tools, the shipped
-skills, 62 tools of MetaTool, CLINC150, BANKING77, and the nine ``develop`` catalogs of trades at
-half weight; each plain, enriched and with half of the skills enriched, and random parts of them.
-Those of right are older, and were fitted without the trades over the encoder that was bundled
-before; fitted anew they do no better on catalogs that are left out. The weights of ``size`` are a
-choice inside the range that the fits gave, and the bias of fits was moved by .1 for coverage.
+``FITS`` was fitted on whole catalogs: 572 real skills, everyday tools, the shipped skills, 62 tools
+of MetaTool, CLINC150, BANKING77, and at half weight the nine ``develop`` catalogs of trades; each
+plain, enriched and half enriched, and random parts of them. ``RIGHT`` is older, and was fitted
+without the trades; fitted anew it does no better. The weights of ``size`` were chosen inside the
+range that the fits gave, and the bias of ``FITS`` was moved by .1 to route more.
 
-Signals were chosen by what they did on catalogs that were left out of the fit. These did not help
-there: the square root of the evidence, how much of the request is matched, the share of words that
-no skill knows, how rare those words are that the best skill does not have, the lead over the next
-five, the lead of the nearest examples alone, the nearest example, near misses, whether own text and
-examples agree on the best, how alike the two best are, scores standardised over all skills, how
-well the vector of some word of the skill explains each word of the request, how alike the skill's
-examples are, how each catalog ranks its own examples when they are left out of it, and means of
-several nearest texts or requests of the background. Trees, and the products of all signals, did
+These signals did not help on catalogs that were left out of the fit: the square root of the
+evidence; the share of unknown words; how rare the words are that the best skill lacks; the lead
+over the next five; the lead of the nearest examples alone; the nearest example; near misses;
+whether own text and examples agree on the best; how alike the two best are; scores standardised
+over all skills; how well some word of the skill explains each word of the request; how alike the
+skill's examples are; how each catalog ranks its own examples when they are left out; how near the
+background is as a whole; means of several nearest texts. Trees, and products of all signals, did
 worse than these sums.
 
-``benchmarks/enrichment.py`` and ``benchmarks/trades.py`` measure what came of it. Until a
-deployment has labels of its own the outcome is an estimate, and results say ``calibrated: false``.
+Until a deployment has labels of its own the outcome is an estimate, and results say ``calibrated:
+false``.
 """
 
 from __future__ import annotations
@@ -74,7 +67,7 @@ RIGHT: Final = {
     "clear": 4.01,
     "bias": 1.81,
 }
-"""Log-odds for each unit of a signal. The lead counts as ln(lead + LEAST_LEAD)."""
+"""Log-odds for each unit of a signal; ``lead`` counts as ln(lead + LEAST_LEAD)."""
 FITS_ALONE: Final = {
     "own": 3.50,
     "near": 2.15,
@@ -93,11 +86,12 @@ RIGHT_ALONE: Final = {
 }
 """The same without a background."""
 LEAST_LEAD: Final = 0.15
+"""It keeps the logarithm of a lead of 0 finite."""
 
 
 @dataclass(frozen=True, slots=True)
 class Likelihood:
-    """What the best match of a ranking is worth.
+    """Whether the best match of a ranking is to be believed.
 
     Attributes:
         fits: probability that some skill fits the request, in (0, 1).

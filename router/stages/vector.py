@@ -1,12 +1,11 @@
-"""Stage 4: decide from retrieval alone, or weigh a weak LLM answer against it.
+"""Stage 4: what retrieval alone would answer.
 
 A skill that the request names outright is loaded. Otherwise the best match is loaded when it is
-likely enough that something fits and that it is right (``router/stages/likelihood.py``); how likely
-that must be is the setting ``vector.caution``. No single signal is enough for that, so any request
-can be refused.
-A request of several clauses may need several skills (``router/stages/further.py``). Where the
-clauses want different things the whole may be like no skill; then it is enough that one clause
-alone would be routed, if another one likely asks for something else.
+likely enough that something fits and that this match is right (``router/stages/likelihood.py``);
+the setting ``vector.caution`` says how likely that must be. A request of several clauses may need
+several skills (``router/stages/further.py``). If its clauses want different things, the whole may
+be like no skill. Then one clause that would be routed alone is enough, if another one likely asks
+for something else.
 """
 
 from __future__ import annotations
@@ -34,16 +33,16 @@ from router.stages.likelihood import Likelihood
 
 BALANCED: Final = CAUTIONS["balanced"]
 """The caution where none is set."""
-CLARIFY: Final = 0.6
-"""The best matches are offered by asking when something fits with at least this share of the
-probability that routing needs where there is a background. Below it, nothing fits."""
-TWINS: Final = 0.002
-"""Two skills whose scores differ by less are alike: both are offered, and neither is guessed."""
-ANOTHER: Final = 0.8
-"""One clause is enough for a route where another asks for another skill, and is right in that with
-at least this share of the probability that routing needs. Of routes by one clause 34% were right
-without this condition and that of the two best, and 58% are with them; of the requests for several
-skills among them it keeps three in four. Measured over 21 catalogs, plain and enriched."""
+CLARIFY_FROM: Final = 0.6
+"""The router asks back when something fits with at least this share of the probability that a route
+needs over a background. Below it, it answers that nothing fits."""
+TIE: Final = 0.002
+"""When the two best scores differ by less, the router asks which skill is meant."""
+OTHER_CLAUSE: Final = 0.8
+"""One clause is enough for a route when another clause asks for another skill, and is right in that
+with at least this share of the probability that a route needs. 58% of such routes are right; 34%
+were without this condition and without that of the two best matches (21 catalogs, plain and
+enriched)."""
 MAX_SELECTED: Final = 3
 NAMED: Final = 0.98
 """The confidence in a skill that the request names outright."""
@@ -52,7 +51,7 @@ MAX_SHOWN_TERMS: Final = 8
 MAX_UNKNOWN: Final = 3
 """Names that are not installed and are shown where nothing else may be chosen."""
 
-_SPEAKS_TO_THE_ROUTER: Final = re.compile(
+_INSTRUCTS_THE_ROUTER: Final = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,20}"
     r"\b(?:your|previous|prior|above|earlier|preceding)\b[^.\n]{0,20}"
     r"\b(?:instructions?|rules?|prompts?|guidelines?|polic(?:y|ies)|restrictions?)\b"
@@ -67,8 +66,8 @@ _SPEAKS_TO_THE_ROUTER: Final = re.compile(
 """Finds attempts to instruct whoever reads the request. No skill is loaded for such a text, even if
 it names one: that is what its author wants. Developers quote logs, markup and prompts, so only a
 few forms count."""
-NOT_SPOKEN_TO: Final = 0.9
-"""The confidence of abstaining from such a request."""
+INSTRUCTED: Final = 0.9
+"""The confidence with which such a request is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,7 @@ class RetrievalDecision:
             self.reason if reason is None else reason,
             self.microseconds,
             self.evidence,
-            candidates([_seen(match) for match in self.matches]),
+            candidates([_candidate(match) for match in self.matches]),
         )
 
 
@@ -160,9 +159,9 @@ def judge(request: str, ranking: Ranking, *, caution: float = BALANCED) -> Retri
     """Decide what to do about the best of a request's ranking; the settings as for ``decide``."""
     if not ranking.matches:
         return RetrievalDecision(Decision.ABSTAIN, (), 1.0, "there is no skill to choose from", {})
-    if _SPEAKS_TO_THE_ROUTER.search(request) is not None:
+    if _INSTRUCTS_THE_ROUTER.search(request) is not None:
         reason = "the request tries to instruct the router"
-        return RetrievalDecision(Decision.ABSTAIN, (), NOT_SPOKEN_TO, reason, {})
+        return RetrievalDecision(Decision.ABSTAIN, (), INSTRUCTED, reason, {})
     if ranking.named:
         decided = _of_named(ranking)
     else:
@@ -184,7 +183,7 @@ def _of_best(ranking: Ranking, caution: float) -> RetrievalDecision:
     fits, right = likelihood.fits, likelihood.right
     evidence: Evidence = {"fits": fits, "right": right, **likelihood.signals}
     shown = best.shown(MAX_SHOWN_TERMS)
-    if fits < CLARIFY * _least_fit(caution) and not ranking.foreign:
+    if fits < CLARIFY_FROM * _least_fit(caution) and not ranking.foreign:
         only = "only " if best.terms else ""  # "meaning alone" says it already
         reason = f"no skill fits; the nearest, {best.name}, matches {only}on {shown}"
         return RetrievalDecision(Decision.ABSTAIN, (), 1 - fits, reason, evidence)
@@ -196,7 +195,7 @@ def _of_best(ranking: Ranking, caution: float) -> RetrievalDecision:
             "English, and the encoder knows English alone"
         )
         return RetrievalDecision(Decision.ABSTAIN, (), 1 - fits, reason, evidence)
-    if len(ranking.matches) > 1 and ranking.lead < TWINS:
+    if len(ranking.matches) > 1 and ranking.lead < TIE:
         reason = f"{best.name} and {ranking.matches[1].name} fit equally well"
         return RetrievalDecision(Decision.CLARIFY, (), 1 - fits / 2, reason, evidence)
     if not sure:
@@ -228,9 +227,9 @@ def _with_clauses(decided: RetrievalDecision, whole: Ranking, caution: float) ->
 
 
 def _of_clause(decided: RetrievalDecision, whole: Ranking, caution: float) -> RetrievalDecision:
-    """The decision for the clause that most surely asks for one of the two best matches, where
-    another clause likely asks for another skill. The same as before where none does: a clause of a
-    request for one skill, or for none, is like some skill by chance."""
+    """A route to the skill of one clause: the surest one that asks for one of the two best matches,
+    if another clause likely asks for another skill. Else ``decided``: a clause of a request for one
+    skill, or for none, is like some skill by chance."""
     asked = []
     for clause in whole.clauses:
         likelihood = Likelihood.of(clause.ranking)
@@ -244,7 +243,7 @@ def _of_clause(decided: RetrievalDecision, whole: Ranking, caution: float) -> Re
     if not sure:
         return decided
     right, fits, name = max(sure)
-    least = ANOTHER * caution
+    least = OTHER_CLAUSE * caution
     if not any(one >= least and fit >= caution and it != name for one, fit, it in asked):
         return decided
     evidence = {**decided.evidence, "fits": fits, "right": right}
@@ -253,16 +252,18 @@ def _of_clause(decided: RetrievalDecision, whole: Ranking, caution: float) -> Re
 
 
 def _least_fit(caution: float) -> float:
-    """How likely it must be that something fits a request that was compared with the background."""
+    """How likely it must be that something fits, where the request was compared with the
+    background: a quarter of the way from the caution to certainty."""
     return (1 + 3 * caution) / 4
 
 
 def _least_fit_alone(caution: float) -> float:
-    """The same of what was not, which says less: half way from the caution to certainty."""
+    """The same without that comparison, which makes estimates less certain: half of the way."""
     return (1 + caution) / 2
 
 
-def _seen(match: Match) -> tuple[str, float, dict[str, EvidenceValue]]:
+def _candidate(match: Match) -> tuple[str, float, dict[str, EvidenceValue]]:
+    """A match as ``candidates`` takes it."""
     evidence: dict[str, EvidenceValue] = {
         "lexical": match.lexical,
         "cosine": match.cosine,

@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 from router.retrieval import examples as module
 from router.retrieval.contrast import Contrast
 from router.retrieval.documents import SkillDocument
-from router.retrieval.examples import ENOUGH, FAIR, FEW_PAIRS, LATER, WORDING, ExampleIndex
+from router.retrieval.examples import (
+    ENOUGH,
+    FEW_EXPONENT,
+    FEW_PAIRS,
+    MAX_BENEFIT,
+    WORDING,
+    ExampleIndex,
+)
 from router.retrieval.phrases import PhraseIndex, profile_of
 from router.text import tokens
 
@@ -80,8 +87,8 @@ def test_nearness_is_that_of_the_formula(
         by_the_formula(document.examples, 0.1) + WORDING * alike
         for document, alike in zip(DOCUMENTS[1:], wording[1:], strict=True)
     ]
-    doubt = min(max(known), FAIR)
-    weights = [min(count / ENOUGH, 1) ** LATER for count in COUNTS[1:]]
+    doubt = min(max(known), MAX_BENEFIT)
+    weights = [min(count / ENOUGH, 1) ** FEW_EXPONENT for count in COUNTS[1:]]
     weighed = [w * each + (1 - w) * doubt for w, each in zip(weights, known, strict=True)]
     expected = [doubt, *weighed]
     close = 0.02 if quantised_from == 1 else 1e-6
@@ -125,7 +132,7 @@ def test_for_a_request_of_one_clause_skills_are_told_apart(
     assert np.ptp(told) > 0.01
     expected = without[1:] + told
     assert found[1:] == pytest.approx(expected, abs=1e-6)
-    assert found[0] == pytest.approx(min(expected.max(), FAIR), abs=1e-6)
+    assert found[0] == pytest.approx(min(expected.max(), MAX_BENEFIT), abs=1e-6)
 
 
 def test_several_texts_are_compared_as_each_alone_is() -> None:
@@ -148,12 +155,12 @@ def test_without_any_examples_nothing_is_near() -> None:
 def test_a_skill_without_examples_has_the_benefit_of_the_doubt(request_text: str) -> None:
     index = ExampleIndex().edited(edit_between([], DOCUMENTS), vectors)
     found = near(index, request_text, 0.1)
-    assert found[0] == pytest.approx(min(found[1:].max(), FAIR))
+    assert found[0] == pytest.approx(min(found[1:].max(), MAX_BENEFIT))
 
 
 def test_the_guess_from_the_means_weighs_examples_as_well() -> None:
     index = ExampleIndex().edited(edit_between([], DOCUMENTS), vectors)
     means = 2 * (index.means @ QUERY - 0.1)
-    doubt = min(means.max(), FAIR)
+    doubt = min(means.max(), MAX_BENEFIT)
     expected = [doubt, *(doubt + index.weight[1:] * (means - doubt))]
     assert index.about(QUERY, 0.1) == pytest.approx(expected, abs=1e-6)

@@ -25,10 +25,10 @@ from router.skills.manifest import SkillManifest
 from router.stages.further import MAX_CANDIDATES, further
 from router.stages.likelihood import Likelihood
 from router.stages.vector import (
-    ANOTHER,
     BALANCED,
-    CLARIFY,
+    CLARIFY_FROM,
     NAMED,
+    OTHER_CLAUSE,
     RetrievalDecision,
     decide,
     judge,
@@ -117,7 +117,7 @@ def test_where_the_whole_is_unsure_one_clause_must_be_sure_and_another_want_some
 ):
     vague, unsure, likely = clause_for("one", 0.1), clause_for("one", 0.4), clause_for("two", 1.3)
     rights = [Likelihood.of(clause.ranking).right for clause in (vague, unsure, likely)]
-    assert rights[0] < ANOTHER * BALANCED < rights[1] < BALANCED < rights[2]
+    assert rights[0] < OTHER_CLAUSE * BALANCED < rights[1] < BALANCED < rights[2]
     assert judge("", whole_of(0.1, unsure, unsure)).selected == ()
     assert judge("", whole_of(0.1, vague, likely)).selected == ()
     assert judge("", whole_of(0.1, likely, likely)).selected == ()
@@ -159,7 +159,7 @@ def test_what_is_not_compared_with_a_background_must_be_surer_to_fit() -> None:
 async def test_nonsense_and_small_talk_are_refused(shipped: SkillIndex, request_: str) -> None:
     local = await decide(request_, shipped)
     assert (local.decision, local.selected) == (Decision.ABSTAIN, ())
-    assert local.confidence > 1 - CLARIFY * LEAST_FIT
+    assert local.confidence > 1 - CLARIFY_FROM * LEAST_FIT
     assert "only on meaning alone" not in local.reason
 
 
@@ -409,7 +409,7 @@ async def test_every_threshold_has_requests_on_both_sides(shipped: SkillIndex) -
                 if local.evidence.get("named"):
                     continue
                 probability = fits(local)
-                if probability < CLARIFY * LEAST_FIT:
+                if probability < CLARIFY_FROM * LEAST_FIT:
                     assert local.decision is Decision.ABSTAIN
                     refused += 1
                 elif probability < LEAST_FIT or float(str(local.evidence["right"])) < BALANCED:
