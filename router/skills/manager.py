@@ -207,8 +207,9 @@ class SkillManager:
         if watcher is None:
             return
         await asyncio.to_thread(watcher.stop)
-        await self._end(self._follower, self._retry)
-        self._follower = self._retry = None
+        async with self._stepping:  # a step that fails leaves a task for another try
+            await _end(self._follower, self._retry)
+            self._follower = self._retry = None
 
     async def aclose(self) -> None:
         """Stop watching, and stop telling observers; what they were not told is dropped."""
@@ -217,16 +218,9 @@ class SkillManager:
             end()
         self._subscriptions.clear()
         self._changed_sources.clear()
-        await self._end(self._catching_up, self._retry)
+        async with self._stepping:  # as above
+            await _end(self._catching_up, self._retry)
         await self.observers.aclose()
-
-    async def _end(self, *tasks: asyncio.Task[None] | None) -> None:
-        """End tasks; a step under way is finished first."""
-        running = [task for task in tasks if task is not None]
-        async with self._stepping:
-            for task in running:
-                task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
 
     def report(self) -> ManagerReport:
         """How the manager is doing; ``observers.reports()`` says it of the observers."""
@@ -334,3 +328,10 @@ class SkillManager:
         await self._sleep(seconds)
         for source in self.registry.sources:
             self._note_change(source)
+
+
+async def _end(*tasks: asyncio.Task[None] | None) -> None:
+    running = [task for task in tasks if task is not None]
+    for task in running:
+        task.cancel()
+    await asyncio.gather(*running, return_exceptions=True)

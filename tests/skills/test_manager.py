@@ -21,6 +21,8 @@ from router.skills.catalog import Catalog, load_catalog
 from router.skills.changes import CatalogChange
 from router.skills.folders import FolderSource
 from router.skills.manager import SkillManager
+from router.skills.manifest import SkillManifest
+from router.skills.memory_source import MemorySource
 from router.skills.registry import SkillRegistry
 from router.skills.watching import WatchMode
 
@@ -435,6 +437,21 @@ async def test_stopping_waits_for_the_step_that_is_under_way(tmp_path: Path) -> 
     await stopping
     assert setup.registry.get_skill_manifest("git").description == "new"
     await setup.manager.aclose()
+
+
+async def test_closing_leaves_no_further_try_of_the_step_that_it_waited_for() -> None:
+    source, install = MemorySource(), Installer()
+    manager = SkillManager(SkillRegistry([source]), install=install)
+    install.gate.clear()
+    install.failing = 1
+    source.add(SkillManifest.in_memory("git", "Commits changes."))
+    await install.tried.wait()
+    closing = asyncio.create_task(manager.aclose())
+    await asyncio.sleep(0)  # it waits for the step now
+    install.gate.set()
+    await closing
+    assert manager.report().failures == 1
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_a_lost_event_is_healed_by_the_next_look(tmp_path: Path) -> None:
