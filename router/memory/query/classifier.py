@@ -339,4 +339,6 @@ def _cited(words: Iterable[str]) -> list[str]:
         repeats = any(word in other or other in word for other in cited)
         if says and not repeats and len(word) <= _MAX_CITED_CHARACTERS:
             cited.append(word)
-    return cited[:2]
+            if len(cited) == 2:
+                break
+    return cited

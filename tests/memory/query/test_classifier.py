@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from router.errors import ConfigurationError, InvalidRequest
 from router.memory.model import Classification, LayerSpec, QueryType
-from router.memory.query.classifier import MAX_LAYERS, QueryClassifier
+from router.memory.query.classifier import MAX_LAYERS, QueryClassifier, _cited
 from router.memory.query.routing_table import ROUTING_TABLE, Route
 from router.result import MEMORY_LAYERS
 from router.retrieval.bundled_encoder import BundledEncoder
@@ -123,6 +123,12 @@ def test_the_reasons_name_the_words_that_decided_and_the_other_layers() -> None:
     assert reasons[0].startswith("The query is general, for session: ")
     assert '"continue"' in reasons[0]
     assert reasons[1] == "It may also want project, graph."
+
+
+def test_of_a_long_query_no_more_words_are_compared_than_the_reasons_name() -> None:
+    words = iter(["refund", "the", "refunds", "invoice", "customer"])
+    assert _cited(words) == ["refund", "invoice"]
+    assert next(words) == "customer"
 
 
 def test_the_primary_layer_is_the_heaviest_and_none_is_read_twice() -> None:
