@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from router.errors import StoreError
+from router.errors import StoreError, UnknownSkill
 from router.events import Degraded, Events
 from router.learning.evidence import open_evidence
 from router.learning.learner import Learner
@@ -25,6 +25,7 @@ from router.retrieval.encoders import Encoder, build_encoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.settings import Settings
+from router.settings_files import warn_once
 from router.skills.catalog import Catalog
 from router.skills.registry import SkillRegistry
 from router.skills.sources import SkillSource
@@ -122,6 +123,11 @@ def assemble(
         if sources is not None:
             where += " if it is given their folders, and in code router.catalog.left_out"
         _log.warning("%d more skills, tools or folders are left out: %s", more, where)
+    names = registry.catalog.skills
+    for name in settings.pinned_skills:
+        close = () if name in names else UnknownSkill.among(name, names).suggestions
+        if close or (sources is None and name not in names):  # these may be other skills' sources
+            warn_once(f"pinned_skills: {UnknownSkill(name, close)}")
     encoder = build_encoder(settings) if encoder is None else encoder
     models = models_from_settings(settings.llm) if models is None else models
     store = VectorStore(

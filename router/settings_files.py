@@ -139,7 +139,7 @@ def folder_settings(model: type[BaseModel], folder: Path) -> FolderSettings:
 def _read(file: Path, name: str) -> dict[str, Any]:
     """The tables of a TOML file; none when there is no file."""
     try:
-        if not file.is_file():
+        if not file.exists():
             return {}
         content = read_bounded(file, most=MAX_BYTES)
         return tomllib.loads(content.decode("utf-8-sig"))  # editors of Windows write a mark

@@ -15,7 +15,9 @@ from cascade import (
     outcomes,
     router_over,
     sent_documents,
+    settings_for,
     shipped_router,
+    some_skills,
     summary,
     write_skill,
 )
@@ -268,6 +270,19 @@ async def test_an_answer_that_stands_in_for_a_resting_llm_is_not_learnt(
     async with shipped_router(tmp_path, openai_server) as router:
         again = await router.route(SQUASH)
     assert (again.stage, again.selected_skills) == (Stage.LLM, ("debugging",))
+
+
+async def test_a_pinned_skill_that_there_is_not_is_told_with_those_of_similar_names(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = settings_for(tmp_path / "state", pinned_skills=("testng", "elsewhere"))
+    async with SemanticRouter(settings, roots=[some_skills(tmp_path / "skills", "git", "testing")]):
+        pass
+    told = [each.getMessage() for each in caplog.records if "pinned" in each.getMessage()]
+    assert told == ["pinned_skills: no skill named 'testng'; did you mean testing?"]
+    async with SemanticRouter(settings):  # all skills of the settings: the other one is none, too
+        pass
+    assert "pinned_skills: no skill named 'elsewhere'" in caplog.text
 
 
 async def test_pinned_skills_are_always_offered_in_the_stable_block(

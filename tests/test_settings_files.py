@@ -97,6 +97,13 @@ def test_a_fault_names_the_file_or_the_variable_that_gives_the_value(
     }
 
 
+@pytest.mark.parametrize("file", ["router.toml", "pyproject.toml"])
+def test_a_folder_in_the_place_of_a_file_is_told(file: str) -> None:
+    Path(file).mkdir()
+    with pytest.raises(ConfigurationError, match=f"{file}: not a regular file"):
+        Settings()
+
+
 def test_a_file_of_another_encoding_is_told_so() -> None:
     Path("router.toml").write_bytes(b"max_pending = 5 # \xe4")
     with pytest.raises(ConfigurationError, match=r"^router\.toml: not UTF-8: byte 18$"):

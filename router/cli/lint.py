@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -47,10 +48,13 @@ def lint_skills(
 ) -> dict[str, Any]:
     """Report what keeps skills from being found, understood or trusted, by path and line."""
     settings = read_settings()
-    catalog = read_catalog([*(folders or ()), *(more or ())], settings)
+    given = [*(folders or ()), *(more or ())]
+    catalog = read_catalog(given, settings)
     if catalog.left_out:
         output.warn(left_out_in_words(catalog))
     findings = _findings(catalog, settings)
+    if settings.shipped_skills and not given:
+        findings = [_seen_by_a_user(finding) for finding in findings]
     if sarif is not None:
         _write_sarif(sarif, findings)
     found = [finding.severity.value for finding in findings]
@@ -72,7 +76,7 @@ def new_skill(
         Path, typer.Option("--dir", metavar="DIR", help="Folder of skills that it is put into.")
     ] = Path("skills"),
 ) -> None:
-    """Write a new skill to start from: a SKILL.md that lints clean and says what to replace."""
+    """Write a new skill to start from: a valid SKILL.md that says what to replace."""
     from router.skills.scaffold import scaffold_skill
 
     typer.echo(output.plain(scaffold_skill(folder, name)))
@@ -93,6 +97,16 @@ def _findings(catalog: Catalog, settings: Settings) -> list[Diagnostic]:
             encoder = build_encoder(settings)
             findings += asyncio.run(lint_routing(catalog, encoder=encoder, progress=show))
     return in_order(findings)
+
+
+def _seen_by_a_user(finding: Diagnostic) -> Diagnostic:
+    """A warning about a skill that comes with the package is a note: its file is not the user's."""
+    from router.skills.diagnostics import Severity
+    from router.skills.discovery import shipped_skills_root
+
+    is_note = finding.severity is Severity.WARNING
+    is_note = is_note and finding.path.is_relative_to(shipped_skills_root())
+    return replace(finding, severity=Severity.INFO) if is_note else finding
 
 
 def _write_sarif(file: Path, findings: Sequence[Diagnostic]) -> None:

@@ -35,6 +35,7 @@ from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
 from router.skills.diagnostics import Diagnostic, short
 from router.skills.manifest import SkillManifest, read_manifest_bytes
+from router.skills.scaffold import PLACEHOLDERS
 from router.text import stem, words
 
 if TYPE_CHECKING:
@@ -80,16 +81,18 @@ async def lint_routing(
 ) -> tuple[Diagnostic, ...]:
     """Find requests that skills of a catalog take from each other.
 
-    Skills without examples are judged as winners only. ``progress`` is called with (done, total)
+    Skills without examples are judged as winners only, those that say nothing of their own yet
+    (``PLACEHOLDERS``) not at all. ``progress`` is called with (done, total)
     rounds of indexing.
 
     Raises:
         EncoderError: a skill or an example cannot be encoded.
         StoreError: no temporary index can be written.
     """
-    skills = catalog.routable
-    if len(skills) < 2:
+    meant = {s.name: s for s in catalog.routable if not s.description.startswith(PLACEHOLDERS)}
+    if len(meant) < 2:
         return ()
+    catalog = dataclasses.replace(catalog, skills=meant)
     taken, astray = await _rank_examples(catalog, encoder, progress)
     found = (
         *_stray(catalog, astray),

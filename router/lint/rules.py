@@ -16,6 +16,7 @@ from router.skills.diagnostics import Diagnostic, Severity
 class Rule(Enum):
     """One rule: how bad a breach is, and what the rule asks for in one sentence."""
 
+    PLACEHOLDER = Severity.WARNING, "No text that `router skills new` wrote is left in its place."
     NO_WHEN = Severity.WARNING, "A description says when to use the skill, not only what it does."
     SHORT_DESCRIPTION = Severity.WARNING, "A description has enough words to route on."
     KEYWORD_STUFFING = Severity.WARNING, "A skill is described in sentences, not in keywords."

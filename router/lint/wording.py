@@ -13,7 +13,8 @@ from typing import Final
 
 from router.lint.rules import Rule
 from router.lint.source import Source
-from router.skills.diagnostics import Diagnostic
+from router.skills.diagnostics import Diagnostic, short
+from router.skills.scaffold import PLACEHOLDERS
 from router.text import STOPWORDS, is_english, stem, tokens
 
 MAX_BODY_LINES: Final = 500
@@ -54,6 +55,10 @@ def wording(source: Source) -> Iterator[Diagnostic]:
         yield Rule.LONG_BODY.breach(skill.path, source.body.line, message)
     if skill.disable_model_invocation:
         return
+    for passage in source.head:
+        if passage.text.startswith(PLACEHOLDERS):
+            message = f"{short(passage.text)} is a placeholder: replace it by the skill's own text"
+            yield source.breach(Rule.PLACEHOLDER, passage, (0, len(passage.text)), message)
     line = source.head[1].line
     words = [word for word in tokens(skill.description) if word not in STOPWORDS]
     if len(set(words) - _SAYS_NOTHING) < LEAST_WORDS:

@@ -1,4 +1,4 @@
-"""A new skill to start from: a ``SKILL.md`` that is valid, lints clean and says what to replace."""
+"""A new skill to start from: a ``SKILL.md`` that is valid and says what to replace."""
 
 from __future__ import annotations
 
@@ -41,6 +41,10 @@ Replace this text by the instructions: what an agent that loaded the skill shoul
 Keep it under 500 lines. Long material goes to files under `references/`, programs to `scripts/`,
 templates to `assets/`; name them here, so that they are read only when they are needed.
 """
+
+
+PLACEHOLDERS: Final = ("Placeholder for ", "a whole request about ", "another request about ")
+"""How the texts begin that an author must replace before the skill can be told from others."""
 
 
 def scaffold_skill(root: Path, name: str) -> Path:

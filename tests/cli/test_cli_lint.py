@@ -112,11 +112,23 @@ def test_the_shipped_skills_lint_clean(run: Run) -> None:
     assert "skills: 16, errors: 0, warnings: 0, notes: 0" in result.stderr
 
 
-def test_a_new_skill_is_found_in_the_default_folder_and_lints_clean(run: Run) -> None:
+def test_placeholders_of_a_new_skill_are_found_and_blame_no_other_skill(run: Run) -> None:
     made = run("skills", "new", "pdf-forms")
     assert (made.exit_code, made.stdout) == (0, "skills/pdf-forms/SKILL.md\n")
-    result = run("skills", "lint", "--strict", "skills")
-    assert (result.exit_code, result.stdout) == (0, "")
+    result = run("skills", "lint", "--strict")
+    assert result.exit_code == 1
+    found = [line.split(": ")[0] for line in result.stdout.splitlines()]
+    places = [f"skills/pdf-forms/SKILL.md:{line}" for line in (3, 10, 11)]
+    assert [Path(place).relative_to(Path.cwd()).as_posix() for place in found] == places
+
+
+def test_a_warning_about_a_shipped_skill_does_not_fail_those_who_cannot_change_it(run: Run) -> None:
+    write(Path("skills"), "git", FINE)
+    result = run("skills", "lint", "--strict")
+    assert result.exit_code == 0
+    assert [line.rpartition(" ")[2] for line in result.stdout.splitlines()] == ["[shadowed]"]
+    named = run("skills", "lint", "--strict", "skills", "--skills", shipped_skills_root())
+    assert named.exit_code == 1
 
 
 def test_new_refuses_a_bad_name_and_an_existing_skill(run: Run, tmp_path: Path) -> None:
