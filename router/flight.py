@@ -9,7 +9,9 @@ from collections.abc import Callable, Coroutine, Hashable
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
+from traceback import extract_tb
 from typing import Any, Final, Generic, TypeVar
 
 from router.errors import Overloaded
@@ -76,6 +78,14 @@ class SingleFlight(Generic[T]):
             await asyncio.wait(under_way | self._ending)
 
 
+def tell_failure(log: logging.Logger, task: asyncio.Task[None]) -> None:
+    """Log in a line why a task that nobody waits for has failed, and where."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        frame = extract_tb(error.__traceback__)[-1]
+        place = f"{Path(frame.filename).name}, line {frame.lineno}, in {frame.name}"
+        log.error("in the background: %s: %s (%s)", type(error).__name__, error, place)
+
+
 class BackgroundTasks:
     """Tasks in the background, which only ``aclose`` waits for; belongs to one event loop."""
 
@@ -92,8 +102,7 @@ class BackgroundTasks:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            self._log.error("in the background: %s", task.exception())
+        tell_failure(self._log, task)
 
     async def aclose(self) -> None:
         """Cancel what is under way and wait until it has ended. It is cancelled again and again,

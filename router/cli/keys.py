@@ -94,11 +94,10 @@ def key_file() -> KeyFile:
 
 
 def who_may_call(
-    host: str, *, allowed: Sequence[str], secret: str | None, option: str
+    host: str, *, allowed: Sequence[str], secret: str | None
 ) -> tuple[Sequence[str], Callers]:
     """Under which names a server is known, and who may call it: whoever has a key of this user's,
-    or the secret; without any of them the user of this machine. ``option`` names the variable of
-    such a secret.
+    or the secret; without any of them the user of this machine.
 
     Raises:
         ConfigurationError: others can reach the address, and nobody is known or no name is.
@@ -112,6 +111,6 @@ def who_may_call(
         host,
         allowed=allowed,
         guarded=required,
-        guard=f"make keys for those who may use it (router keys new NAME, or {option})",
+        guard="make keys for those who may use it (router keys new NAME, or --key-env)",
     )
     return names, Callers(keys, secret=secret, required=required)

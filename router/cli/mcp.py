@@ -47,9 +47,11 @@ def mcp(
         int | None,
         typer.Option(min=0, max=65535, help=f"Port; 0 takes a free one [default: {DEFAULT_PORT}]."),
     ] = None,
-    token_env: Annotated[
+    key_env: Annotated[
         str | None,
         typer.Option(
+            "--key-env",
+            "--token-env",  # its name before
             metavar="NAME",
             help="Variable that holds a key with all rights, beside those of router keys.",
         ),
@@ -85,15 +87,15 @@ def mcp(
     else:
         opening = partial(_gateway, gateway, settings, pin)
     if http:
-        token = None if token_env is None else read_secret(token_env)
+        key = None if key_env is None else read_secret(key_env)
         served = _serve_http(
             opening,
             host="127.0.0.1" if host is None else host,
             port=DEFAULT_PORT if port is None else port,
-            token=token,
+            key=key,
             allowed=allow_host or (),
         )
-    elif (host, port, token_env, allow_host) == (None, None, None, None):
+    elif (host, port, key_env, allow_host) == (None, None, None, None):
         # A gateway's servers take longer to start than the SDK takes to be imported.
         greeting = (
             Greeting(standard_input(), b"", None)
@@ -102,7 +104,7 @@ def mcp(
         )
         served = _serve_stdio(greeting, opening)
     else:
-        raise ConfigurationError("--host, --port, --token-env and --allow-host go with --http")
+        raise ConfigurationError("--host, --port, --key-env and --allow-host go with --http")
     _run(served)
 
 
@@ -244,14 +246,14 @@ async def _serve_stdio(greeting: Greeting, opening: Opening) -> None:
 
 
 async def _serve_http(
-    opening: Opening, *, host: str, port: int, token: str | None, allowed: Sequence[str]
+    opening: Opening, *, host: str, port: int, key: str | None, allowed: Sequence[str]
 ) -> None:
     from router.cli.keys import who_may_call
     from router.http.limits import Places
     from router.mcp.http import DRAIN_SECONDS, PATH, http_app
     from router.web.running import address_of, listen, run
 
-    names, callers = who_may_call(host, allowed=allowed, secret=token, option="--token-env")
+    names, callers = who_may_call(host, allowed=allowed, secret=key)
     places = Places()
     with listen(host, port) as listening:
         url = address_of(listening) + PATH

@@ -66,7 +66,7 @@ def serve(
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # a line for each broken client
     settings = read_settings(no_llm=no_llm, serves=folders or ())
     secret = None if key_env is None else read_secret(key_env)
-    names, callers = who_may_call(host, allowed=allow_host or (), secret=secret, option="--key-env")
+    names, callers = who_may_call(host, allowed=allow_host or (), secret=secret)
     server = _Serving(folders, settings, names, callers, drain_seconds)
     from router.web.running import listen, run_loop
 
@@ -114,9 +114,9 @@ class _Serving:
                 place = f"{worker}:{listening.fileno()}:{folder}"
                 return [sys.executable, "-m", "router", *sys.argv[1:], "--worker", place]
 
-            def died(process: int) -> None:
+            def died(worker: int) -> None:
                 """Delete the gauges of a worker that has died: its present state is over."""
-                for file in (folder / "metrics").glob(f"gauge_live*_{process}.db"):
+                for file in (folder / "metrics").glob(f"gauge_live*_{worker}.db"):
                     file.unlink(missing_ok=True)
 
             await run_workers(
@@ -130,9 +130,13 @@ class _Serving:
             )
 
     async def as_worker(self, number: int, descriptor: int, folder: Path) -> None:
+        from prometheus_client import values
+
         from router.http.siblings import Siblings
         from router.web.workers import stop_with_the_first
 
+        # Who is started in the place of a worker that died goes on with its counts and its files.
+        values.ValueClass = values.MultiProcessValue(lambda: number)  # type: ignore[no-untyped-call]
         stop_with_the_first(folder)
         siblings = Siblings(folder, number)
         with socket.socket(fileno=descriptor) as listening, siblings.listen() as private:

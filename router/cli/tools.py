@@ -123,8 +123,7 @@ def check_tools(
             with output.writing("--pin", pin):
                 write_pins(pin, catalog.skills.values())
             output.warn(f"{pin} was not there: it was written, and approves the tools as they are")
-    faults = [str(fault) for fault in catalog.left_out]
-    return {"tools": len(catalog.skills), "faults": faults, "changes": changes}
+    return {"tools": len(catalog.skills), "faults": catalog.left_out, "changes": changes}
 
 
 @app.command("enrich")

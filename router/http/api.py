@@ -80,7 +80,7 @@ class Api:
     def ready(self) -> tuple[bool, dict[str, Any]]:
         """Whether requests are answered at once, and what does not work as it should."""
         catalog = self.service.catalog
-        ready = catalog is not None and not self.places.draining
+        ready = catalog is not None and not (self.places.draining or self.callers.locked_out())
         return ready, {
             "ready": ready,
             "catalog_version": None if catalog is None else catalog.version,

@@ -255,5 +255,6 @@ async def _stream(
     return await streamed(pieces if listens else in_its_place(), endpoint.media_type)
 
 
-async def _http_problem(_request: Request, error: Any) -> Response:
-    return problem(error.status_code, error.detail, error.detail, headers=error.headers)
+async def _http_problem(request: Request, error: Any) -> Response:
+    detail = f"{request.method} {request.url.path}: /openapi.json lists what there is"
+    return problem(error.status_code, error.detail, detail, headers=error.headers)

@@ -138,6 +138,15 @@ class Callers:
             key = next((key for key in self._keys.all() if key.id == key_id), None)
         return None if key is None else (_caller_of(key), key.digest)
 
+    def locked_out(self) -> bool:
+        """Whether nobody can be let in, because the keys cannot be read and there is no secret."""
+        try:
+            with self._reading():
+                self._keys.all()
+        except Refused:
+            return self._secret is None
+        return False
+
     @contextmanager
     def _reading(self) -> Iterator[None]:
         """While the file of keys cannot be read nobody is let in by it. Why it cannot is for the

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -21,7 +22,7 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from router.errors import EncoderError, StoreError
-from router.flight import in_thread
+from router.flight import in_thread, tell_failure
 from router.learning.coverage import ExampleCoverage
 from router.learning.evidence import EvidenceStore, Example
 from router.learning.local import LocalModel, answer_of
@@ -139,6 +140,7 @@ class Trainer:
     def _begin(self) -> None:
         if self._running is None or self._running.done():
             self._running = asyncio.create_task(self._train(), name="router-trainer")
+            self._running.add_done_callback(partial(tell_failure, _log))
 
     async def trained(self) -> None:
         """Wait until the model is of all the evidence that there is now."""

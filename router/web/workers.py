@@ -57,7 +57,7 @@ async def run_workers(
         environment: their environment.
         drain_seconds: how long a worker lets requests under way go on.
         started: is called when all of them have been started.
-        died: is called with the process id of a worker that ended without being told to.
+        died: is called with the number of a worker that ended without being told to.
 
     Raises:
         RouterError: a worker refused to serve; it has said why on standard error.
@@ -96,7 +96,7 @@ async def run_workers(
                 return
             if code in REFUSED:
                 raise RouterError("a worker could not serve; what it said stands above")
-            died(process.pid)
+            died(worker)
             if loop.time() - began > STABLE_SECONDS:
                 pause = FIRST_PAUSE
             how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"

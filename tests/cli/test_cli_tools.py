@@ -48,6 +48,8 @@ def test_check_fails_for_a_tool_that_cannot_be_used(run: Run, file: Path) -> Non
     result = run("tools", "check", "--from", file)
     assert result.exit_code == 1
     assert "tool 3: the definition has no name" in result.stdout
+    (fault,) = json.loads(run("tools", "check", "--from", file, "--json").stdout)["faults"]
+    assert (fault["path"], fault["message"]) == (str(file), "tool 3: the definition has no name")
 
 
 def test_check_fails_for_tools_that_are_not_what_was_pinned(run: Run, file: Path) -> None:

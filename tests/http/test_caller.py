@@ -98,6 +98,8 @@ async def test_while_the_keys_cannot_be_read_nobody_is_let_in_or_told_where_they
         assert keys.path.name not in answer.text
     known = connect(guarded, "from-the-environment")
     assert (await known.post("/v1/route", json={"request": SQUASH})).status_code == 200
+    states = [(await connect(served).get("/readyz")).status_code for served in (api, guarded)]
+    assert states == [503, 200]
 
     def told() -> int:
         return sum("is not a file of API keys" in record.message for record in caplog.records)

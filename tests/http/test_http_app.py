@@ -77,6 +77,7 @@ async def test_a_path_that_is_not_there_is_a_problem_with_mcp_beside_it_too(
         status,
         "application/problem+json",
     )
+    assert answer.json()["detail"] == f"GET {path}: /openapi.json lists what there is"
 
 
 async def test_a_client_that_goes_in_the_middle_of_its_body_is_no_fault(

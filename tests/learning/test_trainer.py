@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -105,6 +106,23 @@ async def test_a_model_is_not_kept_for_skills_that_changed_while_it_was_fitted(
     await trainer.trained()
     assert trainer.model is not None
     assert store.model(trainer.key()) is None
+    await trainer.aclose()
+    store.close()
+
+
+async def test_a_failure_that_nobody_expects_is_told_in_a_line_with_its_place(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def lost() -> Sequence[Example]:
+        raise KeyError("label")
+
+    store = EvidenceStore(evidence_file(tmp_path), clock=lambda: 0.0)
+    trainer = Trainer(bundled_encoder(), store, lost, about=str, calibrates=True)
+    await trainer.trained()
+    assert re.fullmatch(
+        r"in the background: KeyError: 'label' \(test_trainer\.py, line \d+, in lost\)",
+        caplog.messages[-1],
+    )
     await trainer.aclose()
     store.close()
 

@@ -295,10 +295,10 @@ async def test_the_server_goes_on_after_malformed_messages(shared: Any) -> None:
     ("arguments", "said"),
     [
         (["--http", "--host", "0.0.0.0"], "error: other machines can reach 0.0.0.0"),  # noqa: S104
-        (["--port", "1234"], "error: --host, --port, --token-env and --allow-host go with --http"),
-        (["--http", "--token-env", "NOT_SET"], "error: the variable NOT_SET is not set"),
-        (["--http", "--token-env", "BAD"], "error: the value of BAD cannot be sent"),
-        (["--http", "--host", "192.0.2.1", "--token-env", "OK"], "error: cannot listen on 192.0"),
+        (["--port", "1234"], "error: --host, --port, --key-env and --allow-host go with --http"),
+        (["--http", "--key-env", "NOT_SET"], "error: the variable NOT_SET is not set"),
+        (["--http", "--key-env", "BAD"], "error: the value of BAD cannot be sent"),
+        (["--http", "--host", "192.0.2.1", "--key-env", "OK"], "error: cannot listen on 192.0"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )

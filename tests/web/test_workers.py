@@ -94,12 +94,18 @@ def test_a_worker_that_dies_is_started_again(tmp_path: Path, environment: dict[s
     with started(tmp_path, environment, "--workers", "2") as (process, url):
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         first, second = children.read_text().split()
+        command = Path(f"/proc/{first}/cmdline").read_text().rstrip("\0")
+        metrics = Path(command.rpartition(":")[2], "metrics")
+        while len(kept := sorted(file.name for file in metrics.iterdir())) < 4:
+            httpx.post(f"{url}/v1/route", json={"request": SQUASH}, timeout=60)
         os.kill(int(first), signal.SIGKILL)
         answer = httpx.post(f"{url}/v1/route", json={"request": SQUASH}, timeout=60)
         assert answer.json()["selected_skills"] == ["git"]
         while len(now := children.read_text().split()) < 2 or first in now:
             httpx.get(f"{url}/healthz", timeout=60)
         assert second in now
+        assert kept == [f"{kind}_{n}.db" for kind in ("counter", "histogram") for n in (0, 1)]
+        assert sorted(file.name for file in metrics.iterdir()) == kept  # it goes on with them
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=60)
         assert re.search(rf"worker \d \(process {first}\) was ended by signal 9; another", errors)
