@@ -1,8 +1,14 @@
-"""The index over one catalog snapshot: the documents, the ways to find them, and their fusion.
+"""The index over one catalog: it ranks the skills for a request by three sources.
 
-All of it is immutable and belongs to the snapshot. Every index is the one before it, edited
-(``documents.Edit``), and the first one is the index of nothing, edited: so only skills that are new
-or have changed are read and encoded, and there is one way to make an index.
+The sources are the wording of a skill's own text (BM25F), its meaning (the encoder's vectors), and
+how near the skill's examples are. Their scores are added up. An index never changes. ``updated``
+makes the next one from it (``documents.Edit``), and the first one is made from the index of no
+skills: so only skills that are new or have changed are read and encoded, and there is one way to
+make an index.
+
+A request is ranked in three steps: candidates where there are very many skills (``candidates.py``);
+of these the ``BY_SCORE`` best by a quick score; and these in full, with each example and for each
+clause.
 """
 
 from __future__ import annotations
@@ -56,8 +62,7 @@ REMEMBERED_VECTORS: Final = 1_024
 MAX_CLAUSES: Final = 12
 """Clauses of one request that are ranked by themselves; hardly any has more."""
 MAX_MISSPELT: Final = 100
-"""Unknown words of a request that may be misspelt. Nobody misspells more, and a pasted log is full
-of them."""
+"""Unknown words of a request that are looked up as misspelt; a pasted log is full of them."""
 IN_CONTEXT: Final = 0.5
 """How much the score for the whole request counts when one of its clauses is scored: "mail it to
 her" says little by itself."""
@@ -69,12 +74,10 @@ skill takes ten times the memory of what is kept of it."""
 LEXICAL_WEIGHT: Final = 1.0
 DENSE_WEIGHT: Final = 1.5
 EXAMPLES_WEIGHT: Final = 1.0
-"""A score is the sum of three: of the wording and the meaning of the skill's own text, and of how
-near its examples are. Two of them are cosines, and BM25F is divided by the length of the request,
-as a cosine is, so a weighted sum keeps what rank fusion throws away: how much better the first is
-than the second. The weights were chosen on whole catalogs (real skills, everyday tools, shipped
-skills, intents) with two encoders; near them little changes. ``benchmarks/enrichment.py`` shows
-what each source adds."""
+"""What the three sources count in a score. BM25F is divided by the length of the request, so it has
+the scale of a cosine, and a weighted sum keeps how much better the first is than the second, which
+rank fusion throws away. The weights were chosen on whole catalogs with two encoders; near them
+little changes. ``benchmarks/enrichment.py`` shows what each source adds."""
 
 
 class Match(NamedTuple):
@@ -83,12 +86,12 @@ class Match(NamedTuple):
     Attributes:
         name: the skill.
         score: the fused score; comparable between the skills of one ranking only.
-        lexical: BM25F divided by the square root of what the request's terms weigh together: at
-            least 0, and below the square root of their number.
+        lexical: BM25F divided by the length of the request (``_Asked.length``): at least 0, and
+            below the square root of the number of its terms.
         cosine: of the encoder's vectors of the request and of the skill's own text.
         examples: how near its examples are, see ``ExampleIndex``.
-        known: how much its own examples count in that, in [0, 1], and not what those of the others
-            make likely; 0 without examples.
+        known: how much its own examples count in that, in [0, 1]; the rest is the benefit of the
+            doubt. 0 without examples.
         terms: words of the request found in the skill, strongest contribution first.
     """
 
@@ -130,12 +133,11 @@ class Ranking:
         evidence: sum of the best skill's term contributions; grows with what was matched.
         lead: how far the best score is ahead of the second; the score itself when it is alone.
         named: the skills that the request names outright, in its order; at most ``BY_SCORE``.
-        background: the whole request beside the background; None where the encoder has none. The
-            clauses are not compared: what is said in passing is like some request by chance.
+        background: the request beside the background; None where the encoder has none, and for a
+            clause: what is said in passing is like some request by chance.
         clauses: of a request that has several and names no skill.
-        foreign: the request has no word of the best skill, and has no word at all, is in no
-            language that the encoder is known to know, or has nothing that it knows; never where
-            the encoder has no background.
+        foreign: the request has no word of the best skill, and it has no words at all, or hardly an
+            English one, or none that the encoder knows. False where there is no background.
     """
 
     matches: tuple[Match, ...]
@@ -218,13 +220,13 @@ class _Asked(NamedTuple):
         spoken: all its words.
         words: those that some skill knows, one for each different stem.
         numbers: their term numbers.
-        reach: the root of what its terms weigh together, unknown ones included.
+        length: the square root of the summed IDF of its terms; an unknown one counts 1.
     """
 
     spoken: list[str]
     words: list[str]
     numbers: list[int]
-    reach: float
+    length: float
 
 
 class _Scored(NamedTuple):
@@ -496,7 +498,7 @@ class SkillIndex:
         scored = self._scored(asked, request.vectors[:read], postings, pool, single=single)
         order, lead = _ordered(scored.score[0], max(limit, 2))
         if first:
-            order = _first(order, first, pool)
+            order = _to_the_front(first, order, pool)
         order = order[:limit]
         added = scored.contributions[:, order].T
         size = len(self._positions[allowed])
@@ -546,7 +548,7 @@ class SkillIndex:
         matches = self._matches(scored, 1 + rows, best, [()] * len(clauses))
         return tuple(
             Clause(
-                Ranking((match,), size=size, evidence=match.lexical * clause.reach, lead=lead),
+                Ranking((match,), size=size, evidence=match.lexical * clause.length, lead=lead),
                 tuple(scores),
                 tuple(near),
                 tuple(two),
@@ -606,7 +608,7 @@ class SkillIndex:
         terms = np.zeros((len(asked), len(row_of)))
         for row, text in enumerate(asked):
             held = [row_of[number] for number in text.numbers if number in row_of]
-            terms[row, held] = 1 / text.reach
+            terms[row, held] = 1 / text.length
         lexical = terms @ contributions
         cosine = (vectors @ self._vectors.of(pool).T).astype(np.float64)
         near, example = self._examples.near(
@@ -640,7 +642,7 @@ class SkillIndex:
             return positions
         cosine = self._vectors.cosines(vector, allowed).astype(np.float64)
         near = self._examples.about(vector, float(self._vectors.mean @ vector))[allowed]
-        score = _fused(matched[allowed] / asked.reach, cosine, near)
+        score = _fused(matched[allowed] / asked.length, cosine, near)
         if wanted:
             score[np.isin(positions, wanted)] = np.inf
         chosen = (-score).argpartition(keep)[:keep]
@@ -682,7 +684,7 @@ class SkillIndex:
         return found if len(found) >= BY_SCORE else np.union1d(found, self._positions[:EXHAUSTIVE])
 
     def _rough_vectors(self) -> RoughVectors:
-        """What of a score is linear in the request: a nearest row is a skill of a high score."""
+        """For each skill the part of its score that is linear in the request's vector."""
         table = DENSE_WEIGHT * self._vectors.of(self._positions)
         if len(self._examples.holders):
             holders = self._examples.holders
@@ -691,8 +693,8 @@ class SkillIndex:
         return RoughVectors(table)
 
     def _asked(self, texts: Sequence[str], terms: _Terms) -> list[_Asked]:
-        """How a request, whose terms these are, and its clauses are looked for. A text of function
-        words alone is taken by those."""
+        """What is looked for of a request, whose terms are given, and of its clauses: the content
+        words, or all words where there are none."""
         asked = []
         for spoken, content in words_of_each(texts):
             words = content or spoken
@@ -707,8 +709,8 @@ class SkillIndex:
                 else:
                     known.setdefault(number, word)
             numbers = list(known)
-            reach = math.sqrt(sum(map(self._lexical.idf.item, numbers)) + len(unknown) + 1e-9)
-            asked.append(_Asked(spoken, list(known.values()), numbers, reach))
+            length = math.sqrt(sum(map(self._lexical.idf.item, numbers)) + len(unknown) + 1e-9)
+            asked.append(_Asked(spoken, list(known.values()), numbers, length))
         return asked
 
     def _terms_of(self, words: Iterable[str]) -> _Terms:
@@ -718,9 +720,9 @@ class SkillIndex:
         return dict(zip(different, numbered, strict=True))
 
     def _meant(self, request: str) -> tuple[str, _Terms]:
-        """What is read of a request, with each misspelt word as the word that is meant: a vector
-        and an example know the misspelt one no better than the catalog does. A word of English is
-        not misspelt because no skill has it: "steak" is not "speak". And the terms of the words."""
+        """The part of a request that is read, with misspelt words corrected, and its terms. A word
+        that the bundled encoder knows is not misspelt, though no skill has it: "steak" is not
+        "speak"."""
         request = readable(request)
         terms = self._terms_of(tokens(request))
         strange = (word for word, (_, number) in terms.items() if number is None)
@@ -764,10 +766,10 @@ def _ordered(scores: NDArray[np.float64], count: int) -> tuple[NDArray[np.intp],
     return order, float(best[0] - best[1]) if len(best) > 1 else float(best[0])
 
 
-def _first(
-    order: NDArray[np.intp], wanted: Sequence[int], positions: NDArray[np.intp]
+def _to_the_front(
+    wanted: Sequence[int], order: NDArray[np.intp], positions: NDArray[np.intp]
 ) -> NDArray[np.intp]:
-    """Places in order of score, with those of some positions before all others."""
+    """Places in order of score, with those of the positions ``wanted`` before all others."""
     front = [int(np.flatnonzero(positions == position)[0]) for position in wanted]
     return np.array([*front, *(place for place in order.tolist() if place not in front)])
 

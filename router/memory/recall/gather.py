@@ -2,23 +2,22 @@
 
 ``Gatherer.gather`` reports on each layer what it found and how it went. Of the layers on the event
 loop ``LAYERS_AT_A_TIME`` are asked at a time, of those in threads ``threads_at_a_time``; a layer's
-deadline runs from when it is asked. Threads share one interpreter, so ten layers that compute would
-each take as long as all of them: over 100,000 memories on two busy cores the slowest layer of a
-recall took 39 ms with six at a time and 23 ms with two (19 of 20 recalls took less), and all of
-them together no longer. What makes that safe with layers that are anyone's code:
+deadline runs from when it is asked. Threads share one interpreter, so layers that compute slow each
+other down: over 100,000 memories on two busy cores the slowest layer of a recall took 39 ms with
+six at a time and 23 ms with two, and all of them together no longer. Layers are anyone's code, so:
 
 * While others of its kind wait for their turn, a layer gets at most half of the time that is left,
   so that layers which hang leave time for those that come after them.
 * A layer on the event loop is a task. When it is late it is cancelled and given a moment to end.
-  One that ignores that goes on, but is not forgotten: it is kept in ``running`` until it ends.
+  One that ignores that goes on, and is kept in ``running`` until it ends.
 * A layer that blocks is asked in daemon threads of our own, because a hung thread cannot be killed:
   those of ``concurrent.futures`` would be waited for when the interpreter exits. The threads are
   shared; each layer has at most ``CALLS_AT_A_TIME`` of them, and its further calls wait in line.
 * A layer is busy while ``CALLS_AT_A_TIME`` of its calls run on past their deadline: it is skipped
   at no cost. One that fails or is late again and again goes behind a circuit breaker.
 * A failure inside a layer becomes a value, never an exception of a task that nobody awaits.
-* What a layer returns is checked item by item; one wrong item is an error of the whole layer,
-  since a layer that breaks one promise (above all about scopes) cannot be trusted with the others.
+* What a layer returns is checked item by item. One wrong item is an error of the whole layer, since
+  a layer that breaks one promise (above all about scopes) cannot be trusted with the others.
 
 Nothing helps against an ``async`` layer that blocks the event loop itself; such a layer has to be
 written as a blocking one.
@@ -64,7 +63,7 @@ THREADS_AT_A_TIME: Final = 2
 CALLS_AT_A_TIME: Final = 2
 """Threads that one blocking layer may hold, and late calls after which any layer is busy."""
 _GRACE_SECONDS: Final = 0.002
-"""What a cancelled task gets to end in; one that awaits properly needs a turn of the event loop."""
+"""How long a cancelled task has to end; one that awaits needs no more than a turn of the loop."""
 _CLOSE_SECONDS: Final = 0.5
 _JOIN_SECONDS: Final = 0.1
 _REASON_CHARACTERS: Final = 200

@@ -164,7 +164,7 @@ class MemoryRouter:
         for report in route.results if strict else ():
             if not report.is_complete:
                 raise LayerError(report.layer, f"{report.status}: {report.reason}")
-        return self._handed_out(route, query, started, cache_hit=cache_hit)
+        return self._for_caller(route, query, started, cache_hit=cache_hit)
 
     async def feedback(
         self,
@@ -314,10 +314,10 @@ class MemoryRouter:
             known = ", ".join(self.specs)
             raise InvalidRequest(f"{argument}: no layer is named {name!r}; there are {known}")
 
-    def _handed_out(
+    def _for_caller(
         self, route: MemoryRoute, query: str, started: float, *, cache_hit: bool
     ) -> MemoryRoute:
-        """The shared answer as this caller's own."""
+        """The shared answer with an id and statistics of this caller's own."""
         identity = secrets.token_hex(8)
         self._answered[identity] = route.classification.types
         milliseconds = (self._monotonic() - started) * 1000

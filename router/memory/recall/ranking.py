@@ -1,7 +1,6 @@
 """One ranking of everything that several layers found for a query.
 
-Scores of different layers do not compare, so what was found is scored anew, on one footing. Five
-things count:
+Scores of different layers do not compare, so what was found is scored anew. Five signals count:
 
 * words: BM25, with the statistics of what was found; of a long item that of its best section, and
   of one that brings questions that of the best of its texts. A word that is everywhere, such as the
@@ -16,9 +15,9 @@ things count:
 * words of the session: BM25 of what was found of each session, as one text. The words of a question
   are often spread over several turns of one talk.
 
-The signs were chosen on all of LoCoMo, so its figures flatter them a little; the constants by
-leaving out one of its conversations in turn, and the result is flat around them.
-``benchmarks/locomo.py`` shows what the ranking gives, and what each layer adds.
+The signals were chosen on all of LoCoMo, so its figures flatter them a little; the constants by
+leaving out one of its conversations in turn, and near them little changes. ``benchmarks/locomo.py``
+measures the ranking.
 """
 
 from __future__ import annotations

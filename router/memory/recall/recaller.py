@@ -1,66 +1,48 @@
 """Recaller: what memory has to say on a query, as one ranked list that can be believed.
 
-``Recaller.answer`` reads the layers that the query calls for, judges every item's relevance, and
-turns to further layers only while the answer is not good enough. Decisions:
+``Recaller.answer`` reads the layers that the query calls for, has the relevance of every item
+judged (``relevance.py``), and reads further layers only while the answer is not good enough.
 
-* The confidence of an answer is the calibrated relevance of its most relevant item. Combining
-  several (1 minus the product of the doubts) would need them to be independent; one model judges
-  all of them against one query, so its errors are not, and ten unrelated items of 0.07 each would
-  pass for an answer.
-* Where no item reaches ``RELEVANCE_FLOOR``, the answer is empty. A floor of 0.14 means: to miss a
-  memory that bears on the query is taken to be six times as bad as to show one that does not. It
-  lies below the default threshold on purpose: a doubtful item is shown, and further layers are
-  tried.
-* Once there is an answer, items that are not much less relevant than the best one follow it, even
-  below the floor: their relevance is at least that of the best divided by ``NEAR``. The best item
-  is sometimes the wrong one, and then the right one is often among these. Their score is lessened
-  by what their relevance is short of the floor. Nothing follows what was listed for a query that
-  names no subject.
-* A query that names no subject ("Which tasks are overdue?") asks for whatever its layers list, and
-  no word of it need be in an answer. What a primary layer lists for it is taken to bear on it with
-  probability ``LISTED`` times the layer's weight, if its words do not make it more, and stays in
-  the layer's order. Of the built-in layers those of ``LISTING`` list; the others answer by words
-  and meaning alone, so what they give for such a query is only what is nearest. For a query that
-  asks for tasks ("What have I finished?") only theirs lists, whatever its weight and its turn; and
-  a plan that names the time asked for ("What is planned for December?") counts half as much.
-* A query that names a kind of memory and nothing else ("What are our conventions?") asks for the
-  newest of the layer of that kind, which bears on it with probability ``LISTED`` times ``OF_KIND``.
-  That is below the default threshold: whether these are conventions nobody has said.
+Which layers are read:
+
 * The classifier orders the layers and never vetoes: whoever calls recall wants memory read. Where
   it would read nothing, and for bare keywords, all layers but ``meta`` are read at once.
-* The layer is evidence too. What its weight is short of 1, times ``LAYER_WEIGHT``, is taken off the
-  log-odds of the relevance of what it found (a layer that the classifier would not read has the
-  weight ``UNLIKELY_WEIGHT``), but not for memory files, which hold knowledge of any kind. Added are
-  ``OF_ONESELF`` for the layer ``user`` where the query says "I" or "my"; ``PASSING``, which is
-  negative, for events and tasks, because most questions ask for what holds, unless their layer is
-  what the query asks for first; and ``IN_PERIOD`` for events of the time spoken of. All were fitted
-  together with the coefficients of ``relevance``. ``NAMES_TIME`` is added, unfitted, for what lasts
-  and names that time itself: "Is the office open on Friday?" asks for what is said of Fridays.
-* One turn reads the next ``LAYERS_A_TURN`` secondary layers. Two, because they are read in
-  parallel at the price of one. The last turn allowed reads every layer that is left but ``meta``.
-  "Nothing relevant is stored" is said only after a look into all of them.
-* What the layer ``meta`` counts ("semantic: 3 items about Redis") comes last and gives no
-  confidence where the query names a subject; that it counts nothing is no item at all.
-* Of two memories about one matter the one that holds at the time asked about comes first
-  (``updates.py``); one that is marked as superseded is shown only to who asks for the past, and
-  what it was superseded by bears on the query at least as much as it did. What the memory about
-  MySQL has replaced bears on "What did we use before MySQL?" with probability
-  ``LISTED``; so does on "What did we use in March?" all that held then and has been replaced. Where
-  a subject is named ("Which database did we use in March?") it does as its text says, whatever the
-  weight of its layer.
-* What the layer ``graph`` reached over relations from an item that bears on the query bears on it
-  too: ``RELATION`` times as probably for each relation on the way. An entity that the query names
-  and that no item is about counts as one that bears on it with probability ``LISTED``, for items
-  that state a relation such as the query asks for: "Who owns Redis?" is not answered by what uses
-  it. Only if the query asks for relations, that is, where ``graph`` weighs ``ASKS_FOR_RELATIONS``.
-* Copies of one content are one item, with the provenance of all; the copy from the heavier layer
-  stays. Then 0.75 similarity + 0.05 recency of last use over 90 days + 0.2 usefulness orders them.
-  (The usual 0.7 and 0.1 lost a point of recall on LoCoMo, where what matters is old.)
-  Similarity is that of ``ranking``, which sees what relevance cannot: the other items found.
+* One turn reads the next ``LAYERS_A_TURN`` secondary layers. The last turn allowed reads every
+  layer that is left but ``meta``. So "Nothing relevant is stored" is said only after a look into
+  all of them.
+* Reading takes at most the router's deadline a turn; the first turn also waits for a memory
+  service, for at most its ``probe_seconds``. Judging comes on top.
 
-Reading takes at most the router's deadline a turn; the first turn also waits for what is asked
-beside the layers, a service for at most its ``probe_seconds``. Judging comes on top. A query
-without relevant memories ends the same way: empty, and saying so.
+How relevant an item is:
+
+* The relevance of its text is a probability. What its layer and its time say is added to the
+  log-odds.
+* The confidence of an answer is the relevance of its most relevant item. Combining several (1 minus
+  the product of the doubts) would need independent errors; one model judges all of them, and ten
+  unrelated items of 0.07 each would pass for an answer.
+* A query that names no subject ("Which tasks are overdue?") asks for whatever its layers list, and
+  no word of it need be in an answer. So what a primary layer lists is relevant with probability
+  ``LISTED`` times the layer's weight, if its words do not make it more, and stays in the layer's
+  order. If the query asks for tasks ("What have I finished?"), only the layer of tasks lists, with
+  weight 1.
+* A query that names a kind of memory and nothing else ("What are our conventions?") asks for the
+  newest of the layer of that kind.
+* Of two memories about one matter the one that holds at the time asked about comes first
+  (``updates.py``). One that is marked as superseded is shown only to who asks for the past, and
+  what has superseded it is at least as relevant. "What did we use before MySQL?" is answered by
+  what the memory about MySQL has replaced, and "What did we use in March?" by all that held then
+  and has been replaced: both are relevant with probability ``LISTED``.
+* If the query asks for relations, what the layer ``graph`` reached from a relevant item is
+  relevant, too. An entity that the query names and that no item is about counts as a relevant item,
+  for items that state a relation such as the query asks for: "Who owns Redis?" is not answered by
+  what uses it.
+* What the layer ``meta`` counts ("semantic: 3 items about Redis") comes last and gives no
+  confidence where the query names a subject. That it counts nothing is no item at all.
+
+Copies of one content are one item, with the provenance of all; the copy from the heavier layer
+stays. The list is ordered by similarity (``ranking.py``, which sees the other items found), recency
+of last use and usefulness. Weights of 0.7, 0.1 and 0.2 lost a point of recall on LoCoMo, where what
+matters is old.
 """
 
 from __future__ import annotations
@@ -133,27 +115,46 @@ from router.text import stems, tokens, word_set
 _log = logging.getLogger(__name__)
 
 RELEVANCE_FLOOR: Final = 0.14
+"""Where no item is as relevant, the answer is empty: to miss a memory that bears on the query is
+taken to be six times as bad as to show one that does not. It lies below the default threshold on
+purpose: a doubtful item is shown, and further layers are read."""
 NEAR: Final = 16
+"""Behind an item above the floor follow others down to its relevance divided by this, with a lesser
+score: the best item is sometimes the wrong one. Nothing follows what was listed."""
 LISTED: Final = 0.7
 LAYER_WEIGHT: Final = 1.9
+"""Times what a layer's weight is short of 1, it is taken off the log-odds of what the layer found,
+but not of memory files, which hold knowledge of any kind. This and the next three were fitted
+together with the coefficients of ``relevance``."""
 OF_ONESELF: Final = 1.0
+"""Log-odds of the layer ``user`` where the query says "I" or "my"."""
 PASSING: Final = -1.0
+"""Log-odds of events and tasks, because most questions ask for what holds; not where their layer is
+what the query asks for first."""
 IN_PERIOD: Final = 4.0
+"""Log-odds of events of the time spoken of."""
 NAMES_TIME: Final = 1.5
+"""Log-odds, not fitted, of what lasts and names the time spoken of: "Is the office open on Friday?"
+asks for what is said of Fridays."""
 GRAPH_LAYER: Final = "graph"
 RELATION: Final = 0.7
+"""What reaches an item over relations keeps this share of its relevance at each of them."""
 ASKS_FOR_RELATIONS: Final = 0.5
 """Weight of the layer ``graph`` from which on a query is taken to ask for relations."""
 COUNT_TYPE: Final = "coverage"
 """The type of items that count what other layers hold."""
 PLANNING_LAYER: Final = "planning"
 BESIDE_TASKS: Final = 0.5
+"""What other items count beside tasks that are asked for, plans of the time asked for included."""
 OF_KIND: Final = 0.65
+"""Times ``LISTED``, the relevance of the newest of a kind that is asked for. It is below the
+default threshold: whether these are conventions nobody has said."""
 EVENT_LAYERS: Final = frozenset({"episodic", "session"})
 PASSING_LAYERS: Final = EVENT_LAYERS | {TASKS}
 LISTING: Final = PASSING_LAYERS | {"governance", COUNTING_LAYER}
-"""Built-in layers that list what they hold of a time or a kind."""
+"""Built-in layers that list what they hold of a time or a kind; the others give what is nearest."""
 LAYERS_A_TURN: Final = 2
+"""They are read in parallel, at the price of one."""
 MAX_DEPTH: Final = 10
 SIMILARITY_WEIGHT: Final = 0.75
 RECENCY_WEIGHT: Final = 0.05
@@ -416,21 +417,74 @@ class _Pool:
     def judge(self, contents: Sequence[str], relevances: Sequence[float]) -> None:
         """Take up how relevant contents are, and put everything in order."""
         self._relevance.update(zip(contents, relevances, strict=True))
-        shown = [item for item in self.items if self._is_shown(item)]
         judged = {
-            item.content: RecalledItem(item, self._adjusted_relevance(item)) for item in shown
+            item.content: RecalledItem(item, self._adjusted_relevance(item))
+            for item in self.items
+            if self._is_shown(item)
         }
         self._follow_relations(judged)
         self._follow_replacements(judged)
         successor = followed_by(self.query.text)
         following = {
-            item.content
-            for item in shown
-            if successor and successor <= words_of(item.content).bag.keys()
+            content for content in judged if successor and successor <= words_of(content).bag.keys()
         }
+        held = self._follow_updates(judged, following)
+        scores = self._scores(list(judged.values()))
+        for item, update in held:
+            # It gets the higher score of both, the other one stays just below.
+            both = [update.older.content, update.newer.content]
+            if scores.keys() >= {*both}:
+                low, high = sorted(scores[content] for content in both)
+                scores |= dict.fromkeys(both, min(low, high * 0.999)) | {item.content: high}
+        # What has been replaced by what the query names comes before all that only names it.
+        asked_for = {
+            item.content
+            for item, update in held
+            if item is update.older and update.newer.content in following
+        }
+        if asked_for & scores.keys():
+            most = max(scores.values())
+            scores = {c: most if c in asked_for else 0.999 * scores[c] for c in scores}
+        for content in scores:
+            if self._only_counts(judged[content].item):
+                scores[content] = 0.0
+
+        self.ranked = [
+            replace(judged[content], item=judged[content].item.scored(score, ScoreKind.RERANKED))
+            for content, score in sorted(  # stable: heavier layers first
+                scores.items(), key=lambda entry: entry[1], reverse=True
+            )
+        ]
+
+    def _scores(self, found: Sequence[RecalledItem]) -> dict[str, float]:
+        """What the items that are relevant enough are ordered by."""
+        similarities = rank(
+            self.query.subject,
+            [one.item for one in found],
+            [one.relevance for one in found],
+            period=self.query.period,
+        )
+        best = max((one.relevance for one in found if not self._only_counts(one.item)), default=0.0)
+        others_follow = self._names_subject and self._kind is None and best >= RELEVANCE_FLOOR
+        lowest = min(RELEVANCE_FLOOR, best / NEAR) if others_follow else RELEVANCE_FLOOR
+        return {
+            one.item.content: one.relevance
+            if one.item.content in self._listed
+            else rerank_score(one.item, similarity, self.query.now)
+            * min(1.0, one.relevance / RELEVANCE_FLOOR)
+            * (BESIDE_TASKS if self._is_beside_tasks(one.item) else 1.0)
+            for one, similarity in zip(found, similarities, strict=True)
+            if one.relevance >= lowest
+        }
+
+    def _follow_updates(
+        self, judged: dict[str, RecalledItem], following: set[str]
+    ) -> list[tuple[MemoryItem, Update]]:
+        """Raise what held at the time asked about, and give it with the update that it is part of.
+        ``following`` are the contents that name what the query says came afterwards."""
         asks_for_all_in_use = asks_what_was_in_use(self.query)
         self.updates = updates_among(
-            shown,
+            [one.item for one in judged.values()],
             lambda item: (
                 max(judged[item.content].relevance, self._relevance[item.content])
                 >= RELEVANCE_FLOOR
@@ -451,50 +505,7 @@ class _Pool:
                 least = max(least, self._relevance[held.content])
             if least > judged[held.content].relevance:
                 judged[held.content] = RecalledItem(held, least)
-        ordered = list(judged.values())
-        similarities = rank(
-            self.query.subject,
-            [one.item for one in ordered],
-            [one.relevance for one in ordered],
-            period=self.query.period,
-        )
-        best = max((o.relevance for o in ordered if not self._only_counts(o.item)), default=0.0)
-        others_follow = self._names_subject and self._kind is None and best >= RELEVANCE_FLOOR
-        lowest = min(RELEVANCE_FLOOR, best / NEAR) if others_follow else RELEVANCE_FLOOR
-        scores = {
-            one.item.content: one.relevance
-            if one.item.content in self._listed
-            else rerank_score(one.item, similarity, self.query.now)
-            * min(1.0, one.relevance / RELEVANCE_FLOOR)
-            * (BESIDE_TASKS if self._is_beside_tasks(one.item) else 1.0)
-            for one, similarity in zip(ordered, similarities, strict=True)
-            if one.relevance >= lowest
-        }
-        # What held then gets the higher score of both, the other stays just below.
-        for held, update in pairs:
-            both = [update.older.content, update.newer.content]
-            if scores.keys() >= {*both}:
-                low, high = sorted(scores[content] for content in both)
-                scores |= dict.fromkeys(both, min(low, high * 0.999)) | {held.content: high}
-        # What has been replaced by what the query names comes before all that only names it.
-        asked_for = {
-            held.content
-            for held, update in pairs
-            if held is update.older and update.newer.content in following
-        }
-        if asked_for & scores.keys():
-            most = max(scores.values())
-            scores = {c: most if c in asked_for else 0.999 * scores[c] for c in scores}
-        for one in ordered:
-            if one.item.content in scores and self._only_counts(one.item):
-                scores[one.item.content] = 0.0
-
-        self.ranked = [
-            replace(judged[content], item=judged[content].item.scored(score, ScoreKind.RERANKED))
-            for content, score in sorted(  # stable: heavier layers first
-                scores.items(), key=lambda entry: entry[1], reverse=True
-            )
-        ]
+        return pairs
 
     def _follow_replacements(self, judged: dict[str, RecalledItem]) -> None:
         """Raise what is marked as having replaced what bears on the query: it is the answer now,

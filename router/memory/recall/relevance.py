@@ -1,44 +1,40 @@
 """How probable it is that a text bears on a query, judged from the two alone.
 
 Scores of layers do not compare: BM25 has no upper bound, and the scale of a fused score is its
-layer's own. Whether memory holds an answer at all, and whether a cascade is worth its time, needs a
-number that means the same for every layer. Four signs are read, each free of scale:
+layer's own. Whether memory holds an answer at all, and whether to read further layers, needs a
+number that means the same for every layer. It is a logistic function of four signals:
 
 * coverage: the share of the query's content words that the text holds, by stems;
 * related words: the share of the query's words for which the text holds a related one
   (``texts/related_words.py``);
 * missing names: the share of the query's names, numbers and identifiers that the text does not
   hold. They decide whom or what an answer is about: what is known about E17 says nothing about E99;
-* cosine: similarity of meaning by the encoder. Where it knows no word of one of the two, such as
-  one in another alphabet, the coverage stands in for it: nothing is known of their meaning, and
-  what a cosine of 0 says is that they have nothing to do with each other.
+* cosine: similarity of meaning by the encoder. Where the encoder knows no word of one of the two,
+  such as one in another alphabet, the coverage stands in for it: a cosine of 0 would say that the
+  two have nothing to do with each other.
 
-A logistic function of the four is the probability. Its coefficients were fitted to six people of
-``benchmarks/memory_finding.py`` (``develop`` and ``held_out``), each with and without questions
-beside the memories, and the signs chosen by leaving out one person in turn. Absent answers were
-learnt from three kinds of questions: those about what was never saved, those of another person, and
-every question once without the items that answer it, so that only its neighbours are left. Signs
-that gained nothing are gone: the nearest word of the text by the encoder, cosines standardised by
-the other texts, without their mean or their main axes, or of the content words alone, how much
-nearer an item is than the nearest of some hundred other people's memories, the worst covered word,
-how rare or how long a word is, three times as many related words. The kind of answer that a
-question word asks for gained half a point there and lost two on the questions of LoCoMo that
-nothing answers.
-
-A query about "the user" is judged as whoever asks would put it, and its cosine is the better one of
-the two: memories say "I live in Ghent" and "The user lives in Ghent".
+A query about "the user" is judged in the first person, and its cosine is the better one of the two:
+memories say "I live in Ghent" and "The user lives in Ghent".
 
 A question that an item brings (``texts/questions.py``) is judged in the same way, and something is
 taken off, because two questions are always a little alike. The better one of the content and the
-best question decides, and ``SECOND`` times the evidence of the other is added. That is below 0
-where the other does not fit at all, so a question beside the point costs its item a little. To add
-nothing there instead answers more queries about what was never saved.
+best question decides, and ``SECOND`` times the evidence of the other is added. Where the other does
+not fit at all, its evidence is below 0; to add nothing there answers more queries about what was
+never saved.
 
-Words count the same whatever the encoder. What a cosine counts depends on it (``BY_ENCODER``):
-MiniLM's tells an answer from its neighbours better, so it weighs more. Its three coefficients were
-fitted in the same way, with those of the words held: to free these as well gained nothing for
-people left out, nor did the bundled encoder's cosine beside MiniLM's. The bias is the one at which
-most absent questions are answered empty while one right first answer in a hundred is lost.
+The coefficients were fitted to six people of ``benchmarks/memory_finding.py`` (``develop`` and
+``held_out``), with and without questions beside the memories. Absent answers were learnt from
+questions about what was never saved, those of another person, and every question without the items
+that answer it. These signals gained nothing for people left out: the nearest word of the text by
+the encoder; cosines standardised by the other texts, without their mean or main axes, or of the
+content words alone; how much nearer an item is than other people's memories; the worst covered
+word; how rare or how long a word is; more related words. The kind of answer that a question word
+asks for gained half a point there and lost two on the questions of LoCoMo that nothing answers.
+
+Words count the same whatever the encoder: other weights for them with MiniLM gained nothing, nor
+did the bundled encoder's cosine beside MiniLM's. What a cosine counts depends on it
+(``BY_ENCODER``). The bias is the one at which most absent questions are answered empty while one
+right first answer in a hundred is lost.
 """
 
 from __future__ import annotations
@@ -75,10 +71,10 @@ class OfMeaning(NamedTuple):
 
 
 BUNDLED: Final = OfMeaning(bias=-5.75, cosine=7.0, question=1.8)
-"""Of the bundled encoder, and of every one that is not named below."""
+"""For the bundled encoder, and every one that is not named below."""
 MINILM: Final = OfMeaning(bias=-6.4, cosine=8.0, question=2.6)
 BY_ENCODER: Final = {onnx_encoder.MINILM: MINILM}
-"""By the encoder's identity. That of MiniLM in int8 names its files, wherever they lie."""
+"""By the encoder's identity."""
 
 MAX_PARTS: Final = 50
 """Parts of a long text that are judged; 50 hold 80,000 characters."""
