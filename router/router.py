@@ -51,7 +51,7 @@ RECENT_ANSWERS: Final = 2_000
 ENCODING_BATCH: Final = 256
 """``route_many`` encodes this many requests at once."""
 CHECKED_AT_ONCE: Final = 16
-"""So many it checks before it lets other requests in."""
+"""How many it checks before it lets other requests in."""
 
 
 class SemanticRouter(OpenedInBlock):
@@ -304,7 +304,7 @@ class SemanticRouter(OpenedInBlock):
         answer, caches = await self._caches.answer(question)
         if answer is None:
             with self._admission:
-                answer = await self._decided(snapshot, question, caches)
+                answer = await self._decide_in_flight(snapshot, question, caches)
             answer = answer.copy_with(id=next(self._ids))  # others may have been given the same
         if (learner := snapshot.parts.learner) is not None:  # for feedback
             self._answered.append(learner.record_of(answer, asked, question.context))
@@ -323,23 +323,24 @@ class SemanticRouter(OpenedInBlock):
             use_semantic_cache and self._use_semantic_cache,
         )
 
-    async def _decided(
+    async def _decide_in_flight(
         self, snapshot: Snapshot, question: Question, caches: tuple[StageTrace, ...]
     ) -> RoutingResult:
-        """The answer to a request that no cache answers. What waits for an LLM or an encoder is
-        shared by the requests that ask the same meanwhile, unless an answer was dropped between
-        their beginnings. Nothing else waits for long, and a task would only cost time."""
+        """Decide a request that no cache answers. If that waits for an LLM or an encoder, requests
+        that ask the same meanwhile share it, unless an answer was dropped since it began."""
         if not snapshot.waits:
             return await self._decide(snapshot, question, caches)
         asked, context, index, _, similar = question
         dropped = self._drops if self.cluster is None else self.cluster.answers.era()
         flight = normalise(asked.text), context, similar, index.catalog.version, dropped
-        return await self._flights.do(flight, lambda: self._decide_once(snapshot, question, caches))
+        return await self._flights.do(
+            flight, lambda: self._decide_in_cluster(snapshot, question, caches)
+        )
 
-    async def _decide_once(
+    async def _decide_in_cluster(
         self, snapshot: Snapshot, question: Question, caches: tuple[StageTrace, ...]
     ) -> RoutingResult:
-        """In a cluster one process asks the LLM, and the others take its answer."""
+        """Decide a request; of a cluster one process asks the LLM, the others take its answer."""
         if self.cluster is None or not snapshot.parts.llm.models:
             return await self._decide(snapshot, question, caches)
 

@@ -16,13 +16,10 @@ the model had expected R (both held out), and a risk r of that band costs
 where a says how much the model's own word counts, in errors.
 
 A later model values an answer anew while the answer is among the last ``REVALUED`` requests: so a
-drift is taken into account that no alarm has shown yet. After that, its risk is final, for a later
-model knows less about an old answer than the one that gave it. It is fitted mostly on requests
-that were asked because the models of their time found them risky: on two recorded streams it
-put the errors among what had been given at 55 and 55, the models of their time at 42 and 44, and
-there were 36 and 46. And where each refit valued all answers anew, it moved U by more than the
-traffic between two refits did, so that for hundreds of requests too little was given, and then too
-much.
+drift is taken into account that no alarm has shown yet. After that, its risk is final: a later
+model is fitted mostly on requests that earlier ones found risky, and knows less about an old answer
+than the one that gave it. Where each refit valued all answers anew, U jumped, and for hundreds of
+requests too little was answered locally, and then too much.
 
 **What is on the account.** With S_b the sum of the costs of band b over the local answers among the
 last ``WINDOW`` requests, and S of all bands, the number of errors among them is taken to stay below
@@ -39,25 +36,25 @@ each was taken to err by itself, twice as many streams came above the bound. So 
 of the normal approximation. z is the two-sided quantile of the confidence, so half of what it
 leaves open remains for what the model does not know of its shape.
 
-**Several processes** that share their outcomes (``pool``) have an account each. Of rare events, the
-spread of the sum is less than the sum of the spreads: where each of four kept back z sqrt(S), that
-was twice as much as one process keeps back for the same requests. So each keeps back what is its
-due of the sum. With w the part of all requests that it gets,
+**Several processes** that share their outcomes (``pool``) have an account each. The spread of a sum
+of rare events is less than the sum of their spreads: if each of four kept back z sqrt(S), that
+would be twice as much as one process keeps back for the same requests. So each keeps back its part
+of the spread of the sum. With w the part of all requests that it gets,
 
     U = S + z sqrt(w S + (sum_b S_b / sqrt(k_b + a))^2)
 
 When this stays within the allowance of each, U of all stays within that of all, however unequally
 they spend: the pairs of S / w and of the sum over the bands, divided by w, with which U stays
-within an allowance, are a convex set, and the pair of all is the mean of theirs, weighted by w.
-How many requests the others get is estimated from their outcomes, of which each stands for
-1 / propensity requests. Numbers of requests that say how long something is known (``HORIZON``,
+within an allowance, are a convex set, and the pair of all is the mean of theirs, weighted by w. How
+many requests the others get is estimated from their outcomes, of which each stands for 1 /
+propensity requests. Numbers of requests that say how long something is known (``HORIZON``,
 ``REVALUED``, ``AUDIT_DECAY``) are of all processes, too.
 
 This is a statement about one moment, under those assumptions. It is not free of assumptions, and
-cannot be at this price: the outcomes that come for free say little about confident answers, and
-of 100 audited answers with a risk of 1% one is wrong. To show without a model, at 95% confidence,
-that 40 errors are fewer than 80 succeeds in 7 of 10 cases when every fifth local answer is audited.
-What the assumptions miss, drift above all, is watched for below, and tried in ``tests/learning``.
+cannot be at this price: the outcomes that come for free say little about confident answers, and of
+100 audited answers with a risk of 1% one is wrong. To show without a model, at 95% confidence, that
+40 errors are fewer than 80 succeeds in 7 of 10 cases when every fifth local answer is audited. What
+the assumptions miss, drift above all, is watched for below, and tried in ``tests/learning``.
 
 **When an answer is given.** Both must hold:
 
@@ -70,11 +67,10 @@ What the assumptions miss, drift above all, is watched for below, and tried in `
 
 So no answer brings U above the allowance. Only a new estimate of earlier answers can (a refit, or
 doubt about the risks). Each request after it pays in at least twice what its answer adds, so the
-account is level again at the latest when what was given before has left the window; until the
-window is full, U comes nearer to the allowance with every request. Were nothing at all given
-meanwhile, hundreds of requests in a row would go to the LLM, even where an error is hardly
-possible, and then risky ones would be answered from the allowance that had gathered. A shorter plan
-and rarer refits, after which U moves by more at a time, do the same on a smaller scale.
+account is level again at the latest when what was given before has left the window. If nothing at
+all were answered locally meanwhile, hundreds of requests in a row would go to the LLM, even where
+an error is hardly possible, and then risky ones would be answered from the allowance that had
+gathered.
 
 **Audits.** What decides is never measured on what it was fitted on, but the outcomes that come for
 free are those of risky requests. So a random share of the local answers is *audited*: the LLM is

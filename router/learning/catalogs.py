@@ -1,4 +1,4 @@
-"""Which of the catalogs that one file of evidence knows a router has.
+"""Recognises the catalog of a router among those that one file of evidence knows.
 
 Routers over other skills may learn into one file, and those of one user do by default. Labels name
 their skills and serve all of them. An account of the error bound and calibrations are of one
@@ -6,8 +6,8 @@ catalog: a router over other skills would take each skill for one that has chang
 known of it.
 
 Skills of folders have a place, and what lies there later is the same catalog, changed. Tools that a
-program holds have none: those of two agents are the same catalog where they are nearly all alike,
-and where they share a half they are two catalogs.
+program holds have none: two sets of them are one catalog when nearly all are alike, and two
+catalogs when half are.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Which requests the examples cover, and what they say of those, where no LLM can be asked.
 
-Labelled examples speak about some requests and say nothing of others: thirty examples for the
-skill ``git`` do not tell what is meant for ``docker``. Retrieval speaks about every skill, less
-surely where there are examples. So two questions are asked of a request. Is it *covered*: is its
-answer one that examples name? And if so, which answer is it? What is not covered is left to
-retrieval among the skills that few examples cover.
+Labelled examples speak about some requests and say nothing of others: thirty examples for the skill
+``git`` do not tell what is meant for ``docker``. Retrieval speaks about every skill, less surely
+where there are examples. So two questions are asked of a request. Is it *covered*: is its answer
+one that examples name? And if so, which answer is it? What is not covered is left to retrieval
+among the skills that few examples cover.
 
 For a request whose head scores are s_c,
 
@@ -20,11 +20,11 @@ fitted across folds. The model of a fold has seen neither the example that is as
 of the answers, any example of its answer: to that model those are requests that no example speaks
 about, which is what most of the traffic may be.
 
-How many requests are not covered is another matter in the folds than in the traffic. So the odds
-are moved from the share in the folds to the one that retrieval expects here: the softmax, over
-RETRIEVAL_WEIGHT r, of the skills that it found and few examples cover, and UNSERVED, moved by its
-own odds that anything fits. "No skill", where examples name it as an answer, has for r what those
-odds say of it beside the best match.
+The share of requests that are not covered is another one in the traffic than in the folds. So the
+odds are corrected from the share in the folds to the one that retrieval expects for this request.
+That has two parts: the softmax (over RETRIEVAL_WEIGHT r) of the skills that few examples cover, and
+the probability that no skill fits, which is UNSERVED corrected by retrieval's odds that anything
+fits. Where examples name "no skill" as an answer, its support comes from those odds, too.
 """
 
 from __future__ import annotations

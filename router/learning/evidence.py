@@ -6,9 +6,9 @@ a skill that has changed since counts less, and evidence about one that is gone 
 it is back. That no skill is right was said over the skills that there were: it is no correction
 where there is a new one, and no evidence at all over the skills of another project.
 
-A person outranks a file, and a file an LLM. But what speaks of skills as they were does not hide
-what was said of the present ones: a weaker label that came later is kept beside it, and over each
-catalog the one counts that holds best.
+A person outranks a file, and a file an LLM. But a label about skills that have changed since does
+not hide a later label of a weaker source: both are kept, and for each catalog the one counts that
+holds best.
 
 One SQLite file, shared by the processes of a machine: examples, the answers that ``feedback`` may
 speak about, the states of what is fitted on all this, and the latest outcomes of local answers, of

@@ -3,10 +3,10 @@
 An encoder says what a text is about; which words it uses is lost in it, and labelled examples make
 words worth knowing. So the stems of a text, its pairs of neighbouring stems, and its words' four-
 letter sequences (which survive a typo, and inflection in languages without a stemmer) are hashed
-into one block of fixed size. Nothing in it depends on the examples, not even a term's weight: no
-document frequencies that grow with the evidence, so a row computed once stays right, and a head can
-be fitted further on new examples. In cross-validation they were worth no more than the one fixed
-rule that is left, a lower weight for English function words.
+into one block of fixed size. Nothing in it depends on the examples, not even a term's weight, so a
+row computed once stays right, and a head can be fitted further on new examples. Document
+frequencies were worth no more in cross-validation than the one fixed rule: a lower weight for
+English function words.
 
 Each term goes to the bucket that its CRC-32 names, with a sign from another bit, so that terms that
 share a bucket cancel on average: feature hashing, Weinberger et al. (ICML 2009).

@@ -33,9 +33,9 @@ _JOINT: Final = " + "
 _WORDS: Final = "words_"
 """Before the names of the parts of ``WordCounts`` in a model's file."""
 _MAX_COUNT: Final = 1 << 31
-"""More examples of one answer than there can be; their sum is still a number."""
+"""A count in a file is below this, so that the sum of all is a 64-bit number."""
 _SURE: Final = 1e-4
-"""Closest that a probability counts as to 0 or 1."""
+"""Probabilities are kept at least this far from 0 and 1, so that their odds stay finite."""
 
 
 def answer_of(skills: Sequence[str]) -> str:
@@ -53,7 +53,7 @@ class LocalSignals:
     """What the local decision knows about its best answer before anybody tells it the truth.
 
     Attributes:
-        score: how much of anything known there is in the request; the energy of the head.
+        score: the energy of the head's scores: high for a request that is like any example.
         margin: lead over the second best.
         probability: of the best answer among all, softmax, in [0, 1].
         agreeing: cosine to the nearest example of that answer, in [-1, 1].
@@ -231,8 +231,8 @@ class LocalModel:
         return model
 
     def answer(self, text: str, vector: NDArray[np.float32]) -> LocalAnswer:
-        """The likeliest answer to a request, by its vector of unit length too; some 0.1 ms with a
-        thousand examples."""
+        """The likeliest answer to a request with this vector, of unit length; takes some 0.1 ms
+        with a thousand examples."""
         scores, nearest = self.head.look(text, vector)
         order = np.argsort(-scores)[:MAX_RANKED].tolist()
         best, second = order[:2]

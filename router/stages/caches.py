@@ -34,7 +34,7 @@ class Question(NamedTuple):
         context: under which its answers are filed.
         skill_index: over the skills as they are now.
         evidence: digest of what has been learnt, where that decides.
-        similar: whether an answer to a similar request may be given, or this one kept for such.
+        similar: whether the fuzzy cache takes part: it may answer, and may keep the answer.
     """
 
     asked: Request
@@ -57,9 +57,9 @@ class CacheStages:
     async def answer(
         self, question: Question, *, tell: bool = True
     ) -> tuple[RoutingResult | None, tuple[StageTrace, ...]]:
-        """What the caches answer now; None when they have no answer that still holds. Then the
-        trace entries of both stages, which say why. ``tell`` is False for a look that gives nobody
-        an answer: no event is raised."""
+        """The cached answer, or None when there is none that still holds, and the trace entries of
+        both stages. ``tell`` is False for a look that gives nobody an answer: no event is raised.
+        """
         asked, context, index, evidence, similar = question
         found = await self._cache.find(asked.text, context, similar=similar)
         kept, refused, state = found.kept, None, (index.catalog.version, evidence)
@@ -91,8 +91,8 @@ class CacheStages:
         *,
         similar: bool,
     ) -> None:
-        """Keep an answer, with what it rests on and what must be known later of the catalog that it
-        was decided over; unless ``similar`` allows it, for identical requests only."""
+        """Keep an answer with what it rests on, so that it can be checked over later catalogs.
+        Without ``similar`` it is kept for identical requests only."""
         kept = KeptAnswer(result.copy_with(trace=()), basis)  # a hit has a trace of its own
         await self._cache.keep(text, context, kept, similar=similar)
         if basis.decided_by is not DecidedBy.ROUTER:

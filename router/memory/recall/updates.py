@@ -7,12 +7,12 @@ the same layer and scope
 
 * if both give one attribute of one subject, and each another value (``frames.py``); where two such
   statements speak of two subjects or of two matters, nothing is replaced;
-* if it speaks of a change ("moved", "instead"), of the same person, and not of a plan, and shares
-  at least ``SHARED_BY_CHANGE`` of the words of the shorter one, related words included, but neither
-  numbers nor the words of change themselves; "now" and "since" alone ask for ``SHARED_BY_FRAME`` of
-  them. The two must also begin with the same matter, or it names what was replaced ("from Perl"),
-  or a related word. Where the word of change is itself the related one ("I moved to Hamburg" after
-  "I live in Berlin"), and the two are not of one person, so many of the earlier one; or
+* if it speaks of a change ("moved", "instead"), of the same person, and not of a plan, and the two
+  share at least ``SHARED_BY_CHANGE`` of the words of the shorter one. Related words count, numbers
+  and words of change do not; "now" and "since" alone ask for ``SHARED_BY_FRAME``. They must also
+  begin with the same matter, or hold related words, or the later one names what was replaced ("from
+  Perl"). If the word of change is itself the related one ("I moved to Hamburg" after "I live in
+  Berlin"), the words of the earlier one count, unless both are of one person; or
 * if both begin with the same word and share at least ``SHARED_BY_FRAME`` of all their words, but
   each has something of its own, such as another number.
 
