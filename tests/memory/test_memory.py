@@ -307,6 +307,25 @@ async def test_a_time_of_saving_is_taken_as_text_too(opened: Opened) -> None:
                 await memory.save("We moved", layer="episodic", created=wrong)  # type: ignore[arg-type]
 
 
+async def test_a_task_that_names_no_day_does_not_answer_when_something_is(opened: Opened) -> None:
+    """The words of the question speak for tasks, and one that fits ended the search."""
+    async with opened() as memory:
+
+        async def first(query: str) -> str:
+            return (await memory.recall(query, ADA)).items[0].item.id
+
+        for name, layer, content in (
+            ("renew", "prospective", "Renew the passport."),
+            ("expiry", "user", "My passport expires in August 2027."),
+        ):
+            await memory.save(content, name=name, layer=layer, scope=ADA)
+        assert await first("When does my passport expire?") == "expiry"
+        assert await first("Until when is the passport valid?") == "expiry"
+        assert await first("Do I need to renew my passport?") == "renew"
+        await memory.edit("renew", layer="prospective", scope=ADA, attributes={"due": "2026-04-01"})
+        assert await first("When is the passport to be renewed?") == "renew"
+
+
 async def test_answers_are_cached_for_as_long_as_the_setting_says(opened: Opened) -> None:
     async with opened(cache_ttl_seconds=1e-9) as memory:
         await memory.route("What is JWT?", scope=ADA)
