@@ -65,6 +65,7 @@ from router.memory.query.listing import (
     asks_for_kind,
     asks_for_tasks,
     asks_what_was_in_use,
+    asks_when,
     names_no_subject,
 )
 from router.memory.query.past import followed_by
@@ -136,6 +137,9 @@ IN_PERIOD: Final = 4.0
 NAMES_TIME: Final = 1.5
 """Log-odds, not fitted, of what lasts and names the time spoken of: "Is the office open on Friday?"
 asks for what is said of Fridays."""
+TELLS_NO_TIME: Final = -3.0
+"""Log-odds, not fitted, of a task without a date where the query asks when: "Renew the passport"
+does not answer "When does my passport expire?", though the question's words speak for tasks."""
 GRAPH_LAYER: Final = "graph"
 RELATION: Final = 0.7
 """What reaches an item over relations keeps this share of its relevance at each of them."""
@@ -382,6 +386,7 @@ class _Pool:
         self._names_subject = not names_no_subject(query)
         self._for_tasks = asks_for_tasks(query)
         self._kind = asks_for_kind(query)
+        self._asks_when = asks_when(query.text)
         self._when = {*stems(query.text)} - {*stems(query.timeless)} - _BESIDE_TIMES
         self._speaks_of_oneself = not _ONESELF.isdisjoint(tokens(in_first_person(query.text)))
 
@@ -583,6 +588,8 @@ class _Pool:
         evidence = 0.0 if _is_file(item) else LAYER_WEIGHT * (weight - 1)
         evidence += OF_ONESELF * (item.layer == USER_LAYER and self._speaks_of_oneself)
         evidence += PASSING * (item.layer in PASSING_LAYERS and weight < 1)
+        if self._asks_when and item.layer == TASKS and "due" not in item.attributes:
+            evidence += TELLS_NO_TIME
         if period is not None and item.layer in EVENT_LAYERS:
             evidence += IN_PERIOD * (period.start <= item.created < period.end)
         if period is not None and item.layer in LASTING_LAYERS and self._is_of_time(item):
