@@ -27,7 +27,8 @@ from router.memory.query.classifier import QueryClassifier
 from router.memory.query.routing_table import RoutingTable
 from router.memory.recall.gather import LAYERS_AT_A_TIME, THREADS_AT_A_TIME
 from router.memory.recall.memory_router import COUNTING_LAYER, MemoryRouter
-from router.memory.recall.recaller import COUNT_TYPE, Recaller, missing_layers
+from router.memory.recall.pool import COUNT_TYPE
+from router.memory.recall.recaller import Recaller, missing_layers
 from router.memory.recall.relevance import Relevance
 from router.memory.recall.weights import LayerWeights
 from router.memory.records import Records

@@ -36,7 +36,7 @@ from router.memory.contexts.context import (
 from router.memory.contexts.usage_patterns import QueryPatternTracker
 from router.memory.model import LayerQuery, MemoryItem, Scope, ScoreKind
 from router.memory.query.rewrite import rewrite
-from router.memory.recall.recaller import RELEVANCE_FLOOR
+from router.memory.recall.pool import RELEVANCE_FLOOR
 from router.memory.recall.relevance import Judge, parts_of
 from router.memory.texts.bm25 import TEXTBOOK
 from router.memory.texts.contents import content_key

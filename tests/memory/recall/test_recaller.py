@@ -8,7 +8,6 @@ import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -28,13 +27,8 @@ from router.errors import InvalidRequest
 from router.memory.model import AnyLayer, LayerStatus, MemoryItem, Scope, ScoreKind
 from router.memory.recall.answers import RecallResult
 from router.memory.recall.memory_router import MemoryRouter
-from router.memory.recall.recaller import (
-    LAYERS_A_TURN,
-    NEAR,
-    RELEVANCE_FLOOR,
-    Recaller,
-    rerank_score,
-)
+from router.memory.recall.pool import NEAR, RELEVANCE_FLOOR
+from router.memory.recall.recaller import LAYERS_A_TURN, Recaller
 from router.memory.recall.relevance import Relevance
 from router.memory.recall.weights import LayerWeights
 from router.memory.texts.text_vectors import TextVectors
@@ -595,51 +589,6 @@ async def test_notes_that_fail_are_logged_in_one_line_and_the_next_ones_are_made
 
 
 UNIT = st.floats(0, 1)
-DAYS = st.floats(0, 400)
-
-
-@given(UNIT, UNIT, UNIT, DAYS)
-def test_of_two_items_alike_the_more_relevant_comes_first(
-    one: float, other: float, usefulness: float, days: float
-) -> None:
-    item = remembered("session", "x", usefulness=usefulness, days_old=days)
-    low, high = sorted((one, other))
-    assert rerank_score(item, low, NOW) <= rerank_score(item, high, NOW)
-
-
-@given(UNIT, UNIT, UNIT, DAYS)
-def test_of_two_items_alike_the_more_useful_comes_first(
-    one: float, other: float, relevance: float, days: float
-) -> None:
-    low, high = sorted((one, other))
-    scores = [
-        rerank_score(remembered("session", "x", usefulness=u, days_old=days), relevance, NOW)
-        for u in (low, high)
-    ]
-    assert scores == sorted(scores)
-
-
-@given(DAYS, DAYS, UNIT)
-def test_of_two_items_alike_the_one_used_later_comes_first(
-    one: float, other: float, relevance: float
-) -> None:
-    older, newer = sorted((one, other), reverse=True)
-    scores = [
-        rerank_score(
-            remembered("session", "x", days_old=400, accessed=NOW - timedelta(days=days)),
-            relevance,
-            NOW,
-        )
-        for days in (older, newer)
-    ]
-    assert scores == sorted(scores)
-
-
-def test_the_rerank_score_reaches_both_ends() -> None:
-    best = remembered("session", "x", days_old=0, usefulness=1.0)
-    worst = remembered("session", "x", days_old=90, usefulness=0.0)
-    assert rerank_score(best, 1.0, NOW) == pytest.approx(1.0)
-    assert rerank_score(worst, 0.0, NOW) == 0.0
 
 
 @settings(max_examples=50)

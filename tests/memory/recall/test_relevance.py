@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from router.memory.recall.recaller import RELEVANCE_FLOOR
+from router.memory.recall.pool import RELEVANCE_FLOOR
 from router.memory.recall.relevance import (
     BUNDLED,
     BY_ENCODER,

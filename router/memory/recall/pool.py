@@ -1,0 +1,376 @@
+"""What was found for one query: how relevant each item is, and which order they are given in.
+
+* The relevance of an item's text is a probability (``relevance.py``). What its layer and its time
+  say is added to the log-odds.
+* The confidence of an answer is the relevance of its most relevant item. Combining several (1 minus
+  the product of the doubts) would need independent errors; one model judges all of them, and ten
+  unrelated items of 0.07 each would pass for an answer.
+* A query that names no subject ("Which tasks are overdue?") asks for whatever its layers list, and
+  no word of it need be in an answer. So what a primary layer lists is relevant with probability
+  ``LISTED`` times the layer's weight, if its words do not make it more, and stays in the layer's
+  order. If the query asks for tasks ("What have I finished?"), only the layer of tasks lists, with
+  weight 1.
+* A query that names a kind of memory and nothing else ("What are our conventions?") asks for the
+  newest of the layer of that kind.
+* Of two memories about one matter the one that holds at the time asked about comes first
+  (``updates.py``). One that is marked as superseded is shown only to who asks for the past, and
+  what has superseded it is at least as relevant. "What did we use before MySQL?" is answered by
+  what the memory about MySQL has replaced, and "What did we use in March?" by all that held then
+  and has been replaced: both are relevant with probability ``LISTED``.
+* If the query asks for relations, what the layer ``graph`` reached from a relevant item is
+  relevant, too. An entity that the query names and that no item is about counts as a relevant item,
+  for items that state a relation such as the query asks for: "Who owns Redis?" is not answered by
+  what uses it.
+* What the layer ``meta`` counts ("semantic: 3 items about Redis") comes last and gives no
+  confidence where the query names a subject. That it counts nothing is no item at all.
+
+Copies of one content are one item, with the provenance of all; the copy from the heavier layer
+stays. The list is ordered by similarity (``ranking.py``, which sees the other items found), recency
+of last use and usefulness. Weights of 0.7, 0.1 and 0.2 lost a point of recall on LoCoMo, where what
+matters is old.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from router.memory.model import LayerQuery, LayerReport, MemoryItem, ScoreKind
+from router.memory.query.listing import (
+    asks_for_kind,
+    asks_for_tasks,
+    asks_what_was_in_use,
+    asks_when,
+    names_no_subject,
+)
+from router.memory.query.past import followed_by
+from router.memory.query.rewrite import in_first_person
+from router.memory.recall.answers import RecalledItem
+from router.memory.recall.confidence import SECONDS_A_DAY, conflicts_among
+from router.memory.recall.memory_router import COUNTING_LAYER, UNLIKELY_WEIGHT
+from router.memory.recall.ranking import rank
+from router.memory.recall.updates import (
+    LASTING_LAYERS,
+    SUPERSEDED_BY,
+    USER_LAYER,
+    Update,
+    asks_for_history,
+    held_then,
+    tells_change,
+    updates_among,
+)
+from router.memory.stores.graph import relations_away, states_relation
+from router.memory.stores.rows import TASKS
+from router.memory.texts.contents import without_copies
+from router.memory.texts.words import words_of
+from router.numeric import logistic
+from router.result import MEMORY_LAYERS
+from router.text import stems, tokens, word_set
+
+RELEVANCE_FLOOR: Final = 0.14
+"""Where no item is as relevant, the answer is empty: to miss a memory that bears on the query is
+taken to be six times as bad as to show one that does not. It lies below the default threshold on
+purpose: a doubtful item is shown, and further layers are read."""
+NEAR: Final = 16
+"""Behind an item above the floor follow others down to its relevance divided by this, with a lesser
+score: the best item is sometimes the wrong one. Nothing follows what was listed."""
+LISTED: Final = 0.7
+LAYER_WEIGHT: Final = 1.9
+"""Times what a layer's weight is short of 1, it is taken off the log-odds of what the layer found,
+but not of memory files, which hold knowledge of any kind. This and the next three were fitted
+together with the coefficients of ``relevance``."""
+OF_ONESELF: Final = 1.0
+"""Log-odds of the layer ``user`` where the query says "I" or "my"."""
+PASSING: Final = -1.0
+"""Log-odds of events and tasks, because most questions ask for what holds; not where their layer is
+what the query asks for first."""
+IN_PERIOD: Final = 4.0
+"""Log-odds of events of the time spoken of."""
+NAMES_TIME: Final = 1.5
+"""Log-odds, not fitted, of what lasts and names the time spoken of: "Is the office open on Friday?"
+asks for what is said of Fridays."""
+TELLS_NO_TIME: Final = -3.0
+"""Log-odds, not fitted, of a task without a date where the query asks when: "Renew the passport"
+does not answer "When does my passport expire?", though the question's words speak for tasks."""
+GRAPH_LAYER: Final = "graph"
+RELATION: Final = 0.7
+"""What reaches an item over relations keeps this share of its relevance at each of them."""
+ASKS_FOR_RELATIONS: Final = 0.5
+"""Weight of the layer ``graph`` from which on a query is taken to ask for relations."""
+COUNT_TYPE: Final = "coverage"
+"""The type of items that count what other layers hold."""
+PLANNING_LAYER: Final = "planning"
+BESIDE_TASKS: Final = 0.5
+"""What other items count beside tasks that are asked for, plans of the time asked for included."""
+OF_KIND: Final = 0.65
+"""Times ``LISTED``, the relevance of the newest of a kind that is asked for. It is below the
+default threshold: whether these are conventions nobody has said."""
+EVENT_LAYERS: Final = frozenset({"episodic", "session"})
+PASSING_LAYERS: Final = EVENT_LAYERS | {TASKS}
+LISTING: Final = PASSING_LAYERS | {"governance", COUNTING_LAYER}
+"""Built-in layers that list what they hold of a time or a kind; the others give what is nearest."""
+SIMILARITY_WEIGHT: Final = 0.75
+RECENCY_WEIGHT: Final = 0.05
+USEFULNESS_WEIGHT: Final = 0.2
+FRESH_DAYS: Final = 90.0
+_ONESELF: Final = word_set("i me my mine i'm i've i'd i'll")
+_BESIDE_TIMES: Final = {*stems("in for on at of by during from until till before after the")}
+_ALMOST_NEVER: Final = 1e-9
+
+
+class Pool:
+    """What was found so far for one query, without copies, and how relevant it is; ``ranked`` is
+    what bears on the query, best first."""
+
+    def __init__(self, query: LayerQuery) -> None:
+        self.query = query
+        self.reports: list[LayerReport] = []
+        self.items: list[MemoryItem] = []
+        self.updates: list[Update] = []
+        self.weights: dict[str, float] = {}
+        self.ranked: list[RecalledItem] = []
+        self._relevance: dict[str, float] = {}
+        self._listed: dict[str, float] = {}
+        self._names_subject = not names_no_subject(query)
+        self._for_tasks = asks_for_tasks(query)
+        self._kind = asks_for_kind(query)
+        self._asks_when = asks_when(query.text)
+        self._when = {*stems(query.text)} - {*stems(query.timeless)} - _BESIDE_TIMES
+        self._speaks_of_oneself = not _ONESELF.isdisjoint(tokens(in_first_person(query.text)))
+
+    def add(self, reports: Sequence[LayerReport]) -> None:
+        self.reports.extend(reports)
+        new = [item for report in reports for item in report.items if not _is_gap(item)]
+        self.items = list(without_copies([*self.items, *new]).values())
+
+    def take_listed(self, reports: Sequence[LayerReport], *, is_first: bool = True) -> None:
+        """Note what layers list for a query that names no subject, or a kind of memory alone."""
+        if self._kind is None and (self._names_subject or not (is_first or self._for_tasks)):
+            return
+        lists = {TASKS} if self._for_tasks else LISTING if self._kind is None else {self._kind}
+        listing = [one for one in reports if one.layer in lists or one.layer not in MEMORY_LAYERS]
+        for report in listing:
+            weight = (
+                1.0 if self._for_tasks else OF_KIND if self._kind is not None else report.weight
+            )
+            for item in report.items:
+                self._listed.setdefault(item.content, LISTED * weight)
+        for report in reports:
+            if self._for_tasks and report.layer == PLANNING_LAYER:
+                plans = [item.content for item in report.items if self._is_of_time(item)]
+                self._listed |= dict.fromkeys(plans, LISTED * BESIDE_TASKS)
+
+    def _is_of_time(self, item: MemoryItem) -> bool:
+        """Whether an item names the time that the query speaks of."""
+        return bool(self._when) and self._when <= words_of(item.content).bag.keys()
+
+    def unjudged(self) -> list[MemoryItem]:
+        return [item for item in self.items if item.content not in self._relevance]
+
+    def judge(self, contents: Sequence[str], relevances: Sequence[float]) -> None:
+        """Take up how relevant contents are, and put everything in order."""
+        self._relevance.update(zip(contents, relevances, strict=True))
+        judged = {
+            item.content: RecalledItem(item, self._adjusted_relevance(item))
+            for item in self.items
+            if self._is_shown(item)
+        }
+        self._follow_relations(judged)
+        self._follow_replacements(judged)
+        successor = followed_by(self.query.text)
+        following = {
+            content for content in judged if successor and successor <= words_of(content).bag.keys()
+        }
+        held = self._follow_updates(judged, following)
+        scores = self._scores(list(judged.values()))
+        for item, update in held:
+            # It gets the higher score of both, the other one stays just below.
+            both = [update.older.content, update.newer.content]
+            if scores.keys() >= {*both}:
+                low, high = sorted(scores[content] for content in both)
+                scores |= dict.fromkeys(both, min(low, high * 0.999)) | {item.content: high}
+        # What has been replaced by what the query names comes before all that only names it.
+        asked_for = {
+            item.content
+            for item, update in held
+            if item is update.older and update.newer.content in following
+        }
+        if asked_for & scores.keys():
+            most = max(scores.values())
+            scores = {c: most if c in asked_for else 0.999 * scores[c] for c in scores}
+        for content in scores:
+            if self._only_counts(judged[content].item):
+                scores[content] = 0.0
+
+        self.ranked = [
+            replace(judged[content], item=judged[content].item.scored(score, ScoreKind.RERANKED))
+            for content, score in sorted(  # stable: heavier layers first
+                scores.items(), key=lambda entry: entry[1], reverse=True
+            )
+        ]
+
+    def _scores(self, found: Sequence[RecalledItem]) -> dict[str, float]:
+        """What the items that are relevant enough are ordered by."""
+        similarities = rank(
+            self.query.subject,
+            [one.item for one in found],
+            [one.relevance for one in found],
+            period=self.query.period,
+        )
+        best = max((one.relevance for one in found if not self._only_counts(one.item)), default=0.0)
+        others_follow = self._names_subject and self._kind is None and best >= RELEVANCE_FLOOR
+        lowest = min(RELEVANCE_FLOOR, best / NEAR) if others_follow else RELEVANCE_FLOOR
+        return {
+            one.item.content: one.relevance
+            if one.item.content in self._listed
+            else rerank_score(one.item, similarity, self.query.now)
+            * min(1.0, one.relevance / RELEVANCE_FLOOR)
+            * (BESIDE_TASKS if self._is_beside_tasks(one.item) else 1.0)
+            for one, similarity in zip(found, similarities, strict=True)
+            if one.relevance >= lowest
+        }
+
+    def _follow_updates(
+        self, judged: dict[str, RecalledItem], following: set[str]
+    ) -> list[tuple[MemoryItem, Update]]:
+        """Raise what held at the time asked about, and give it with the update that it is part of.
+        ``following`` are the contents that name what the query says came afterwards."""
+        asks_for_all_in_use = asks_what_was_in_use(self.query)
+        self.updates = updates_among(
+            [one.item for one in judged.values()],
+            lambda item: (
+                max(judged[item.content].relevance, self._relevance[item.content])
+                >= RELEVANCE_FLOOR
+                or item.content in following
+                or asks_for_all_in_use
+            ),
+        )
+        pairs = [(held_then(update, self.query), update) for update in self.updates]
+        for held, update in pairs:
+            # What replaced an answer is one, though it may share fewer words with the question.
+            other = update.older if held is update.newer else update.newer
+            is_answer = other.content in following or (
+                asks_for_all_in_use and held is update.older and self._existed_by_then(held)
+            )
+            least = max(judged[other.content].relevance, LISTED * is_answer)
+            if held is update.older and self._existed_by_then(held):
+                # Its layer, which holds what lasts, says nothing against what held once.
+                least = max(least, self._relevance[held.content])
+            if least > judged[held.content].relevance:
+                judged[held.content] = RecalledItem(held, least)
+        return pairs
+
+    def _follow_replacements(self, judged: dict[str, RecalledItem]) -> None:
+        """Raise what is marked as having replaced what bears on the query: it is the answer now,
+        though it may share fewer words with the question."""
+        places = {(one.item.layer, one.item.scope, one.item.id): one for one in judged.values()}
+        for old in self.items:
+            by = old.attributes.get(SUPERSEDED_BY)
+            newer = places.get((old.layer, old.scope, str(by)))
+            if newer is None or self._is_shown(old):
+                continue
+            content, least = newer.item.content, self._adjusted_relevance(old)
+            if least > judged[content].relevance:
+                judged[content] = replace(newer, relevance=least)
+
+    def _follow_relations(self, judged: dict[str, RecalledItem]) -> None:
+        """Raise what the graph reached from items that bear on the query."""
+        if self.weights.get(GRAPH_LAYER, 0.0) < ASKS_FOR_RELATIONS:
+            return
+        away = {
+            content: hops
+            for content, one in judged.items()
+            if one.item.layer == GRAPH_LAYER
+            for hops in [relations_away(one.item)]
+            if hops is not None
+        }
+        starts = [judged[content].relevance for content, hops in away.items() if not hops]
+        for content, hops in away.items():
+            known = starts or states_relation(judged[content].item, self.query.text)
+            reached = max(starts, default=LISTED) * RELATION**hops
+            if hops and known and reached > judged[content].relevance:
+                judged[content] = replace(judged[content], relevance=reached)
+
+    def confidence(self, k: int) -> float:
+        """Relevance of the most relevant item that an answer of ``k`` items gives; 0 without."""
+        given = (one for one in self.ranked[:k] if not self._only_counts(one.item))
+        return max((judged.relevance for judged in given), default=0.0)
+
+    def conflicts(self, given: Sequence[RecalledItem]) -> tuple[tuple[str, str], ...]:
+        """The ids of given items that contradict each other, where neither says that it has
+        replaced the other."""
+        decided = {
+            frozenset((update.older.id, update.newer.id))
+            for update in self.updates
+            if tells_change(update)
+        }
+        lasting = [one.item for one in given if one.item.layer in LASTING_LAYERS]
+        return tuple(
+            (one.id, other.id)
+            for one, other in conflicts_among(lasting)
+            if frozenset((one.id, other.id)) not in decided
+        )
+
+    def _is_shown(self, item: MemoryItem) -> bool:
+        return SUPERSEDED_BY not in item.attributes or asks_for_history(self.query)
+
+    def _existed_by_then(self, item: MemoryItem) -> bool:
+        """Whether an item was there in the time that the query speaks of, or before it."""
+        period = self.query.period
+        return period is not None and item.created < period.end
+
+    def _is_beside_tasks(self, item: MemoryItem) -> bool:
+        """Whether tasks are asked for and found, and this is none: "What is on my plate?" shares a
+        word with number plates, too."""
+        found = self._for_tasks and LISTED in self._listed.values()
+        return found and item.content not in self._listed
+
+    def _only_counts(self, item: MemoryItem) -> bool:
+        return item.type == COUNT_TYPE and self._names_subject
+
+    def _adjusted_relevance(self, item: MemoryItem) -> float:
+        """The relevance of the text, with what the layer and the time say."""
+        relevance = self._relevance[item.content]
+        period = self.query.period
+        weight = self.weights.get(item.layer, UNLIKELY_WEIGHT)
+        evidence = 0.0 if _is_file(item) else LAYER_WEIGHT * (weight - 1)
+        evidence += OF_ONESELF * (item.layer == USER_LAYER and self._speaks_of_oneself)
+        evidence += PASSING * (item.layer in PASSING_LAYERS and weight < 1)
+        if self._asks_when and item.layer == TASKS and "due" not in item.attributes:
+            evidence += TELLS_NO_TIME
+        if period is not None and item.layer in EVENT_LAYERS:
+            evidence += IN_PERIOD * (period.start <= item.created < period.end)
+        if period is not None and item.layer in LASTING_LAYERS and self._is_of_time(item):
+            evidence += NAMES_TIME
+        if evidence:
+            relevance = min(max(relevance, _ALMOST_NEVER), 1 - _ALMOST_NEVER)
+            relevance = logistic(math.log(relevance / (1 - relevance)) + evidence)
+        if self._is_beside_tasks(item):
+            relevance = min(relevance, LISTED * BESIDE_TASKS)
+        return max(relevance, self._listed.get(item.content, 0.0))
+
+
+def _is_file(item: MemoryItem) -> bool:
+    """Whether an item is a memory file."""
+    return any(origin.startswith("file:") for origin in item.provenance)
+
+
+def _is_gap(item: MemoryItem) -> bool:
+    """Whether an item only says that nothing is remembered."""
+    return item.type == COUNT_TYPE and item.attributes.get("gap") is True
+
+
+def rerank_score(item: MemoryItem, similarity: float, now: datetime) -> float:
+    """What a recall orders by, in [0, 1]; see the module's text. ``similarity``, in [0, 1], says
+    how well the item answers beside the others."""
+    used = item.created if item.accessed is None else item.accessed
+    days = max(0.0, (now - used).total_seconds() / SECONDS_A_DAY)
+    fresh = max(0.0, 1 - days / FRESH_DAYS)
+    return (
+        SIMILARITY_WEIGHT * similarity
+        + RECENCY_WEIGHT * fresh
+        + USEFULNESS_WEIGHT * item.usefulness
+    )
