@@ -136,8 +136,9 @@ class Ranking:
         background: the request beside the background; None where the encoder has none, and for a
             clause: what is said in passing is like some request by chance.
         clauses: of a request that has several and names no skill.
-        foreign: the request has no word of the best skill, and it has no words at all, or hardly an
-            English one, or none that the encoder knows. False where there is no background.
+        foreign: the request has no word of the best skill, and hardly an English one, or none that
+            the encoder knows. False where there is no background.
+        wordless: the request has no words at all.
     """
 
     matches: tuple[Match, ...]
@@ -148,6 +149,7 @@ class Ranking:
     background: Compared | None = None
     clauses: tuple[Clause, ...] = ()
     foreign: bool = False
+    wordless: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -513,7 +515,8 @@ class SkillIndex:
             clauses=self._clauses(scored, asked[1:], size, order) if len(asked) > 1 else (),
             foreign=not evidence
             and self._background is not None
-            and (not asked[0].spoken or is_foreign(asked[0].spoken) or not request.vector.any()),
+            and (is_foreign(asked[0].spoken) or not request.vector.any()),
+            wordless=not asked[0].spoken,
         )
 
     def _compared(

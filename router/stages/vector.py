@@ -39,10 +39,10 @@ needs over a background. Below it, it answers that nothing fits."""
 TIE: Final = 0.002
 """When the two best scores differ by less, the router asks which skill is meant."""
 OTHER_CLAUSE: Final = 0.8
-"""One clause is enough for a route when another clause asks for another skill, and is right in that
-with at least this share of the probability that a route needs. 58% of such routes are right; 34%
-were without this condition and without that of the two best matches (21 catalogs, plain and
-enriched)."""
+"""One clause is enough for a route when another clause asks for another skill: something fits it
+with the probability that a route needs, and the skill is right with at least this share of that.
+58% of such routes are right; 34% were without this condition and without that of the two best
+matches (21 catalogs, plain and enriched)."""
 MAX_SELECTED: Final = 3
 NAMED: Final = 0.98
 """The confidence in a skill that the request names outright."""
@@ -100,7 +100,7 @@ class RetrievalDecision:
     @property
     def fits(self) -> float | None:
         """Estimated probability that the best match fits, in (0, 1); None where nothing was
-        weighed: there is no skill, or the request tries to instruct the router."""
+        weighed: there is no skill, or the request has no word or tries to instruct the router."""
         fits = self.evidence.get("fits")
         return fits if isinstance(fits, float) else None
 
@@ -162,6 +162,8 @@ def judge(request: str, ranking: Ranking, *, caution: float = BALANCED) -> Retri
     if _INSTRUCTS_THE_ROUTER.search(request) is not None:
         reason = "the request tries to instruct the router"
         return RetrievalDecision(Decision.ABSTAIN, (), INSTRUCTED, reason, {})
+    if ranking.wordless:  # the encoder has vectors of signs, and some skill is always nearest
+        return RetrievalDecision(Decision.ABSTAIN, (), 1.0, "the request has no word", {})
     if ranking.named:
         decided = _of_named(ranking)
     else:

@@ -20,6 +20,7 @@ from router.result import Decision, Outcome, Stage
 from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.index import Clause, Compared, Match, Ranking, SkillIndex
 from router.retrieval.vectors import VectorStore
+from router.settings import CAUTIONS
 from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
 from router.stages.further import MAX_CANDIDATES, further
@@ -163,10 +164,14 @@ async def test_nonsense_and_small_talk_are_refused(shipped: SkillIndex, request_
     assert "only on meaning alone" not in local.reason
 
 
-@pytest.mark.parametrize("request_", ["?", "!?!", "(...)"])
-async def test_a_request_without_a_word_is_refused(shipped: SkillIndex, request_: str) -> None:
-    local = await decide(request_, shipped)
-    assert (local.decision, local.selected) == (Decision.ABSTAIN, ())
+@pytest.mark.parametrize("request_", ["?", "!?!", "(...)", "...", "🚲"])
+@pytest.mark.parametrize("caution", CAUTIONS.values())
+async def test_a_request_without_a_word_is_refused(
+    shipped: SkillIndex, request_: str, caution: float
+) -> None:
+    local = await decide(request_, shipped, caution=caution)
+    assert (local.decision, local.confidence) == (Decision.ABSTAIN, 1.0)
+    assert local.reason == "the request has no word"
 
 
 @pytest.mark.parametrize(
@@ -373,7 +378,6 @@ async def test_one_or_two_examples_never_cost_a_route(
         "¿me puedes arreglar la bicicleta para el sábado?",
         "Запусти тесты",
         "自転車を直してください",
-        "🚲",
     ],
 )
 async def test_what_the_encoder_cannot_read_is_refused_and_the_reason_says_so(
