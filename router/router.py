@@ -14,9 +14,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from router.admission import Admission
 from router.errors import ConfigurationError, InvalidRequest, StoreError
 from router.events import Events, Routed
-from router.flight import Admission, SingleFlight, give_way
+from router.flight import SingleFlight, give_way
 from router.loop_thread import OpenedInBlock
 from router.request import AnyTurn, Request, names_in
 from router.result import RoutingResult, StageTrace, answer_ids

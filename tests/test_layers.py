@@ -26,6 +26,7 @@ FLOORS = (
         "settings_files",
         "trust",
         "flight",
+        "admission",
         "loop_thread",
         "database",
         "private_files",

@@ -20,7 +20,7 @@ from cascade import (
 )
 from servers.openai_server import HeldServer, completion
 
-from router import Overloaded, RoutingResult, SemanticRouter, flight
+from router import Overloaded, RoutingResult, SemanticRouter, admission
 
 
 async def test_identical_requests_at_the_same_time_make_one_call(
@@ -162,7 +162,7 @@ async def test_rankings_in_masses_take_turns_on_the_loop(
     async with shipped_router(tmp_path) as router:
         ask = getattr(router, what)
         await ask("warm up")
-        monkeypatch.setattr(flight, "SLICE_SECONDS", 0.0)
+        monkeypatch.setattr(admission, "SLICE_SECONDS", 0.0)
         asked = [asyncio.create_task(ask(f"commit change {number}")) for number in range(8)]
         most, done = 0, 0
         while done < len(asked):

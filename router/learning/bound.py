@@ -50,11 +50,10 @@ many requests the others get is estimated from their outcomes, of which each sta
 propensity requests. Numbers of requests that say how long something is known (``HORIZON``,
 ``REVALUED``, ``AUDIT_DECAY``) are of all processes, too.
 
-This is a statement about one moment, under those assumptions. It is not free of assumptions, and
-cannot be at this price: the outcomes that come for free say little about confident answers, and of
-100 audited answers with a risk of 1% one is wrong. To show without a model, at 95% confidence, that
-40 errors are fewer than 80 succeeds in 7 of 10 cases when every fifth local answer is audited. What
-the assumptions miss, drift above all, is watched for below, and tried in ``tests/learning``.
+This holds for one moment, under those assumptions. Without a model it would cost far more audits:
+to show at 95% confidence that 40 errors are fewer than 80 succeeds in 7 of 10 cases when every
+fifth local answer is audited. What the assumptions miss, drift above all, is watched for below, and
+tried in ``tests/learning``.
 
 **When an answer is given.** Both must hold:
 

@@ -1,11 +1,10 @@
 """Which skills of very many are worth a full score.
 
-Some ten thousand skills are all scored. Beyond that the time of a request would go into skills that
-cannot win, so the best by words and the nearest by vectors are found cheaply, and only they are
-scored. The nearest are looked for roughly, in the few directions in which the vectors differ most
-(their principal axes); the score then sets right what that got wrong among them. Of any catalog,
-only the skills whose score by the means of their examples is high are scored in full.
-``benchmarks/catalog_size.py`` measures what it saves, and how often it misses the best skill.
+Up to ``EXHAUSTIVE`` skills, all get a quick score. Of more than that only the best by words and the
+nearest by vectors do; the nearest are searched roughly, in the few directions in which the vectors
+differ most (their principal axes). In any catalog only the ``BY_SCORE`` skills with the best quick
+scores are scored in full. ``benchmarks/catalog_size.py`` measures what it saves, and how often it
+misses the best skill.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A copied folder would take requests from its original, whichever of the two happens to score higher.
 So of two skills in different roots whose texts have nearly the same words, the one in the earlier
-root wins, as it does when the names are the same. Within one root nothing is hidden: there the
-author put both. A copy that is available to a caller while its original is not is routed to.
+root wins, as it does when the names are the same. Two in one root are both kept: their author put
+them there. A copy is routed to when the caller may use it and not its original.
 
 Likely pairs are found by MinHash: two sets of words agree in the smallest of their hashes with the
 probability of their Jaccard similarity (Broder, "On the resemblance and containment of documents",

@@ -1,15 +1,15 @@
 """The content gate: may the answer to one request serve another one?
 
 Edit distance cannot tell "tire change" from "oil change" or issue 12 from issue 21. So each request
-becomes a ``Signature``, the ordered sequence of what carries its meaning, and two requests match
-only when their sequences do:
+becomes a ``Signature`` (``wording.py``), the ordered sequence of what carries its meaning, and two
+requests match only when their sequences do:
 
 * Words count by stem, but only inflection is forgiven (bug, bugs): Snowball also joins import and
   important, past and paste.
 * The order always counts. "From A to B", "convert A to B" and "A not B" all live in the order, and
   requests that only swap words are too far apart for the cache anyway.
-* Numbers, versions, paths, identifiers and quoted strings count to the letter, and so do
-  negations, directions, modal verbs, quantifiers, question words and other people's pronouns.
+* Numbers, versions, paths, identifiers and quoted strings count to the letter, and so do negations,
+  directions, modal verbs, quantifiers, question words and other people's pronouns.
 * Of two opposite function words the rare one counts (off, out, from, without), and the plain ones
   (on, in, to, with) may be left out, but not exchanged: "for Ann" is "Ann", not "by Ann".
 * Articles, auxiliaries, courtesy and urgency do not count. That a question was asked does, and so
@@ -20,10 +20,8 @@ Fillers, stems and inflection are English. For text in another language only cas
 spacing and typos in long words are forgiven, and there the typo must be a plain slip, because one
 letter at the end or in the middle of a word often is grammar (Turkish "geliyor", "gelmiyor").
 
-Symmetric and reflexive; not transitive, because two forgiven differences need not add up to one.
-
-``wording`` says which words of a request count and makes its signature, and ``typos`` says what
-counts as a typo or an inflection.
+The relation is symmetric and reflexive, but not transitive: two forgiven differences may add up to
+one that is not. ``typos.py`` says what counts as a typo or an inflection.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Search by words: the engine finds the rows, BM25 over the visible spaces scores them.
 
 FTS5's own ``bm25`` counts over the whole table, so its scores in one scope would change with what
-others save in theirs, and PostgreSQL has none; and each reads every row that holds a word, so a
-common word makes it slow. The engine is used to find candidates: by the rare words of the query, so
-many that together they match a bounded number of rows. Those are scored with all the words, by
-statistics of the visible spaces alone.
+others save in theirs, and PostgreSQL has none. Both read every row that holds a word, so a common
+word makes them slow. So the engine only finds candidates, by the rare words of the query, as many
+as match a bounded number of rows. These are scored with all the words, by statistics of the visible
+spaces alone.
 
 A term is indexed together with the number of its space (``7:deploy``), so that a search reads
 nothing of other spaces. Terms are stems, made here for both the index and the query.

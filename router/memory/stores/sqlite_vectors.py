@@ -3,8 +3,8 @@
 The database holds every vector. The matrices are read before the first search, because reading one
 takes longer than a layer may; they follow the writes of all processes: new rows are added, and
 removed ones are taken out. Comparing a query with 100,000 vectors of 256 dimensions takes 17 ms on
-one core. Chroma's approximate index took 2 ms for that alone on a quiet machine, but among other
-work 55 ms a layer where this took 3 for 5,000 rows and 18 for 30,000; and it took long to fill.
+one core. Chroma's approximate index took 2 ms on a quiet machine, but 55 ms among other work, where
+this took 18 for 30,000 rows.
 """
 
 from __future__ import annotations
