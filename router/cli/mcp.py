@@ -163,13 +163,13 @@ async def serving(
         shown = memory if settings.memory.mcp_tools else None
         server = SkillServer(router, memory=shown, bus=bus)
         done = asyncio.Event()
-        async with _beside(_open_and_watch(router, server, done)):
+        async with beside(_open_and_watch(router, server, done)):
             yield Served(router, memory, server)
             done.set()
 
 
 @asynccontextmanager
-async def _beside(work: Coroutine[Any, Any, object]) -> AsyncIterator[asyncio.Task[object]]:
+async def beside(work: Coroutine[Any, Any, object]) -> AsyncIterator[asyncio.Task[object]]:
     """Something is done while the block runs, which waits for it at its end.
 
     Raises:
@@ -227,7 +227,7 @@ async def _gateway(file: Path, settings: Settings, pin: Path | None) -> AsyncIte
     with closing(servers):
         async with (
             aclosing(SemanticRouter(settings, sources=[source])) as router,
-            _beside(router.open()) as opening,
+            beside(router.open()) as opening,
         ):
             yield GatewayServer(ToolGateway(router, servers))
             opening.cancel()

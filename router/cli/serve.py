@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import socket
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -16,16 +19,29 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from router.cli.keys import who_may_call
-from router.cli.mcp import serving
+from router.cli.mcp import beside, serving
 from router.cli.options import AllowedHosts, NoLLM, SkillFolders, read_secret, read_settings
 from router.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from router.http.caller import Callers
     from router.http.siblings import Siblings
+    from router.router import SemanticRouter
     from router.settings import Settings
 
 DEFAULT_PORT: Final = 8017
+_OF_REQUESTS: Final = (
+    "numpy.random",
+    "router.decision",
+    "router.enrichment.asking",
+    "router.memory.curation.consolidation",
+    "router.memory.curation.extraction",
+    "router.memory.layers.project",
+    "router.memory.parts",
+    "router.memory.records",
+    "router.ranking",
+)
+"""Modules that the library imports when something first needs them."""
 
 
 def serve(
@@ -157,7 +173,10 @@ class _Serving:
         from router.web.running import run
 
         tools = ToolFolder(self.settings.evidence_directory / "tools")
-        async with serving(self.folders, self.settings, more=[tools]) as served:
+        async with (
+            serving(self.folders, self.settings, more=[tools]) as served,
+            beside(load_rest(served.router)),
+        ):
             provider = trace.get_tracer_provider()  # such as opentelemetry-instrument sets up
             configured = not isinstance(provider, trace.ProxyTracerProvider)
             api = Api(
@@ -180,3 +199,19 @@ class _Serving:
                 started=started,
                 stopping=stop,
             )
+
+
+async def load_rest(router: SemanticRouter) -> None:
+    """Load what a request would be the first to need, also the libraries of the configured LLMs:
+    later there may be no file descriptor left, or another version of the package in its folder."""
+    from router.retrieval.background import is_foreign
+    from router.retrieval.bundled_encoder import bundled_words
+
+    parts = (await router.open()).parts
+    sdks = {model.provider for model in parts.llm.models} & {"openai", "ollama"}
+    with suppress(Exception):  # the request that needs it tells it
+        bundled_words()
+        is_foreign(("these", "read", "files", "once"))
+        parts.classifier.layers("so does this")
+        for name in (*_OF_REQUESTS, *sdks):
+            await asyncio.to_thread(import_module, name)

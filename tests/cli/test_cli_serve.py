@@ -56,6 +56,33 @@ async def test_it_answers_drains_and_keeps_what_it_learnt(
     assert json.loads(done.stdout)["examples"]["feedback"] == 1
 
 
+def test_requests_are_answered_while_no_further_file_can_be_opened(
+    environment: dict[str, str],
+) -> None:
+    """Modules that a first request imported were files like all others."""
+    code = f"""
+import asyncio, resource
+from router import SemanticRouter
+from router.cli.serve import load_rest
+
+async def main():
+    async with SemanticRouter() as router:
+        await load_rest(router)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+        routed = await router.route({SQUASH!r})
+        ranked = await router.rank({SQUASH!r} + " qwzx vhkq zzgr")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    print(*routed.selected_skills, ranked.names[0])
+
+asyncio.run(main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == ("git git\n", "")
+
+
 async def test_who_waits_longer_than_a_stopping_server_is_told_so(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
