@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from router.errors import ConfigurationError
 from router.memory.model import MAX_QUERY_CHARACTERS, Classification, LayerSpec, QueryType
 from router.memory.query.cues import cues, second_question
-from router.memory.query.routing_table import RoutingTable, overridden
+from router.memory.query.routing_table import MAX_LAYERS, RoutingTable, overridden
 from router.numeric import logistic
 from router.request import check_text
 from router.result import MEMORY_LAYERS, LayerChoice
@@ -41,8 +41,6 @@ READ_SHARE: Final = 0.05
 """A layer is read when at least this share of the probability speaks for it."""
 SECOND_QUESTION_SHARE: Final = 0.3
 """What the second of two questions counts for by itself, beside the query as a whole."""
-MAX_LAYERS: Final = 4
-"""At most so many are read at once; the rest are secondary."""
 
 PLUGIN_SLOPE: Final = 24.0
 PLUGIN_INTERCEPT: Final = -9.1

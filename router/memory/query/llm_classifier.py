@@ -21,7 +21,7 @@ from router.llm.answer_object import AnswerObject, object_schema, read_object
 from router.llm.guarded import guarded_call
 from router.llm.protocol import ChatModel, Prompt
 from router.memory.model import LayerSpec, QueryType
-from router.memory.query.classifier import MAX_LAYERS
+from router.memory.query.routing_table import MAX_LAYERS
 from router.result import MEMORY_LAYERS
 
 MAX_ANSWER_CHARACTERS: Final = 4_000

@@ -19,6 +19,9 @@ from typing import Final, TypeAlias
 from router.errors import ConfigurationError
 from router.memory.model import QueryType
 
+MAX_LAYERS: Final = 4
+"""How many layers are read at once; the rest are secondary."""
+
 
 @dataclass(frozen=True, slots=True)
 class Route:

@@ -78,6 +78,7 @@ NEAR: Final = 16
 """Behind an item above the floor follow others down to its relevance divided by this, with a lesser
 score: the best item is sometimes the wrong one. Nothing follows what was listed."""
 LISTED: Final = 0.7
+"""The relevance of what is an answer whatever its words; see the module's text."""
 LAYER_WEIGHT: Final = 1.9
 """Times what a layer's weight is short of 1, it is taken off the log-odds of what the layer found,
 but not of memory files, which hold knowledge of any kind. This and the next three were fitted

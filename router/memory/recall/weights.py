@@ -49,7 +49,7 @@ CREATE TABLE layer_feedback (
 )
 
 
-class _Evidence(NamedTuple):
+class _Votes(NamedTuple):
     """Votes as they counted at the time ``at``, seconds since the epoch."""
 
     useful: float
@@ -73,7 +73,7 @@ class LayerWeights:
             reason = f"{error.reason}; layer weights hold feedback only, and may be deleted"
             raise StoreError(error.path, reason) from error
         self._clock = clock
-        self._votes: dict[tuple[str, str], _Evidence] = {}
+        self._votes: dict[tuple[str, str], _Votes] = {}
         self._version = 0
         self._seen = -1
         self.close = self._file.close
@@ -130,24 +130,24 @@ class LayerWeights:
             db.execute("DELETE FROM layer_feedback")
             self._load(db)
 
-    def _faded(self, vote: _Evidence | None, now: float) -> _Evidence:
+    def _faded(self, vote: _Votes | None, now: float) -> _Votes:
         if vote is None:
-            return _Evidence(0.0, 0.0, now)
+            return _Votes(0.0, 0.0, now)
         # A clock that was set back must not make old votes count more.
         left = 0.5 ** (max(0.0, now - vote.at) / HALF_LIFE_SECONDS)
-        return _Evidence(vote.useful * left, vote.useless * left, now)
+        return _Votes(vote.useful * left, vote.useless * left, now)
 
     def _load(self, db: sqlite3.Connection) -> None:
         self._seen = version_of(db)
         rows = db.execute("SELECT type, layer, useful, useless, at FROM layer_feedback")
         self._votes = {
-            (kind, layer): _Evidence(*numbers)
+            (kind, layer): _Votes(*numbers)
             for kind, layer, *numbers in rows.fetchall()
             if kind in _TYPES  # another version of this program may know others
         }
         self._version += 1
 
 
-def _capped(useful: float, useless: float, at: float) -> _Evidence:
+def _capped(useful: float, useless: float, at: float) -> _Votes:
     share = min(1.0, MAX_EVIDENCE / (useful + useless))
-    return _Evidence(useful * share, useless * share, at)
+    return _Votes(useful * share, useless * share, at)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from router.errors import ConfigurationError, InvalidRequest
 from router.memory.model import Classification, LayerSpec, QueryType
-from router.memory.query.classifier import MAX_LAYERS, QueryClassifier, _cited
-from router.memory.query.routing_table import ROUTING_TABLE, Route
+from router.memory.query.classifier import QueryClassifier, _cited
+from router.memory.query.routing_table import MAX_LAYERS, ROUTING_TABLE, Route
 from router.result import MEMORY_LAYERS
 from router.retrieval.bundled_encoder import BundledEncoder
 
