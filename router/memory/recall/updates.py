@@ -7,6 +7,9 @@ the same layer and scope
 
 * if both give one attribute of one subject, and each another value (``frames.py``); where two such
   statements speak of two subjects or of two matters, nothing is replaced;
+* if it says that somebody let go of ("sold", "gave up", "broke up with") what the other says that
+  they have, of the same person, and what they let go of is at least ``SHARED_BY_LETTING_GO`` of its
+  words. Where the two share a part of it alone, "coffee" and not "tea", nothing is replaced;
 * if it speaks of a change ("moved", "instead"), of the same person, and not of a plan, and the two
   share at least ``SHARED_BY_CHANGE`` of the words of the shorter one. Related words count, numbers
   and words of change do not; "now" and "since" alone ask for ``SHARED_BY_FRAME``. They must also
@@ -47,6 +50,7 @@ LASTING_LAYERS: Final = frozenset(
 USER_LAYER: Final = "user"
 SHARED_BY_CHANGE: Final = 0.3
 SHARED_BY_FRAME: Final = 0.6
+SHARED_BY_LETTING_GO: Final = 0.25
 MAX_WORDS: Final = 60
 """Longer texts are documents; they are compared by nobody here."""
 SUPERSEDED_BY: Final = "superseded_by"
@@ -64,12 +68,26 @@ _CHANGE_WORDS: Final = _WEAK | word_set(
     """
 )
 _CHANGES: Final = frozenset(map(stem, _CHANGE_WORDS))
-_NO_LONGER: Final = re.compile(r"\bno longer\b", re.IGNORECASE)
+_NO_LONGER: Final = re.compile(r"\bno longer\b|(?:\bnot|n't) [^.;]*\bany more\b", re.IGNORECASE)
 """As sure a sign of a change as "anymore", though "longer" alone is none."""
+_LET_GO: Final = re.compile(
+    r"\b(?:sold|got rid of|traded(?: in)?|gave up(?: on)?|gave away|quit|stopped(?= \w+ing\b)"
+    r"|cancell?ed(?=[\w' ]* (?:subscription|membership|contract)\b))"
+    r"((?: (?!(?:and|but|for|in|to|at|on|of|from|with|when|now|last|because|since|after)\b)"
+    r"[\w'-]+)+)",
+    re.IGNORECASE,
+)
+_PARTED: Final = re.compile(
+    r"\b(?:broke up with|split up with|separated from|divorced(?: from)?) (\w+)"
+    r"|\b(\w+) and I (?:\w+ )?(?:split up|broke up|broken up|separated|divorced)\b"
+)
+_DENIED: Final = re.compile(r"(?:\b(?:not|never|almost|nearly)|n't)(?: \w+)? $", re.IGNORECASE)
+_PARTNERS: Final = word_set("wife husband partner girlfriend boyfriend")
 _GENERAL: Final = frozenset(map(stem, word_set("use used run need get make")))
 """Words that say nothing of a matter."""
 _REPLACED: Final = re.compile(
-    r"\b(?:from|replace[ds]?|instead of|followed) (?:the )?(\w+(?: \w+)?)", re.IGNORECASE
+    r"\b(?:from|replace[ds]?|instead of|followed|as my|as our) (?:the )?(\w+(?: \w+)?)",
+    re.IGNORECASE,
 )
 _PERSONS: Final = frozenset(map(stem, KIN)) | {"user"}
 """That two memories are about one person says nothing of their matter; nor does a name."""
@@ -120,10 +138,13 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
     new, old = words_of(newer.content), words_of(older.content)
     if not new.terms or not old.terms or max(len(new.terms), len(old.terms)) > MAX_WORDS:
         return False
+    name = stem(leading_name(newer.content) or "") if newer.layer == USER_LAYER else ""
+    is_gone = _lets_go(newer.content, older.content, name)
+    if is_gone is not None:
+        return is_gone
     tells_of_change = _changes_in(newer.content)
     if not tells_of_change and new.terms[0] != old.terms[0]:
         return False  # so most pairs are told apart before their words are compared
-    name = stem(leading_name(newer.content) or "") if newer.layer == USER_LAYER else ""
     if tells_of_change:
         return _replaces_by_change(newer, older, name)
     said, before = (set(words.terms) - _PERSONS - {name} for words in (new, old))
@@ -163,9 +184,40 @@ def _replaces_by_change(newer: MemoryItem, older: MemoryItem, name: str) -> bool
     return bool(moved) and len(alike | moved) >= SHARED_BY_CHANGE * words
 
 
+def _lets_go(newer: str, older: str, name: str) -> bool | None:
+    """Whether one text says that somebody let go of what the other says that they have; None where
+    it does not say so, or of something else. ``name`` is the stem of the name that it begins
+    with."""
+    for thing, is_person in _let_go(newer[:CHUNK_CHARACTERS]):
+        before, whom = {*words_of(older).terms}, speaks_of(older)
+        is_theirs = whom == "I" or (whom in _PARTNERS if is_person else whom is None)
+        if not is_theirs or (speaks_of(newer) != "I" and name not in before):
+            continue
+        if thing <= before and len(thing) >= SHARED_BY_LETTING_GO * len(before):
+            return True
+        if thing & before and not thing <= before:
+            return False
+    return None
+
+
+@lru_cache(4_096)
+def _let_go(text: str) -> tuple[tuple[frozenset[str], bool], ...]:
+    """The words of each thing or person that a text says was let go of, and whether of a person."""
+    if not _PLANS.isdisjoint(stems(text)):
+        return ()
+    return tuple(
+        (frozenset(words), way is _PARTED)
+        for way in (_LET_GO, _PARTED)
+        for match in way.finditer(text)
+        if not _DENIED.search(text[: match.start()])
+        and (words := {*words_of(match[1] or match[2]).terms} - {"old", "own"})
+    )
+
+
 def tells_change(update: Update) -> bool:
     """Whether the newer one says itself that something has changed."""
-    return bool(_changes_in(update.newer.content))
+    text = update.newer.content[:CHUNK_CHARACTERS]
+    return bool(_changes_in(text) or _let_go(text))
 
 
 def _changes_in(text: str) -> frozenset[str]:
