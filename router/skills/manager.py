@@ -23,7 +23,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from router.skills.changes import CatalogChange
 from router.skills.discovery import existing_root
@@ -294,9 +294,12 @@ class SkillManager:
                 self._hinted.clear()  # what comes from here on is worth another look
                 await self._try_step(quick=True)
 
-    async def _try_step(self, **how: Any) -> None:
+    async def _try_step(
+        self, *, only: frozenset[SkillSource] | None = None, quick: bool = False
+    ) -> None:
+        """A step that nobody waits for; what it raises is noted."""
         try:
-            await self._step(**how)
+            await self._step(only=only, quick=quick)
         except Exception as error:  # noqa: BLE001 - whatever an installation can run into (an
             # encoder, a store, a full disk) must not end the following; it is tried again.
             self._failed(error)

@@ -24,7 +24,8 @@ BY: Final = ("cache", "local", "llm")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Another catalog has become effective, at a time since the epoch and after so much work."""
+    """Another catalog has become effective: when, in seconds since the epoch, and how many seconds
+    the work on it took."""
 
     at: float
     change: CatalogChange
