@@ -26,15 +26,14 @@ last ``WINDOW`` requests, and S of all bands, the number of errors among them is
 
     U = S + z sqrt(S + (sum_b S_b / sqrt(k_b + a))^2)
 
-Why: let errors be rare and independent given their risks, and let the true risks of a band be one
+Why: errors are taken as rare and independent given their risks, and the true risks of a band as one
 unknown multiple of the model's. With a Gamma(a, a) prior, that multiple has, after k errors where R
-were expected, the posterior Gamma(k + a, R + a) (Gelman et al., Bayesian Data Analysis, 2.6). The
-number of errors is then a Poisson variable with that uncertain mean: its mean is S, and its
-variance the two terms under the root, the spread of rare events and what is not known about the
-multiple. The multiples of the bands are taken to err together, because they correct one model: when
-each was taken to err by itself, twice as many streams came above the bound. So U is the upper end
-of the normal approximation. z is the two-sided quantile of the confidence, so half of what it
-leaves open remains for what the model does not know of its shape.
+were expected, the posterior Gamma(k + a, R + a) (Gelman et al., Bayesian Data Analysis, 2.6). So
+the number of errors has the mean S and the variance under the root: the spread of rare events, and
+what is not known about the multiples. These are taken to err together, because they correct one
+model; taken as independent, twice as many streams came above the bound. U is the upper end of the
+normal approximation. z is the two-sided quantile of the confidence, so half of what it leaves open
+remains for errors in the model's shape.
 
 **Several processes** that share their outcomes (``pool``) have an account each. The spread of a sum
 of rare events is less than the sum of their spreads: if each of four kept back z sqrt(S), that
@@ -44,11 +43,10 @@ of the spread of the sum. With w the part of all requests that it gets,
     U = S + z sqrt(w S + (sum_b S_b / sqrt(k_b + a))^2)
 
 When this stays within the allowance of each, U of all stays within that of all, however unequally
-they spend: the pairs of S / w and of the sum over the bands, divided by w, with which U stays
-within an allowance, are a convex set, and the pair of all is the mean of theirs, weighted by w. How
-many requests the others get is estimated from their outcomes, of which each stands for 1 /
-propensity requests. Numbers of requests that say how long something is known (``HORIZON``,
-``REVALUED``, ``AUDIT_DECAY``) are of all processes, too.
+they spend: the pairs (S / w, sum over the bands / w) whose U stays within an allowance are a convex
+set, and the pair of all is the mean of theirs, weighted by w. The requests of the others are
+estimated from their outcomes, each of which stands for 1 / propensity requests. ``HORIZON``,
+``REVALUED`` and ``AUDIT_DECAY`` count the requests of all processes.
 
 This holds for one moment, under those assumptions. Without a model it would cost far more audits:
 to show at 95% confidence that 40 errors are fewer than 80 succeeds in 7 of 10 cases when every
@@ -64,12 +62,11 @@ tried in ``tests/learning``.
   twice as often, saved 1.5 points more, and broke the bound on 3 of 50 drifting streams. Where U is
   above the allowance already, the answer may raise it by ``REPAYING`` of what its request pays in.
 
-So no answer brings U above the allowance. Only a new estimate of earlier answers can (a refit, or
-doubt about the risks). Each request after it pays in at least twice what its answer adds, so the
-account is level again at the latest when what was given before has left the window. If nothing at
-all were answered locally meanwhile, hundreds of requests in a row would go to the LLM, even where
-an error is hardly possible, and then risky ones would be answered from the allowance that had
-gathered.
+So no answer brings U above the allowance; only a new estimate of earlier answers can. Each request
+after it pays in at least twice what its answer adds, so the account is level again at the latest
+when what was given before has left the window. If nothing were answered locally meanwhile, hundreds
+of requests in a row would go to the LLM, and then risky ones would be answered from the allowance
+that had gathered.
 
 **Audits.** What decides is never measured on what it was fitted on, but the outcomes that come for
 free are those of risky requests. So a random share of the local answers is *audited*: the LLM is

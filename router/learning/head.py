@@ -4,11 +4,10 @@ Three parts add up. Softmax regression over the encoder's vector and the hashed 
 on few examples of each of many answers it was better than ridge regression, one-against-rest
 losses, discriminant analysis and class means. The nearest example of each answer remembers: it
 helps where an answer is many things (a tool with a thousand uses), and tells requests that nothing
-known is like. Counts of words, one for each (``words.py``), know the rare ones. Answers with few
-examples are lifted, for what the regression learns of a rare one is mostly that it is rare: logit
-adjustment, Menon et al. (ICLR 2021). From FEW examples on, how often an answer came counts as
-knowledge. The score of answer c, which n_c examples name, for a request with features x and vector
-v is
+known is like. Counts of words, one for each (``words.py``), know the rare ones. Answers with fewer
+than FEW examples are lifted, because of a rare answer the regression mostly learns that it is rare:
+logit adjustment, Menon et al. (ICLR 2021). The score of answer c, which n_c examples name, for a
+request with features x and vector v is
 
     x W_c + b_c + NEAREST_WEIGHT * (max over examples e of c of cosine(v, e) - 1)
         + WORDS_WEIGHT * (what its words say for c) + log(r_c),

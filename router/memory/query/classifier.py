@@ -81,7 +81,7 @@ class QueryClassifier:
     ) -> None:
         self._plugins = tuple(spec for spec in layers if spec.name not in MEMORY_LAYERS)
         for spec in self._plugins:
-            if not _looks(spec):
+            if not _known_by(spec):
                 raise ConfigurationError(
                     f"layer {spec.name!r} has neither examples nor a description to know it by"
                 )
@@ -143,7 +143,7 @@ class _LocalClassifier:
         self._model = ClassifierModel.load()
         self._table = table
         self._routes = _routes(self._model.kinds, table)
-        self._plugins = [(spec.name, encoder.encode(_looks(spec))) for spec in plugins]
+        self._plugins = [(spec.name, encoder.encode(_known_by(spec))) for spec in plugins]
         # A recall that turns to further layers asks again, and so do requests that no cache keeps.
         self.classify = lru_cache(maxsize=REMEMBERED_QUERIES)(self._classify)
         self.layers = lru_cache(maxsize=REMEMBERED_QUERIES)(
@@ -241,7 +241,7 @@ class _ChosenLayers(NamedTuple):
     confidence: float
 
 
-def _looks(spec: LayerSpec) -> list[str]:
+def _known_by(spec: LayerSpec) -> list[str]:
     """The texts that a layer is known by."""
     return [text for text in (*spec.examples, spec.description) if text.strip()]
 

@@ -25,11 +25,11 @@ never saved.
 The coefficients were fitted to six people of ``benchmarks/memory_finding.py`` (``develop`` and
 ``held_out``), with and without questions beside the memories. Absent answers were learnt from
 questions about what was never saved, those of another person, and every question without the items
-that answer it. These signals gained nothing for people left out: the nearest word of the text by
-the encoder; cosines standardised by the other texts, without their mean or main axes, or of the
-content words alone; how much nearer an item is than other people's memories; the worst covered
-word; how rare or how long a word is; more related words. The kind of answer that a question word
-asks for gained half a point there and lost two on the questions of LoCoMo that nothing answers.
+that answer it. No gain for people left out: the nearest word by the encoder; cosines standardised,
+without their main axes, or of the content words alone; how much nearer an item is than other
+people's memories; the worst covered word; how rare or long a word is; more related words. The kind
+of answer that a question word asks for gained half a point there and lost two on the questions of
+LoCoMo that nothing answers.
 
 Words count the same whatever the encoder: other weights for them with MiniLM gained nothing, nor
 did the bundled encoder's cosine beside MiniLM's. What a cosine counts depends on it
