@@ -131,9 +131,9 @@ class SkillManager:
             change.after.get(name)
         return change
 
-    async def load(self, folder: str | Path) -> CatalogChange:
+    async def load(self, folder: str | Path, *, strongest: bool = False) -> CatalogChange:
         """Add a folder of skills, or the folder of one skill, as the weakest source, unless it is
-        searched already; what was unloaded there comes back.
+        searched already, or as the ``strongest``; what was unloaded there comes back.
 
         Raises:
             ConfigurationError: it is not a folder.
@@ -144,7 +144,9 @@ class SkillManager:
         names = {skill.name for skill in inside.skills}
         async with self._stepping:
             sources = self.registry.sources
-            if root not in self.registry.roots:
+            if strongest:
+                sources = (added, *(other for other in sources if other.roots != (root,)))
+            elif root not in self.registry.roots:
                 sources = (*sources, added)
             hidden = self.registry.catalog.hidden - names
             return await self._step(sources=sources, hidden=hidden)

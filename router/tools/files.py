@@ -97,10 +97,11 @@ class _FileSource:
 
     roots: tuple[Path, ...] = ()
 
-    def __init__(self, path: Path | str) -> None:
-        """A source that is not read yet."""
+    def __init__(self, path: Path | str, *, name: str = "") -> None:
+        """A source that is not read yet; ``name``, for reports and errors, is the file's if none is
+        given."""
         self._path = Path(path)
-        self.name = self._path.name
+        self.name = name or self._path.name
 
     def read(
         self, previous: SourceSnapshot | None = None, *, quick: bool = False
@@ -146,9 +147,10 @@ class OpenApi(_FileSource):
     """The source of the operations of an HTTP interface, from its OpenAPI description (3.x, or
     Swagger 2.0). The payload of such a tool is its ``Operation``."""
 
-    def __init__(self, description: Path | str | Mapping[str, Any]) -> None:
-        """A source that is not read yet, over a JSON or YAML file or what such a file holds."""
-        super().__init__("openapi" if isinstance(description, Mapping) else description)
+    def __init__(self, description: Path | str | Mapping[str, Any], *, name: str = "") -> None:
+        """A source that is not read yet, over a JSON or YAML file or what such a file holds;
+        ``name`` as for a ``ToolsFile``."""
+        super().__init__("openapi" if isinstance(description, Mapping) else description, name=name)
         self._description = description
 
     def _tools(self) -> Iterable[Any]:

@@ -124,6 +124,8 @@ class McpServers(ClosedByBlock):
         *,
         name: str = "mcp",
         timeout_seconds: float = 10.0,
+        first_pause: float = FIRST_PAUSE,
+        longest_pause: float = LONGEST_PAUSE,
         rescan_seconds: float = 60.0,
     ) -> None:
         """No server is started yet.
@@ -135,6 +137,8 @@ class McpServers(ClosedByBlock):
                 order of preference among twins.
             name: of the source, for reports.
             timeout_seconds: for connecting to a server, and for each answer of it.
+            first_pause: seconds before a server that is down is tried again, doubled each time ...
+            longest_pause: ... up to this.
             rescan_seconds: between two looks at a server that says nothing.
 
         Raises:
@@ -143,6 +147,8 @@ class McpServers(ClosedByBlock):
         self.name = name
         self._servers = [_Server(name, how) for name, how in parsed(servers).items()]
         self._timeout = timeout_seconds
+        self._first_pause = first_pause
+        self._longest_pause = longest_pause
         self._rescan = rescan_seconds
         self._thread = LoopThread("source of MCP servers")
         self._starting = threading.Lock()
@@ -246,7 +252,7 @@ class McpServers(ClosedByBlock):
 
     async def _follow(self, server: _Server) -> None:
         """Stay connected to a server, and know its tools."""
-        pause = FIRST_PAUSE
+        pause = self._first_pause
         while True:
             server.phase = "connecting"
             try:
@@ -260,7 +266,7 @@ class McpServers(ClosedByBlock):
                             raise_if_ending()
                             server.client = client
                             self._learn(server, tools, "")
-                            pause = FIRST_PAUSE
+                            pause = self._first_pause
                             with suppress(TimeoutError):
                                 async with asyncio.timeout(self._rescan):
                                     await changed.wait()
@@ -272,7 +278,7 @@ class McpServers(ClosedByBlock):
                 self._learn(server, server.tools, in_words(error, self._timeout))
             server.phase = "waiting"
             await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+            pause = min(2 * pause, self._longest_pause)
 
     def _learn(self, server: _Server, tools: tuple[Definition, ...] | None, fault: str) -> None:
         """Note what is known of a server now, and tell when it is something else."""

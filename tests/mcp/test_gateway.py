@@ -40,16 +40,13 @@ def servers(tmp_path: Path) -> ToolFolders:
 
 
 @pytest.fixture
-def gateways(
-    servers: ToolFolders, tmp_path: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
-) -> Gateways:
+def gateways(servers: ToolFolders, tmp_path: Path, encoder: Encoder) -> Gateways:
     """Connects to a gateway in this process, over the servers of the folders."""
-    monkeypatch.setattr("router.tools.servers.FIRST_PAUSE", 0.05)
 
     @asynccontextmanager
     async def start(mode: str = "auto", pins: Path | None = None) -> AsyncIterator[Client]:
         settings = Settings(state_dir=tmp_path / "state-here", llm={"enabled": False})
-        with McpServers(servers.config(), timeout_seconds=SECONDS) as source:
+        with McpServers(servers.config(), timeout_seconds=SECONDS, first_pause=0.05) as source:
             offered = source if pins is None else Pinned(source, pins)
             async with SemanticRouter(settings, sources=[offered], encoder=encoder) as router:
                 server = GatewayServer(ToolGateway(router, source))

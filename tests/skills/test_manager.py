@@ -534,15 +534,22 @@ async def test_unknown_names_are_refused(tmp_path: Path) -> None:
         await setup.manager.reload("gitt")
 
 
-async def test_a_loaded_folder_is_the_weakest_and_is_watched(tmp_path: Path) -> None:
+async def test_a_loaded_folder_is_the_weakest_unless_asked_otherwise_and_is_watched(
+    tmp_path: Path,
+) -> None:
     put(tmp_path / "first" / "git", "first")
-    put(tmp_path / "second" / "git", "second")
+    path = put(tmp_path / "second" / "git", "second")
     put(tmp_path / "second" / "sql", "second")
     async with live(tmp_path / "first") as setup:
         change = await setup.manager.load(tmp_path / "second")
         assert (change.added, change.changed, change.shadowed) == (("sql",), (), ("git",))
         put(tmp_path / "second" / "sql", "edited")
         await setup.until_described("sql", "edited")
+        change = await setup.manager.load(path.parent, strongest=True)
+        assert change.changed == ("git",)
+        assert setup.registry.roots[0] == path.parent
+        in_place(path, text_of("git", "edited"))
+        await setup.until_described("git", "edited")
     with pytest.raises(ConfigurationError, match="does not exist"):
         await setup.manager.load(tmp_path / "third")
 

@@ -45,7 +45,9 @@ PETS: dict[str, Any] = {
 
 
 def test_operations_are_tools_with_their_parameters() -> None:
-    found = {skill.name: skill for skill in OpenApi(PETS).read().skills}
+    source = OpenApi(PETS, name="pets")
+    found = {skill.name: skill for skill in source.read().skills}
+    assert {source.name, *(skill.origin for skill in found.values())} == {"pets"}
     assert list(found) == ["getPet", "delete_pets_by_id", "addPet"]
     assert found["getPet"].description == "Shows a pet."
     assert found["getPet"].routing_keywords == ("animals",)

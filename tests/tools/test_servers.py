@@ -23,11 +23,6 @@ from router.tools.connections import connected, parsed
 from router.tools.servers import McpServers, RemoteTool
 
 
-@pytest.fixture(autouse=True)
-def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("router.tools.servers.FIRST_PAUSE", 0.05)
-
-
 @pytest.fixture
 def servers(tmp_path: Path) -> ToolFolders:
     (tmp_path / "servers").mkdir()
@@ -36,7 +31,7 @@ def servers(tmp_path: Path) -> ToolFolders:
 
 @contextmanager
 def started(servers: ToolFolders, **options: Any) -> Iterator[McpServers]:
-    given = {"timeout_seconds": WAIT_SECONDS, **options}
+    given = {"timeout_seconds": WAIT_SECONDS, "first_pause": 0.05, **options}
     with McpServers(servers.config(), **given) as source:
         yield source
 

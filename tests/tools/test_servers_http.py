@@ -136,13 +136,10 @@ async def test_a_server_of_the_newer_protocol_is_listed_called_and_heard() -> No
     assert server.protocols == {"2026-07-28"}
 
 
-async def test_a_server_may_be_silent_for_longer_than_an_answer_of_its_list_may_take(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("router.tools.servers.FIRST_PAUSE", 0.1)
+async def test_a_server_may_be_silent_for_longer_than_an_answer_of_its_list_may_take() -> None:
     with newer_server() as (server, thread):
         config = {"bank": {"url": server.url}}
-        with McpServers(config, timeout_seconds=1, rescan_seconds=NEVER) as source:
+        with McpServers(config, timeout_seconds=1, first_pause=0.1, rescan_seconds=NEVER) as source:
             until(source, lambda names: names == ["bank__refund"])
             assert server.listening.wait(WAIT_SECONDS)
             call = asyncio.ensure_future(source.call("bank__refund", {"slow": True}))
@@ -191,9 +188,7 @@ class BadServer(LoopbackServer):
         return self.next_reply()
 
 
-def test_servers_that_misbehave_are_reported_and_the_others_work(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_servers_that_misbehave_are_reported_and_the_others_work() -> None:
     is_json = {"Content-Type": "application/json"}
     servers: dict[str, LoopbackServer] = {
         "hang": BadServer(HANG),
@@ -203,8 +198,7 @@ def test_servers_that_misbehave_are_reported_and_the_others_work(
         "bank": OlderServer(),
     }
     config = {name: {"url": f"{server.address}/mcp"} for name, server in servers.items()}
-    monkeypatch.setattr("router.tools.servers.FIRST_PAUSE", WAIT_SECONDS)
-    with McpServers(config, timeout_seconds=5.0) as source:
+    with McpServers(config, timeout_seconds=5.0, first_pause=WAIT_SECONDS) as source:
         found = source.read()
     for server in servers.values():
         server.close()
