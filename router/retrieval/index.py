@@ -378,7 +378,7 @@ class SkillIndex:
         keys = [f"document/{document.digest}" for document in edit.added]
         vectors, after.encoded = self._store.vectors(keys, of_skills, progress)
         after._names = names
-        after.__dict__.pop("_position", None)  # forget the cached property: it is of the old names
+        after.__dict__.pop("_position_of", None)  # the cached property is of the old names
         after._positions = np.arange(len(names))
         after._vectors = self._vectors.edited(edit, vectors, expected=expected)
         after._examples = self._examples.edited(edit, of_examples)
@@ -389,13 +389,12 @@ class SkillIndex:
         return after
 
     @cached_property
-    def _position(self) -> dict[str, int]:
-        """By name. Most requests do not ask for it, and over thousands of skills it takes time."""
+    def _position_of(self) -> dict[str, int]:
+        """Positions by name; made when first used, because most requests do not need them."""
         return dict(zip(self._names, range(len(self._names)), strict=True))
 
     def over(self, catalog: Catalog) -> Self:
-        """An index of other skills that has nothing in common with this one but the encoder, the
-        store and the background."""
+        """An index of other skills, with this one's encoder, store and background."""
         return type(self)(self._encoder, self._store, self._background).updated(catalog)
 
     def close(self) -> None:
@@ -403,10 +402,10 @@ class SkillIndex:
         self._store.close()
 
     async def prepare(self, requests: Iterable[str]) -> None:
-        """Encode requests in one batch and remember their vectors for ``rank``. A static encoder
-        does it for each when that is ranked, so that a batch holds up no other request."""
+        """Encode requests in one batch and remember their vectors for ``rank``. With a static
+        encoder nothing is done here, because a whole batch would hold up other requests."""
         if not self._encoder.static:
-            await self._encoded(self._meant(request)[0] for request in requests)
+            await self._encoded(self._corrected(request)[0] for request in requests)
 
     async def vector(self, request: str) -> NDArray[np.float32]:
         """The vector of a request; see ``EncodedRequest``."""
@@ -416,7 +415,7 @@ class SkillIndex:
     async def nearest_example(self, request: str, name: str) -> tuple[str, float] | None:
         """The example of a skill that is nearest to a request, and the cosine of both; None when
         the skill has none, or there is no such skill."""
-        place = self._position.get(name)
+        place = self._position_of.get(name)
         if place is None:
             return None
         found = self._examples.nearest(await self.vector(request), place)
@@ -425,8 +424,7 @@ class SkillIndex:
         return examples_of(self.catalog.skills[name])[found[0]], found[1]
 
     async def _encoded(self, requests: Iterable[str]) -> dict[str, EncodedRequest]:
-        """The vectors of requests. Not looked up in ``_remembered`` afterwards, which may have
-        dropped some of them meanwhile."""
+        """The vectors of requests, by text: ``_remembered`` may have dropped some of them again."""
         texts = dict.fromkeys(requests)
         vectors = {text: self._remembered[text] for text in texts if text in self._remembered}
         missing = [text for text in texts if text not in vectors]
@@ -457,7 +455,7 @@ class SkillIndex:
             among: names that may be ranked; None means all.
             limit: how many matches to give, at least 1.
         """
-        request, terms = self._meant(request)
+        request, terms = self._corrected(request)
         if self._copies.stronger:
             among = self._copies.without(among)
         allowed = EVERYTHING if among is None else self._positions_of(among)
@@ -470,12 +468,12 @@ class SkillIndex:
         """Fused scores of some skills for many requests, shape (requests, names). A name that is
         not in the catalog scores minus infinity. Requests to route are let in between."""
         table = np.full((len(requests), len(names)), -np.inf)
-        known = [column for column, name in enumerate(names) if name in self._position]
+        known = [column for column, name in enumerate(names) if name in self._position_of]
         if not requests or not known:
             return table
-        positions = np.array([self._position[names[column]] for column in known], dtype=np.intp)
+        positions = np.array([self._position_of[names[column]] for column in known], dtype=np.intp)
         for start in range(0, len(requests), SCORED_AT_ONCE):
-            batch = [self._meant(text) for text in requests[start : start + SCORED_AT_ONCE]]
+            batch = [self._corrected(text) for text in requests[start : start + SCORED_AT_ONCE]]
             encoded = await self._encoded(request for request, _ in batch)
             for row, (request, terms) in enumerate(batch, start):
                 asked = self._asked([request], terms)
@@ -491,16 +489,16 @@ class SkillIndex:
         self, request: EncodedRequest, terms: _Terms, allowed: Positions, limit: int
     ) -> Ranking:
         named = self._named(request.texts[0], allowed)[:BY_SCORE]  # all of them are scored in full
-        first = [self._position[name] for name in named]
+        named_at = [self._position_of[name] for name in named]
         read = 1 if named else len(request.texts)
         asked = self._asked(request.texts[:read], terms)
         postings = self._lexical.postings(asked[0].numbers)
-        pool = self._best_of(asked[0], request.vector, postings, allowed, first, limit)
+        pool = self._best_of(asked[0], request.vector, postings, allowed, named_at, limit)
         single = len(request.texts) == 1
         scored = self._scored(asked, request.vectors[:read], postings, pool, single=single)
         order, lead = _ordered(scored.score[0], max(limit, 2))
-        if first:
-            order = _to_the_front(first, order, pool)
+        if named_at:
+            order = _to_the_front(named_at, order, pool)
         order = order[:limit]
         added = scored.contributions[:, order].T
         size = len(self._positions[allowed])
@@ -634,8 +632,8 @@ class SkillIndex:
         wanted: Sequence[int],
         limit: int,
     ) -> NDArray[np.intp]:
-        """The skills to score in full, ascending: those with the best scores where only the means
-        of their examples are looked at, and those at the positions ``wanted``."""
+        """The positions of the skills to score in full, ascending: those with the best quick
+        scores, which read only the means of the examples, and those at the positions ``wanted``."""
         matched = postings.scores()
         if isinstance(allowed, slice):
             allowed = self._candidates(matched, vector, wanted)
@@ -657,16 +655,16 @@ class SkillIndex:
         if not named or isinstance(allowed, slice):
             return named
         offered = set(allowed.tolist())
-        return tuple(name for name in named if self._position[name] in offered)
+        return tuple(name for name in named if self._position_of[name] in offered)
 
     def _positions_of(self, names: Sequence[str]) -> Positions:
-        """Where the skills of these names stand. Where that is all of them, nothing is left out,
-        and arrays of all need not be copied."""
+        """The positions of the skills with these names; ``EVERYTHING`` where these are all, so that
+        no array is copied."""
         named = frozenset(names)
-        if len(named) >= len(self._names) and named.issuperset(self._position):
+        if len(named) >= len(self._names) and named.issuperset(self._position_of):
             return EVERYTHING
-        found = self._position.keys() & named
-        return np.array(sorted(map(self._position.__getitem__, found)), dtype=np.intp)
+        found = self._position_of.keys() & named
+        return np.array(sorted(map(self._position_of.__getitem__, found)), dtype=np.intp)
 
     def _candidates(
         self,
@@ -722,7 +720,7 @@ class SkillIndex:
         numbered = zip(roots, self._lexical.numbers(roots), strict=True)
         return dict(zip(different, numbered, strict=True))
 
-    def _meant(self, request: str) -> tuple[str, _Terms]:
+    def _corrected(self, request: str) -> tuple[str, _Terms]:
         """The part of a request that is read, with misspelt words corrected, and its terms. A word
         that the bundled encoder knows is not misspelt, though no skill has it: "steak" is not
         "speak"."""
