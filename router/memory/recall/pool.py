@@ -228,7 +228,7 @@ class Pool:
             one.item.content: one.relevance
             if one.item.content in self._listed
             else rerank_score(one.item, similarity, self.query.now)
-            * min(1.0, one.relevance / RELEVANCE_FLOOR)
+            * min(1.0, one.relevance / max(RELEVANCE_FLOOR, best))
             * (BESIDE_TASKS if self._is_beside_tasks(one.item) else 1.0)
             for one, similarity in zip(found, similarities, strict=True)
             if one.relevance >= lowest

@@ -413,11 +413,22 @@ async def test_what_the_graph_reached_from_an_entity_without_an_item_of_its_own_
 async def test_no_more_than_k_items_are_given_and_the_confidence_is_of_those() -> None:
     useful = [remembered("session", f"0.6 useful {i}", usefulness=1.0) for i in range(3)]
     session = LoopLayer("session")
-    session.items = [*useful, remembered("session", "0.8 useless", usefulness=0.0)]
+    session.items = [*useful, remembered("session", "0.65 useless", usefulness=0.0)]
     async with recalling(session) as recall:
         result = await recall.answer(AUTH, k=3)
     assert contents(result) == [item.content for item in useful]
     assert result.confidence == 0.6
+
+
+async def test_a_likely_answer_is_not_passed_by_an_unlikely_one_that_shares_its_words() -> None:
+    session = LoopLayer("session")
+    session.items = [
+        remembered("session", "0.2 Continue working on auth"),
+        remembered("session", "0.6 The login is half done"),
+    ]
+    async with recalling(session) as recall:
+        result = await recall.answer(AUTH)
+    assert contents(result) == ["0.6 The login is half done", "0.2 Continue working on auth"]
 
 
 async def test_copies_are_one_item_with_the_provenance_of_all() -> None:
