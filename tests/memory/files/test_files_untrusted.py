@@ -237,3 +237,14 @@ def test_what_a_killed_writer_left_is_swept_up_later(files: FileStore, memories:
     os.utime(old, (0, 0))
     files.save("a", "x")
     assert (old.exists(), new.exists()) == (False, True)
+
+
+@given(query=st.text(min_size=1, max_size=500).filter(lambda q: q.isprintable() and q.strip()))
+@settings(max_examples=100)
+def test_any_query_finds_one_file_at_most_where_there_is_one(
+    tmp_path_factory: pytest.TempPathFactory, query: str
+) -> None:
+    root = tmp_path_factory.mktemp("query")
+    files = FileStore(root, serena_home=root / "home")
+    files.save("a", "Some words: a b c 1 2 3 é 日本.")
+    assert len(files.search(query, k=10)) <= 1
