@@ -102,6 +102,12 @@ TABLES: Final = (
     ),
     Table("memory_queries", "Which memory", "memory_queries.py", ("memory_queries",)),
     *_both(Table("memory_finding", "Finding what was saved", "memory_finding.py")),
+    Table(
+        "memory_unseen",
+        "Finding what was saved with questions, people of trades",
+        "memory_finding.py",
+        arguments=("--part", "unseen", "--questions"),
+    ),
     Table("locomo", "Memory of long conversations", "locomo.py", ("locomo",)),
     Table("memory_gather", "Gathering from layers that fail", "memory_gather.py"),
     Table("retraining", "Routes while the router learns", "retraining.py", ("clinc150",)),
