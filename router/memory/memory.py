@@ -218,7 +218,7 @@ class Memory(OpenedInBlock):
         context: Scope | Mapping[str, object] | None = None,
         k: int = 5,
         cascade: bool = True,
-        confidence_threshold: float = 0.7,
+        confidence_threshold: float = 0.5,
         max_cascade_depth: int = 2,
         include_confidence_scores: bool = True,
         explain_reasoning: bool = True,

@@ -59,7 +59,7 @@ class RecallArguments(DatedArguments):
     k: int = Field(5, ge=1, le=MAX_K, description="Memories to return at most.")
     cascade: bool = Field(True, description="Whether to turn to further layers if needed.")
     confidence_threshold: float = Field(
-        0.7, ge=0, le=1, description="An answer below it turns to further layers."
+        0.5, ge=0, le=1, description="An answer below it turns to further layers."
     )
     max_cascade_depth: int = Field(2, ge=0, le=MAX_DEPTH, description="How often at most.")
 

@@ -94,7 +94,7 @@ class Recaller:
         *,
         k: int = 5,
         cascade: bool = True,
-        confidence_threshold: float = 0.7,
+        confidence_threshold: float = 0.5,
         max_cascade_depth: int = 2,
         include_confidence_scores: bool = True,
         explain_reasoning: bool = True,

@@ -420,13 +420,6 @@ async def test_no_more_than_k_items_are_given_and_the_confidence_is_of_those() -
     assert result.confidence == 0.6
 
 
-async def test_what_only_may_be_the_answer_does_not_end_the_search() -> None:
-    layers = [LoopLayer("session", "0.6 buy shoes"), LoopLayer("graph", "0.9 size 43")]
-    async with recalling(*layers) as recall:
-        result = await recall.answer(AUTH)
-    assert contents(result)[0] == "0.9 size 43"
-
-
 async def test_a_likely_answer_is_not_passed_by_an_unlikely_one_that_shares_its_words() -> None:
     session = LoopLayer("session")
     session.items = [
