@@ -201,9 +201,11 @@ async def _bus(router: SemanticRouter) -> AsyncIterator[SubscriptionBus | None]:
 async def _open_and_watch(router: SemanticRouter, server: SkillServer, done: asyncio.Event) -> None:
     await router.open()
     router.manager.observers.add(server)
+    # Before what takes longer: clients of the first SDK fail when they are told something while
+    # they close, and one that asks little may be done by then.
+    await server.on_open()
     async with router.manager.watch():
         ready_to_serve()
-        await server.on_open()
         await done.wait()
 
 
