@@ -317,8 +317,7 @@ async def memory(data: Path, place: Path, reloads: int) -> dict[str, Any]:
     return {
         "reloads": reloads,
         "resident_mib": resident[-1] / 1024,
-        "resident_kib_a_reload": 1024
-        * float(np.polyfit(np.arange(len(settled)) * 20, settled, 1)[0]),
+        "resident_kib_a_reload": float(np.polyfit(np.arange(len(settled)) * 20, settled, 1)[0]),
         "traced_kib_a_reload": float(
             np.polyfit(np.arange(TRACED_RELOADS // 2), traced[TRACED_RELOADS // 2 :], 1)[0]
         ),
