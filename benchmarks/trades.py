@@ -4,10 +4,10 @@ Nineteen catalogs of 16 to 40 skills (``data/trades``): the tools of a veterinar
 hotel, a freight forwarder, a nursing station, a farm, a smart home, a school, an airline, a payroll
 office and a cluster of servers; the skills of a law office, a laboratory, a studio, a museum and a
 data team; the intents of a shop, a town hall, a bank's app and an internet provider. Each is asked
-54 requests: ``plain`` ones by people of the trade,
-``everyday`` ones that avoid the words of the skill, ``terse`` and ``followup`` ones, ``several``
-that need two or three skills, and ``none``, which nothing serves, half of them from the same trade.
-Those are as long as the others: length tells nothing here.
+54 requests: ``plain`` ones by people of the trade, ``everyday`` ones that avoid the words of the
+skill, ``terse`` and ``followup`` ones, ``several`` that need two or three skills, and ``none``,
+which nothing serves, half of them from the same trade. Those are as long as the others: length
+tells nothing here.
 
 Skills, requests and what "an LLM has written" for the skills were written by language models that
 did not see each other's part, and know nothing of the router. Half of the requests are about skills

@@ -23,7 +23,7 @@ from router.retrieval.embedding_cache import EmbeddingCache
 from router.retrieval.embedding_chroma import ChromaCache
 from router.retrieval.encoders import Encoder, build_encoder
 from router.retrieval.index import SkillIndex
-from router.retrieval.vectors import VectorStore
+from router.retrieval.vectors import VectorStore, embeddings_folder
 from router.settings import Settings
 from router.settings_files import warn_once
 from router.skills.catalog import Catalog
@@ -131,7 +131,7 @@ def assemble(
     encoder = build_encoder(settings) if encoder is None else encoder
     models = models_from_settings(settings.llm) if models is None else models
     store = VectorStore(
-        settings.state_dir / "embeddings",
+        embeddings_folder(settings.state_dir),
         identity=encoder.identity,
         shared=shared_embeddings(settings, encoder),
     )
@@ -181,7 +181,7 @@ def shared_embeddings(settings: Settings, encoder: Encoder) -> EmbeddingCache | 
     """
     name = settings.vector_store
     if name == "chroma":
-        return None if encoder.static else ChromaCache(settings.state_dir / "embeddings")
+        return None if encoder.static else ChromaCache(embeddings_folder(settings.state_dir))
     if is_plugin(EMBEDDING_CACHES, name):
         cache: EmbeddingCache = load_plugin(EMBEDDING_CACHES, name, EmbeddingCache, "vector_store")
         return cache

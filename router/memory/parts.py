@@ -113,9 +113,10 @@ def assemble_parts(
             that should go would stay.
     """
     given = settings.memory
-    for name in given.layer_ttl_days.keys() - {*WRITABLE}:
+    if unknown := given.layer_ttl_days.keys() - {*WRITABLE}:
         raise ConfigurationError(
-            f"setting memory.layer_ttl_days: {name[:200]!r} is none of {', '.join(WRITABLE)}"
+            f"setting memory.layer_ttl_days: {min(unknown)[:200]!r} is none of "
+            f"{', '.join(WRITABLE)}"
         )
     encoder = build_encoder(settings) if encoder is None else encoder
     with ExitStack() as opened:  # what is open when another store fails is closed again

@@ -21,7 +21,7 @@ from router.flight import in_thread
 from router.request import check_limit, names_in
 from router.retrieval.encoders import Encoder
 from router.retrieval.index import Match, SkillIndex
-from router.retrieval.vectors import VectorStore
+from router.retrieval.vectors import VectorStore, embeddings_folder
 from router.skills.catalog import Catalog
 from router.skills.diagnostics import Diagnostic
 from router.skills.listings import SkillListing, read_listing
@@ -122,7 +122,7 @@ class ListingIndex:
         """
         self._places = tuple(dict.fromkeys(map(_absolute, paths)))
         self._encoder = encoder
-        self._folder = state_dir / "embeddings"
+        self._folder = embeddings_folder(state_dir)
         self._turn = asyncio.Lock()
         self._listings: tuple[SkillListing, ...] = ()
         self._listed: dict[str, tuple[SkillManifest, str | None]] = {}

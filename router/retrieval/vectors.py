@@ -34,6 +34,11 @@ WORTH_KEEPING: Final = 8
 """From this many skills on, their analyses are kept."""
 
 
+def embeddings_folder(state_dir: Path) -> Path:
+    """Where a router keeps its vectors, and Chroma's beside them."""
+    return state_dir / "embeddings"
+
+
 class VectorStore:
     """The vectors of one encoder. Threads may share it; closed once.
 

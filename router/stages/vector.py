@@ -244,13 +244,15 @@ def _of_clause(decided: RetrievalDecision, whole: Ranking, caution: float) -> Re
     ]
     if not sure:
         return decided
-    right, fits, name = max(sure)
-    least = OTHER_CLAUSE * caution
-    if not any(one >= least and fit >= caution and it != name for one, fit, it in asked):
+    confidence, fit, chosen = max(sure)
+    if not any(
+        right >= OTHER_CLAUSE * caution and fits >= caution and name != chosen
+        for right, fits, name in asked
+    ):
         return decided
-    evidence = {**decided.evidence, "fits": fits, "right": right}
-    reason = f"one clause asks for {name}"
-    return RetrievalDecision(Decision.ROUTE, (name,), right, reason, evidence)
+    evidence = {**decided.evidence, "fits": fit, "right": confidence}
+    reason = f"one clause asks for {chosen}"
+    return RetrievalDecision(Decision.ROUTE, (chosen,), confidence, reason, evidence)
 
 
 def _least_fit(caution: float) -> float:

@@ -232,9 +232,7 @@ def _without_courtesies(words: list[str]) -> list[str]:
     start, end = 0, len(words)
     while start < end and (size := _opening(words[start : start + LONGEST_PHRASE])):
         start += size
-    while start < end and (
-        size := _matching(CLOSINGS, words[max(start, end - LONGEST_PHRASE) : end][::-1])
-    ):
+    while start < end and (size := _closing(words[max(start, end - LONGEST_PHRASE) : end])):
         end -= size
     return words[start:end]
 
@@ -244,6 +242,11 @@ def _opening(words: list[str]) -> int:
     if words[:2] in (["show", "me"], ["show", "us"]) and not QUESTIONS.isdisjoint(words[2:3]):
         return 2  # show me how
     return _matching(OPENINGS, words)
+
+
+def _closing(words: list[str]) -> int:
+    """How many words of courtesy the words end with."""
+    return _matching(CLOSINGS, words[::-1])
 
 
 def _matching(phrases: Mapping[str, Sequence[tuple[str, ...]]], words: list[str]) -> int:

@@ -161,9 +161,10 @@ class MemoryRouter:
             route = await self._flights.do(key, read)
         else:
             self._hits += 1
-        for report in route.results if strict else ():
-            if not report.is_complete:
-                raise LayerError(report.layer, f"{report.status}: {report.reason}")
+        if strict:
+            for report in route.results:
+                if not report.is_complete:
+                    raise LayerError(report.layer, f"{report.status}: {report.reason}")
         return self._for_caller(route, query, started, cache_hit=cache_hit)
 
     async def feedback(
