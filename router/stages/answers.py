@@ -16,7 +16,7 @@ from typing import Final, Protocol, Self
 
 from router.flight import in_thread
 from router.plugins import ANSWER_CACHES, load_plugin
-from router.result import Outcome, Stage, StageTrace
+from router.result import Stage
 from router.settings import ExactSettings, FuzzySettings, Settings
 from router.stages.exact import ExactCache
 from router.stages.fuzzy import FuzzyCache, FuzzyMatch
@@ -24,16 +24,6 @@ from router.stages.validation import KeptAnswer
 
 _EXACT: Final = ExactSettings()
 _FUZZY: Final = FuzzySettings()
-
-_LEFT_OUT: Final = StageTrace(Stage.FUZZY, Outcome.SKIPPED, "the caller left the fuzzy cache out")
-_NO_FUZZY_CACHE: Final = StageTrace(Stage.FUZZY, Outcome.SKIPPED, "there is no fuzzy cache")
-_IDENTICAL: Final = StageTrace(
-    Stage.FUZZY, Outcome.SKIPPED, "the exact cache holds this very request"
-)
-_EXACT_HIT: Final = StageTrace(Stage.EXACT, Outcome.ANSWERED, "an identical request")
-_EXACT_MISS: Final = StageTrace(Stage.EXACT, Outcome.DECLINED, "no identical request is stored")
-
-
 WRITE_SECONDS: Final = 0.1
 """An answer is in the file this long after it was given: nobody waits for the file, and answers are
 written many at a time. If the process is killed, the answers of that time must be found again."""
@@ -60,23 +50,6 @@ class Found:
     exact_microseconds: float = 0.0
     fuzzy_microseconds: float = 0.0
     alone: str = ""
-
-    def trace(self, *, wanted_similar: bool, refused: str | None = None) -> tuple[StageTrace, ...]:
-        """The entries of both stages; ``refused`` is why an answer that is there was not given."""
-        if self.kept is not None and self.stage is Stage.EXACT:
-            exact = _EXACT_HIT.copy_with(microseconds=self.exact_microseconds)
-            return _IDENTICAL, exact if refused is None else _refused(exact, refused)
-        exact = _EXACT_MISS.copy_with(microseconds=self.exact_microseconds)
-        if self.alone:
-            exact = exact.copy_with(reason=f"{exact.reason} by this process; {self.alone}")
-        if self.similar is None:
-            return _NO_FUZZY_CACHE if wanted_similar else _LEFT_OUT, exact
-        fuzzy = self.similar.trace(self.fuzzy_microseconds)
-        return fuzzy if refused is None else _refused(fuzzy, refused), exact
-
-
-def _refused(entry: StageTrace, why: str) -> StageTrace:
-    return entry.copy_with(outcome=Outcome.DECLINED, reason=f"not given again: {why}")
 
 
 def configured_cache(settings: Settings) -> AnswerCache:

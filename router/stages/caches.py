@@ -12,14 +12,22 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from router.errors import EncoderError
 from router.events import CacheLookup, CacheOutcome, Events
 from router.request import Request
-from router.result import Outcome, RoutingResult, Stage, StageTrace
-from router.stages.answers import AnswerCache
+from router.result import EvidenceValue, Outcome, RoutingResult, Stage, StageTrace
+from router.stages.answers import AnswerCache, Found
+from router.stages.fuzzy import FuzzyMatch
 from router.stages.validation import Basis, DecidedBy, KeptAnswer, marks, refusal
 
 if TYPE_CHECKING:
     from router.retrieval.index import SkillIndex
     from router.skills.catalog import Catalog
 
+_LEFT_OUT: Final = StageTrace(Stage.FUZZY, Outcome.SKIPPED, "the caller left the fuzzy cache out")
+_NO_FUZZY_CACHE: Final = StageTrace(Stage.FUZZY, Outcome.SKIPPED, "there is no fuzzy cache")
+_IDENTICAL: Final = StageTrace(
+    Stage.FUZZY, Outcome.SKIPPED, "the exact cache holds this very request"
+)
+_EXACT_HIT: Final = StageTrace(Stage.EXACT, Outcome.ANSWERED, "an identical request")
+_EXACT_MISS: Final = StageTrace(Stage.EXACT, Outcome.DECLINED, "no identical request is stored")
 _NOT_NEEDED: Final = (
     StageTrace(Stage.LLM, Outcome.SKIPPED, "a cache answered"),
     StageTrace(Stage.VECTOR, Outcome.SKIPPED, "a cache answered"),
@@ -67,7 +75,7 @@ class CacheStages:
             refused = await self._refusal(kept, found.text, question)
             if refused is None:
                 kept.holds_in = state
-        trace = found.trace(wanted_similar=similar, refused=refused)
+        trace = _trace(found, wanted_similar=similar, refused=refused)
         if tell and self._events.listening:
             self._tell(trace, None if refused is None else found.stage)
         if kept is None or refused is not None:
@@ -123,3 +131,42 @@ class CacheStages:
                 outcome, refused_by = CacheOutcome.REFUSED, "gate"
             if entry.outcome is not Outcome.SKIPPED:
                 self._events.emit(CacheLookup(entry.stage, outcome, entry.reason, refused_by))
+
+
+def _trace(
+    found: Found, *, wanted_similar: bool, refused: str | None
+) -> tuple[StageTrace, StageTrace]:
+    """The entries of both stages; ``refused`` is why an answer that is there is not given."""
+    if found.kept is not None and found.stage is Stage.EXACT:
+        exact = _EXACT_HIT.copy_with(microseconds=found.exact_microseconds)
+        return _IDENTICAL, exact if refused is None else _refused(exact, refused)
+    reason = _EXACT_MISS.reason
+    if found.alone:
+        reason = f"{reason} by this process; {found.alone}"
+    exact = _EXACT_MISS.copy_with(reason=reason, microseconds=found.exact_microseconds)
+    if found.similar is None:
+        return _NO_FUZZY_CACHE if wanted_similar else _LEFT_OUT, exact
+    fuzzy = _trace_of_similar(found.similar, found.fuzzy_microseconds)
+    return fuzzy if refused is None else _refused(fuzzy, refused), exact
+
+
+def _trace_of_similar(similar: FuzzyMatch, microseconds: float) -> StageTrace:
+    outcome, reason = Outcome.DECLINED, "no similar request is stored"
+    if similar.is_own:
+        outcome, reason = Outcome.ANSWERED, "the same request, kept from an earlier run"
+    elif similar.kept is not None:
+        outcome, reason = Outcome.ANSWERED, f"close to an earlier request: {similar.matched}"
+    elif similar.blocked is not None:
+        reason = f"the nearest request differs: {similar.blocked}"
+    evidence: dict[str, EvidenceValue] = {"compared": similar.compared}
+    if similar.matched is not None:
+        evidence["nearest" if similar.kept is None else "matched"] = similar.matched
+        evidence["similarity"] = round(similar.similarity, 4)
+        evidence["age_seconds"] = round(similar.age_seconds, 3)
+    if similar.blocked is not None:
+        evidence["blocked"] = similar.blocked
+    return StageTrace(Stage.FUZZY, outcome, reason, microseconds, evidence)
+
+
+def _refused(entry: StageTrace, why: str) -> StageTrace:
+    return entry.copy_with(outcome=Outcome.DECLINED, reason=f"not given again: {why}")

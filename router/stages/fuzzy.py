@@ -22,13 +22,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
-from router.result import Evidence, EvidenceValue, Outcome, RoutingResult, Stage, StageTrace
+from router.result import RoutingResult
 from router.stages.exact import CacheStats
 from router.stages.fuzzy_index import Entry, Index
 from router.stages.fuzzy_store import Store
@@ -75,30 +74,6 @@ class FuzzyMatch:
     def result(self) -> RoutingResult | None:
         """The stored answer; None on a miss."""
         return None if self.kept is None else self.kept.result
-
-    def trace(self, microseconds: float) -> StageTrace:
-        """The stage's entry for the result."""
-        if self.is_own:
-            outcome, reason = Outcome.ANSWERED, "the same request, kept from an earlier run"
-        elif self.result is not None:
-            outcome, reason = Outcome.ANSWERED, f"close to an earlier request: {self.matched}"
-        elif self.blocked is not None:
-            outcome, reason = Outcome.DECLINED, f"the nearest request differs: {self.blocked}"
-        else:
-            outcome, reason = Outcome.DECLINED, "no similar request is stored"
-        return StageTrace(Stage.FUZZY, outcome, reason, microseconds, self.evidence)
-
-    @property
-    def evidence(self) -> Evidence:
-        """The same for a trace entry, without what is empty."""
-        evidence: dict[str, EvidenceValue] = {"compared": self.compared}
-        if self.matched is not None:
-            evidence["matched" if self.result is not None else "nearest"] = self.matched
-            evidence["similarity"] = round(self.similarity, 4)
-            evidence["age_seconds"] = round(self.age_seconds, 3)
-        if self.blocked is not None:
-            evidence["blocked"] = self.blocked
-        return MappingProxyType(evidence)
 
 
 class FuzzyCache:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from router.flight import in_thread
-from router.result import Outcome
 from router.stages.answers import AnswerCache, LocalAnswers
 from router.stages.conformance import AnswerCacheConformance, kept_answer
 from router.stages.validation import KeptAnswer
@@ -124,27 +123,3 @@ async def test_marks_of_catalogs_that_no_answer_is_of_are_dropped(tmp_path: Path
     assert await there.marks_of("v1") is None
     assert await there.marks_of("v2") == b"marks of v2"
     await there.aclose()
-
-
-async def test_the_trace_says_which_cache_answered_and_why_one_did_not() -> None:
-    cache = LocalAnswers()
-    await cache.keep(REQUEST, "c", kept_answer("git"), similar=True)
-    exact = await cache.find(REQUEST, "c", similar=True)
-    fuzzy = await cache.find(f"please {REQUEST}", "c", similar=True)
-    nothing = await cache.find("write an email", "c", similar=True)
-    left_out = await cache.find("write an email", "c", similar=False)
-    found = [
-        [entry.outcome for entry in lookup.trace(wanted_similar=wanted)]
-        for lookup, wanted in ((exact, True), (fuzzy, True), (nothing, True), (left_out, False))
-    ]
-    assert found == [
-        [Outcome.SKIPPED, Outcome.ANSWERED],
-        [Outcome.ANSWERED, Outcome.DECLINED],
-        [Outcome.DECLINED, Outcome.DECLINED],
-        [Outcome.SKIPPED, Outcome.DECLINED],
-    ]
-    refused = exact.trace(wanted_similar=True, refused="git has changed since")[1]
-    assert (refused.outcome, refused.reason) == (
-        Outcome.DECLINED,
-        "not given again: git has changed since",
-    )

@@ -87,3 +87,36 @@ async def test_an_answer_that_rests_on_an_unknown_skill_is_refused(index: SkillI
     await caches.keep(ASKED.text, "c", result, basis, index.catalog, similar=True)
     again, (_, exact) = await caches.answer(Question(ASKED, "c", index, "", True))
     assert (again, exact.reason) == (None, "not given again: gone is not installed")
+
+
+async def test_the_trace_says_which_cache_answered_and_why_one_did_not(index: SkillIndex) -> None:
+    caches = CacheStages(LocalAnswers(), Events(), repeat("new"))
+    basis = Basis.of(DecidedBy.ROUTER, ["git"], index.catalog)
+    result = kept_answer("git").result
+    await caches.keep(ASKED.text, "c", result, basis, index.catalog, similar=True)
+    mail = Request.parse("write an email")
+    outcomes, evidence = [], []
+    for asked, similar in ((ASKED, True), (OTHER_WORDS, True), (mail, True), (mail, False)):
+        _, trace = await caches.answer(Question(asked, "c", index, "", similar))
+        outcomes.append([entry.outcome for entry in trace])
+        evidence.append(trace[0].evidence)
+    assert outcomes == [
+        [Outcome.SKIPPED, Outcome.ANSWERED],
+        [Outcome.ANSWERED, Outcome.DECLINED],
+        [Outcome.DECLINED, Outcome.DECLINED],
+        [Outcome.SKIPPED, Outcome.DECLINED],
+    ]
+    assert evidence[1]["matched"] == ASKED.text
+
+
+async def test_the_trace_of_a_miss_names_the_nearest_request_and_what_keeps_it_back(
+    index: SkillIndex,
+) -> None:
+    caches = CacheStages(LocalAnswers(), Events(), repeat("new"))
+    basis = Basis.of(DecidedBy.ROUTER, ["git"], index.catalog)
+    result = kept_answer("git").result
+    await caches.keep("summarise issue 12", "c", result, basis, index.catalog, similar=True)
+    asked = Question(Request.parse("summarise issue 21"), "c", index, "", True)
+    _, (fuzzy, _) = await caches.answer(asked)
+    assert fuzzy.reason == "the nearest request differs: number differs: 21 against 12"
+    assert fuzzy.evidence["nearest"] == "summarise issue 12"
