@@ -17,15 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from router.errors import UnknownSkill
-from router.result import (
-    Decision,
-    Evidence,
-    EvidenceValue,
-    Outcome,
-    Stage,
-    StageTrace,
-    candidates,
-)
+from router.result import Decision, Evidence
 from router.retrieval.index import Match, Ranking, SkillIndex
 from router.settings import CAUTIONS
 from router.stages.further import MAX_CANDIDATES, further
@@ -103,17 +95,6 @@ class RetrievalDecision:
         weighed: there is no skill, or the request has no word or tries to instruct the router."""
         fits = self.evidence.get("fits")
         return fits if isinstance(fits, float) else None
-
-    def trace(self, outcome: Outcome, reason: str | None = None) -> StageTrace:
-        """The stage's entry for the result."""
-        return StageTrace(
-            Stage.VECTOR,
-            outcome,
-            self.reason if reason is None else reason,
-            self.microseconds,
-            self.evidence,
-            candidates([_candidate(match) for match in self.matches]),
-        )
 
 
 async def decide(
@@ -264,15 +245,3 @@ def _least_fit(caution: float) -> float:
 def _least_fit_alone(caution: float) -> float:
     """The same without that comparison, which makes estimates less certain: half of the way."""
     return (1 + caution) / 2
-
-
-def _candidate(match: Match) -> tuple[str, float, dict[str, EvidenceValue]]:
-    """A match as ``candidates`` takes it."""
-    evidence: dict[str, EvidenceValue] = {
-        "lexical": match.lexical,
-        "cosine": match.cosine,
-        "terms": match.terms[:MAX_SHOWN_TERMS],
-    }
-    if match.known:
-        evidence["examples"] = match.examples
-    return match.name, match.score, evidence

@@ -20,15 +20,18 @@ from router.llm.prompt import Selection
 from router.result import (
     Candidate,
     Decision,
+    EvidenceValue,
     LayerChoice,
     Outcome,
     RoutingResult,
     Stage,
     StageTrace,
+    candidates,
 )
+from router.retrieval.index import Match
 from router.settings import VectorSettings
 from router.skills.manifest import SkillManifest
-from router.stages.vector import RetrievalDecision
+from router.stages.vector import MAX_SHOWN_TERMS, RetrievalDecision
 
 if TYPE_CHECKING:
     from router.learning.learner import ExampleAnswer
@@ -97,18 +100,18 @@ def weigh(
     suggested = _others(chosen, local.ranked, settings)
     if not chosen:
         # The model read the request and declined: retrieval may offer, but not overrule it.
-        entry = local.trace(
-            Outcome.DECLINED, f"{why_weak}; offered: {', '.join(suggested) or 'nothing'}"
-        )
+        reason = f"{why_weak}; offered: {', '.join(suggested) or 'nothing'}"
+        entry = _trace_of_retrieval(local, Outcome.DECLINED, reason)
         return _of_selection(selection, Decision.ABSTAIN, (), suggested, confidence, entry)
     supported = local.decision is Decision.ROUTE and local.selected[0] in chosen
     if supported:
         lifted = min(confidence + settings.confidence_boost, settings.confidence_cap)
         confidence = max(confidence, lifted)
         reason = f"{why_weak}; retrieval supports {local.selected[0]}"
-        entry = local.trace(Outcome.SUPPORTED, reason)
+        entry = _trace_of_retrieval(local, Outcome.SUPPORTED, reason)
     else:
-        entry = local.trace(Outcome.DECLINED, f"{why_weak}; retrieval does not support it")
+        reason = f"{why_weak}; retrieval does not support it"
+        entry = _trace_of_retrieval(local, Outcome.DECLINED, reason)
     if confidence >= settings.confidence_threshold:
         return _of_selection(selection, Decision.ROUTE, chosen, suggested, confidence, entry)
     offered = (*chosen, *suggested)
@@ -149,7 +152,7 @@ def of_retrieval(text: str, local: RetrievalDecision, settings: VectorSettings) 
         reasoning=local.reason,
         confidence=local.confidence,
         stage=Stage.VECTOR,
-        trace=(local.trace(outcome),),
+        trace=(_trace_of_retrieval(local, outcome, local.reason),),
     )
 
 
@@ -157,7 +160,7 @@ def of_examples(
     text: str, answer: ExampleAnswer, settings: VectorSettings, microseconds: float = 0.0
 ) -> RoutingResult:
     """The verdict of the examples."""
-    vector = _trace_of(answer, Outcome.ANSWERED, microseconds)
+    vector = _trace_of_examples(answer, Outcome.ANSWERED, microseconds)
     ranked = [name for skills, _ in answer.ranked for name in skills] if answer.skills else []
     return RoutingResult(
         decision=Decision.ROUTE if answer.skills else Decision.ABSTAIN,
@@ -184,7 +187,7 @@ def of_neither(
         offered = [*other.ranked[:1], *known[:1], *other.ranked, *known]
     else:
         offered = [*known[:1], *other.ranked[:1], *known, *other.ranked]
-    vector = _trace_of(answer, Outcome.DECLINED, other.microseconds)
+    vector = _trace_of_examples(answer, Outcome.DECLINED, other.microseconds)
     return RoutingResult(
         decision=Decision.ABSTAIN if nothing >= LIKELY else Decision.CLARIFY,
         selected_skills=(),
@@ -198,7 +201,24 @@ def of_neither(
     )
 
 
-def _trace_of(answer: ExampleAnswer, outcome: Outcome, microseconds: float) -> StageTrace:
+def _trace_of_retrieval(local: RetrievalDecision, outcome: Outcome, reason: str) -> StageTrace:
+    seen = candidates([_candidate(match) for match in local.matches])
+    return StageTrace(Stage.VECTOR, outcome, reason, local.microseconds, local.evidence, seen)
+
+
+def _candidate(match: Match) -> tuple[str, float, dict[str, EvidenceValue]]:
+    """A match as ``candidates`` takes it."""
+    evidence: dict[str, EvidenceValue] = {
+        "lexical": match.lexical,
+        "cosine": match.cosine,
+        "terms": match.terms[:MAX_SHOWN_TERMS],
+    }
+    if match.known:
+        evidence["examples"] = match.examples
+    return match.name, match.score, evidence
+
+
+def _trace_of_examples(answer: ExampleAnswer, outcome: Outcome, microseconds: float) -> StageTrace:
     named = " and ".join(answer.skills) or "no skill"
     return StageTrace(
         Stage.VECTOR,
