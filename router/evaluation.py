@@ -24,12 +24,16 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+import tempfile
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from router.errors import ConfigurationError
+from router.learning.evidence import copy_evidence
 from router.learning.learner import own_confidence, said_by
 from router.learning.metrics import (
     ReliabilityBin,
@@ -45,9 +49,9 @@ from router.result import Decision, RoutingResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from router.router import SemanticRouter
+    from router.settings import Settings
 
 RECALL_DEPTH: Final = 5
 NDCG_DEPTH: Final = 10
@@ -271,11 +275,20 @@ def unknown_labels(
     return {name: tuple(lines) for name, lines in missing.items()}
 
 
-def apart(state: Path) -> dict[str, Any]:
-    """Settings of a router that is evaluated: it is given no answer or label of another process,
-    and what it decides and learns goes into this folder alone."""
-    own = {"state_dir": state, "learning": {"directory": state}}
-    return {**own, "answer_cache": "local", "cluster": {"url": None}}
+@contextmanager
+def apart(served: Settings) -> Iterator[dict[str, Any]]:
+    """Settings of a router that is evaluated while the block runs: it begins with a copy of what
+    was learnt under ``served``, it is given no answer or label of another process, and what it
+    decides and learns goes into a temporary folder.
+
+    Raises:
+        StoreError: the evidence cannot be read.
+    """
+    with tempfile.TemporaryDirectory(prefix="router-evaluation-") as state:
+        if served.learning.enabled:
+            copy_evidence(served.evidence_directory, Path(state))
+        own = {"state_dir": state, "learning": {"directory": state}}
+        yield {**own, "answer_cache": "local", "cluster": {"url": None}}
 
 
 async def evaluate(

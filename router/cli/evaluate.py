@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -104,14 +103,10 @@ async def _judge(
 ) -> tuple[list[Judgement], set[str]]:
     """The judgements, and the labels that name no installed skill."""
     from router.evaluation import apart, evaluate, unknown_labels
-    from router.learning.evidence import copy_evidence
 
     judgements: list[Judgement] = []
-    with tempfile.TemporaryDirectory(prefix="router-eval-") as state:
-        settings = read_settings(no_llm=no_llm, **apart(Path(state)))
-        if settings.learning.enabled:
-            copy_evidence(read_settings().evidence_directory, Path(state))
-        async with open_router(folders, settings) as router:
+    with apart(read_settings()) as own:
+        async with open_router(folders, read_settings(no_llm=no_llm, **own)) as router:
             installed = await router.open()
             unknown = unknown_labels(rows, installed.catalog.skills)
             _warn_of_unknown(unknown)

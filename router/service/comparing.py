@@ -1,14 +1,12 @@
 """Compares two ways to route the same requests: which answers differ, and how good each way is.
 
-Both sides are routed by routers of their own in a temporary folder, with a copy of what this router
-has learnt, so nothing that is served is touched. No LLM is asked: the two sides differ by their
-settings and their skills alone, and a comparison costs nothing but time.
+Both sides are routed by routers of their own, apart from the one that serves. No LLM is asked: the
+two sides differ by their settings and their skills alone, and a comparison costs nothing but time.
 """
 
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -26,7 +24,6 @@ from router.evaluation import (
     read_rows,
     summarise,
 )
-from router.learning.evidence import copy_evidence
 from router.request import Request
 from router.settings import Settings
 from router.skills.discovery import existing_root
@@ -125,8 +122,13 @@ def read_settings(text: str) -> dict[str, Any]:
 
 
 async def compare(
-    router: SemanticRouter, rows: Sequence[LabelledRequest], first: Side, second: Side
-) -> tuple[list[Judgement], list[Judgement]]:
+    router: SemanticRouter,
+    rows: Sequence[LabelledRequest],
+    first: Side,
+    second: Side,
+    *,
+    labelled: bool,
+) -> Comparison:
     """Route the requests both ways, in a thread of its own.
 
     Raises:
@@ -136,24 +138,20 @@ async def compare(
     # A folder that the settings name for when it is there may not be there.
     served = [root for root in (await router.open()).catalog.roots if root.is_dir()]
 
-    def both() -> tuple[list[Judgement], list[Judgement]]:
-        with tempfile.TemporaryDirectory(prefix="router-compare-") as state:
-            settings = router.settings
-            if settings.learning.enabled:
-                copy_evidence(settings.evidence_directory, Path(state))
-            one, other = (
+    def both() -> list[list[Judgement]]:
+        with apart(router.settings) as own:
+            return [
                 asyncio.run(
                     _judge(
                         rows,
-                        _settings(settings, side, state),
+                        _settings(router.settings, side, own),
                         [existing_root(root) for root in side.roots] or served,
                     )
                 )
                 for side in (first, second)
-            )
-            return one, other
+            ]
 
-    return await asyncio.to_thread(both)
+    return compared(*await asyncio.to_thread(both), labelled=labelled)
 
 
 def compared(
@@ -188,10 +186,10 @@ async def _judge(
         return [judgement async for judgement in evaluate(router, rows)]
 
 
-def _settings(served: Settings, side: Side, state: str) -> Settings:
+def _settings(served: Settings, side: Side, own: Mapping[str, Any]) -> Settings:
     values = _merged(served.model_dump(), side.settings)
-    own = {**apart(Path(state)), "llm": {"enabled": False}, "enrichment_on_save": False}
-    return Settings(**_merged(values, own))
+    quiet = {"llm": {"enabled": False}, "enrichment_on_save": False}
+    return Settings(**_merged(values, {**own, **quiet}))
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

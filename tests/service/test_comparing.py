@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from router.errors import ConfigurationError, InvalidRequest
-from router.evaluation import Judgement, LabelledRequest
+from router.evaluation import Judgement, LabelledRequest, apart
 from router.result import Decision
 from router.service.comparing import (
     MAX_ROWS,
@@ -53,10 +51,11 @@ def test_settings_are_those_of_a_file_but_for_what_needs_trust() -> None:
         read_settings("vector.caution = ")
 
 
-def test_two_ways_are_compared_without_the_cluster(tmp_path: Path) -> None:
+def test_two_ways_are_compared_without_the_cluster() -> None:
     """The second one was given the answers of the first."""
     served = Settings(cluster={"url": "redis://127.0.0.1:6379"}, answer_cache="some.package:Cache")
-    side = _settings(served, Side({"vector": {"caution": "bold"}}), str(tmp_path))
+    with apart(served) as own:
+        side = _settings(served, Side({"vector": {"caution": "bold"}}), own)
     assert (side.cluster.url, side.answer_cache, side.vector.caution) == (None, "local", "bold")
 
 

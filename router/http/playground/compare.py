@@ -11,7 +11,7 @@ from router.http.keys import Right
 from router.http.playground.charts import Chart, Line, nice, radii
 from router.http.playground.screens import Action, Part, Screen, Visit
 from router.http.problems import Refused
-from router.service.comparing import Side, compare, compared, read_requests, read_settings
+from router.service.comparing import Side, compare, read_requests, read_settings
 
 MAX_MOVED: Final = 200
 """How many requests the page lists."""
@@ -34,8 +34,7 @@ async def _compare(visit: Visit) -> Part:
         )
         for name in "ab"
     )
-    runs = await compare(visit.api.service.router, rows, first, second)
-    found = compared(*runs, labelled=labelled)
+    found = await compare(visit.api.service.router, rows, first, second, labelled=labelled)
     reports = (found.first, found.second)
     return Part(
         "compare/result.html",
