@@ -30,13 +30,19 @@ from router.http.api import Api
 from router.http.caller import Caller
 from router.http.keys import Right
 from router.http.problems import Refused, faults_of
-from router.http.tools import delete_tool, put_tool
+from router.http.tools import (
+    PutToolArguments,
+    ToolDeleted,
+    ToolPlace,
+    ToolPut,
+    delete_tool,
+    put_tool,
+)
 from router.service.explaining import Explanation
 from router.service.memory import MemoryService
 from router.service.schemas import shapes_of
 from router.service.service import Service
 from router.service.shapes import Arguments, LoadArguments, LoadedSkill, NoArguments, RouteArguments
-from router.tools.folder import routed_name
 
 MAX_BATCH: Final = 1_000
 """How many requests a batch may hold."""
@@ -73,32 +79,6 @@ class BatchLine(BaseModel):
 
 class DecisionArguments(Arguments):
     id: str = Field(max_length=200, description="The `id` of an answer.")
-
-
-class ToolPlace(Arguments):
-    namespace: str = Field(description="Lower-case letters, digits and hyphens, at most 64.")
-    name: str = Field(description="The tool's own name, at most 80 characters.")
-
-
-class PutToolArguments(ToolPlace):
-    definition: dict[str, Any] = Field(
-        description="The tool as OpenAI, Anthropic or MCP define it; its name is that of the path."
-    )
-
-
-class ToolPut(BaseModel):
-    """The tool is routable from now on."""
-
-    skill: str = Field(description="The name that answers use: `namespace__name`.")
-    new: bool = Field(description="Whether there was none of that name.")
-    catalog_version: str
-
-
-class ToolDeleted(BaseModel):
-    """The tool is not routed to any more."""
-
-    skill: str
-    catalog_version: str
 
 
 class DecisionFound(BaseModel):
@@ -225,16 +205,13 @@ async def _find_decision(api: Api, caller: Caller, asked: DecisionArguments) -> 
 async def _put_tool(api: Api, caller: Caller, asked: PutToolArguments) -> ToolPut:
     """Keep a tool in a namespace, to be routed to from now on."""
     caller.require_namespace(asked.namespace)
-    router = api.service.router
-    new, version = await put_tool(router, asked.namespace, asked.name, asked.definition)
-    return ToolPut(skill=routed_name(asked.namespace, asked.name), new=new, catalog_version=version)
+    return await put_tool(api.service.router, asked)
 
 
 async def _delete_tool(api: Api, caller: Caller, asked: ToolPlace) -> ToolDeleted:
     """Drop a tool of a namespace."""
     caller.require_namespace(asked.namespace)
-    version = await delete_tool(api.service.router, asked.namespace, asked.name)
-    return ToolDeleted(skill=routed_name(asked.namespace, asked.name), catalog_version=version)
+    return await delete_tool(api.service.router, asked)
 
 
 async def _batch(api: Api, caller: Caller, asked: BatchArguments) -> AsyncGenerator[bytes, None]:

@@ -8,39 +8,65 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel, Field
+
 from router.http.problems import Refused
+from router.service.shapes import Arguments
 from router.tools.folder import ToolFolder, routed_name
 
 if TYPE_CHECKING:
     from router.router import SemanticRouter
 
 
-async def put_tool(
-    router: SemanticRouter, namespace: str, name: str, definition: dict[str, Any]
-) -> tuple[bool, str]:
-    """Keep a tool; whether its name is new, and the version of the catalog that has it. Raises
-    Refused when a skill from elsewhere has its name."""
-    folder = await _folder(router)
-    new = await asyncio.to_thread(folder.put, namespace, name, definition)
+class ToolPlace(Arguments):
+    namespace: str = Field(description="Lower-case letters, digits and hyphens, at most 64.")
+    name: str = Field(description="The tool's own name, at most 80 characters.")
+
+
+class PutToolArguments(ToolPlace):
+    definition: dict[str, Any] = Field(
+        description="The tool as OpenAI, Anthropic or MCP define it; its name is that of the path."
+    )
+
+
+class ToolDeleted(BaseModel):
+    """The tool is not routed to any more."""
+
+    skill: str
+    catalog_version: str
+
+
+class ToolPut(BaseModel):
+    """The tool is routable from now on."""
+
+    skill: str = Field(description="The name that answers use: `namespace__name`.")
+    new: bool = Field(description="Whether there was none of that name.")
+    catalog_version: str
+
+
+async def put_tool(router: SemanticRouter, asked: PutToolArguments) -> ToolPut:
+    """Keep a tool. Raises Refused when a skill from elsewhere has its name."""
+    folder, routed = await _folder(router), routed_name(asked.namespace, asked.name)
+    new = await asyncio.to_thread(folder.put, asked.namespace, asked.name, asked.definition)
     await router.reload()
-    skill = router.catalog.skills.get(routed_name(namespace, name))
-    if skill is None or skill.payload != definition:
+    skill = router.catalog.skills.get(routed)
+    if skill is None or skill.payload != asked.definition:
         raise Refused(
             409,
             "the tool is not routable",
             "another source has its name, or it was changed again meanwhile",
         )
-    return new, router.catalog.version
+    return ToolPut(skill=routed, new=new, catalog_version=router.catalog.version)
 
 
-async def delete_tool(router: SemanticRouter, namespace: str, name: str) -> str:
-    """Drop a tool; the version of the catalog that has it no more. Raises Refused when there is no
-    such tool."""
+async def delete_tool(router: SemanticRouter, asked: ToolPlace) -> ToolDeleted:
+    """Drop a tool. Raises Refused when there is no such tool."""
     folder = await _folder(router)
-    if not await asyncio.to_thread(folder.delete, namespace, name):
-        raise Refused(404, "there is no such tool", f"none in the namespace {namespace}")
+    if not await asyncio.to_thread(folder.delete, asked.namespace, asked.name):
+        raise Refused(404, "there is no such tool", f"none in the namespace {asked.namespace}")
     await router.reload()
-    return router.catalog.version
+    routed = routed_name(asked.namespace, asked.name)
+    return ToolDeleted(skill=routed, catalog_version=router.catalog.version)
 
 
 async def _folder(router: SemanticRouter) -> ToolFolder:

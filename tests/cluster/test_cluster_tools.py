@@ -7,6 +7,7 @@ import json
 import logging
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from clusters import SettingsOf, caught_up, few_skills_router, until
@@ -16,7 +17,7 @@ from router import SemanticRouter, SourceError, StoreError
 from router.cluster.keys import Keys
 from router.cluster.link import connect
 from router.http.problems import Refused
-from router.http.tools import delete_tool, put_tool
+from router.http.tools import PutToolArguments, ToolPlace, delete_tool, put_tool
 from router.tools.folder import ToolFolder
 from router.tools.source import ToolSource
 
@@ -28,6 +29,11 @@ LOAN = {"name": "loan", "description": "Lends a customer money.", "input_schema"
 def offers(router: SemanticRouter, name: str, definition: object = None) -> bool:
     skill = router.catalog.skills.get(name)
     return skill is not None and definition in (None, skill.payload)
+
+
+def put(name: str, definition: dict[str, Any]) -> PutToolArguments:
+    """What a client sends to put a tool into the namespace ``shop``."""
+    return PutToolArguments(namespace="shop", name=name, definition=definition)
 
 
 async def settled(*routers: SemanticRouter) -> None:
@@ -47,21 +53,22 @@ async def test_a_tool_put_over_http_is_routed_to_in_another_process(
     url = redis_server.url
     folders = [ToolFolder(tmp_path / name) for name in ("one", "other")]
     there = settings_of(url)
+    refund = ToolPlace(namespace="shop", name="refund")
     async with few_skills_router(settings_of(url), folders[0]) as one:
         async with few_skills_router(there, folders[1]) as other:
-            await put_tool(one, "shop", "refund", REFUND)
+            await put_tool(one, put("refund", REFUND))
             await until(lambda: offers(other, "shop__refund", REFUND))
             assert (await other.route(ASKED)).selected_skills == ("shop__refund",)
             changed = {**REFUND, "description": "Gives money back to a customer."}
-            assert not (await put_tool(other, "shop", "refund", changed))[0]
+            assert not (await put_tool(other, put("refund", changed))).new
             await until(lambda: offers(one, "shop__refund", changed))
-            assert not (await put_tool(one, "shop", "refund", REFUND))[0]
+            assert not (await put_tool(one, put("refund", REFUND))).new
             await until(lambda: offers(other, "shop__refund", REFUND))
-            await delete_tool(other, "shop", "refund")
+            await delete_tool(other, refund)
             await until(lambda: not offers(one, "shop__refund"))
             with pytest.raises(Refused, match=r"none in the namespace shop"):
-                await delete_tool(one, "shop", "refund")
-            await put_tool(one, "shop", "loan", LOAN)
+                await delete_tool(one, refund)
+            await put_tool(one, put("loan", LOAN))
             await until(lambda: offers(other, "shop__loan"))
         assert not (tmp_path / "other" / "shop" / "loan.json").exists()  # in memory only
         async with few_skills_router(there, ToolFolder(tmp_path / "other")) as other:
