@@ -101,7 +101,9 @@ async def explain(
             score=match.score,
             parts=_weighted(match),
             terms=match.terms,
-            example=await _nearest(index, text, match.name),
+            example=Example(*near)
+            if (near := await index.nearest_example(text, match.name))
+            else None,
         )
         for match in shown
         + [one for one in (winner, runner_up) if one is not None and one not in shown]
@@ -112,11 +114,6 @@ async def explain(
         runner_up=None if runner_up is None else weighed[runner_up.name],
         lead="" if winner is None or runner_up is None else _lead_of(winner, runner_up),
     )
-
-
-async def _nearest(index: SkillIndex, text: str, name: str) -> Example | None:
-    found = await index.nearest_example(text, name)
-    return None if found is None else Example(*found)
 
 
 def _winner_and_runner_up(

@@ -19,7 +19,7 @@ from cachetools import LRUCache
 from router.errors import ConfigurationError, SourceError, StoreError, UnknownSkill
 from router.flight import SingleFlight
 from router.ranking import RankedSkills, rank
-from router.request import AnyTurn, Request, Turn
+from router.request import Request, Turn
 from router.result import RoutingResult
 from router.service.explaining import Explanation, explain
 from router.service.shapes import (
@@ -94,13 +94,7 @@ class Service:
 
     async def explain(self, asked: RouteArguments, result: RoutingResult) -> Explanation:
         """The evidence behind an answer to a request."""
-        request = Request.parse(
-            asked.request,
-            available=asked.available_skills,
-            history=_turns(asked.history),
-            scope=asked.scope,
-        )
-        return await explain(request, result, (await self.router.open()).index)
+        return await explain(_request_of(asked), result, (await self.router.open()).index)
 
     async def test_cache(self, asked: RouteArguments) -> CacheTested:
         """Whether a cache would answer a request, and why or why not."""
@@ -257,15 +251,22 @@ class Service:
         if asked.tools is None:
             found = await self.router.rank(asked.request, limit=asked.limit, **_constraints(asked))
         else:
-            found = await self._tool_sets.rank(
-                asked.request, asked.tools, limit=asked.limit, **_constraints(asked)
-            )
+            found = await self._tool_sets.rank(asked, asked.tools)
         return Ranked.model_validate(found)
 
 
 def offered_names(catalog: Catalog) -> tuple[str, ...]:
     """The skills that may be loaded."""
     return tuple(skill.name for skill in catalog.routable)
+
+
+def _request_of(asked: RouteArguments | RankArguments) -> Request:
+    return Request.parse(
+        asked.request,
+        available=asked.available_skills,
+        history=_turns(asked.history),
+        scope=asked.scope,
+    )
 
 
 def _filed_under(asked: RouteArguments) -> dict[str, Any]:
@@ -320,24 +321,14 @@ class ToolSets:
         )
         self._reading: SingleFlight[SkillIndex] = SingleFlight()
 
-    async def rank(
-        self,
-        request: str,
-        tools: Sequence[dict[str, Any]],
-        *,
-        limit: int,
-        available: Sequence[str] | None,
-        always_include: Sequence[str],
-        history: Sequence[AnyTurn],
-        scope: str | None,
-    ) -> RankedSkills:
-        """The best of some tools; takes what the router's ``rank`` takes beside them.
+    async def rank(self, asked: RankArguments, tools: Sequence[dict[str, Any]]) -> RankedSkills:
+        """The best of some tools.
 
         Raises:
             SourceError: a tool cannot be used, or two have one name.
             InvalidRequest: the request cannot be ranked.
         """
-        asked = Request.parse(request, available=available, history=history, scope=scope)
+        request = _request_of(asked)
         try:
             text = json.dumps(tools, ensure_ascii=False, allow_nan=False).encode()
         except ValueError as error:  # no answer could carry it either
@@ -347,11 +338,11 @@ class ToolSets:
         if index is None:
             index = await self._reading.do(digest, lambda: self._read(digest, tools))
         return await rank(
-            asked,
+            request,
             catalog=index.catalog,
             index=index,
-            limit=limit,
-            always_include=always_include,
+            limit=asked.limit,
+            always_include=asked.always_include,
             caution=self._router.settings.vector.least_right,
         )
 

@@ -17,6 +17,7 @@ from router.http.keys import KeyFile, Right
 from router.retrieval.index import SkillIndex
 from router.router import SemanticRouter
 from router.service import service
+from router.service.shapes import RankArguments
 from router.skills.catalog import Catalog
 
 Connect = Any
@@ -64,7 +65,7 @@ async def test_only_so_many_sets_of_tools_are_kept(
 ) -> None:
     """Of sets of one tool, twenty times as many were."""
     monkeypatch.setattr(service, "MAX_KEPT_TOOLS", 3 * service.LEAST_OF_A_SET)
-    sets = service.ToolSets(router)
+    served = service.Service(router)
     indexes: weakref.WeakSet[SkillIndex] = weakref.WeakSet()
     over = SkillIndex.over
 
@@ -76,15 +77,7 @@ async def test_only_so_many_sets_of_tools_are_kept(
     monkeypatch.setattr(SkillIndex, "over", noted)
     for number in range(5):
         tool = LOAN | {"description": f"Lends a customer {number} pounds."}
-        await sets.rank(
-            ASKED["request"],
-            [tool],
-            limit=1,
-            available=None,
-            always_include=(),
-            history=(),
-            scope=None,
-        )
+        await served.rank(RankArguments(request=ASKED["request"], tools=[tool]))
     gc.collect()
     assert len(indexes) == 3
 
