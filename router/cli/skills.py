@@ -155,13 +155,12 @@ def check_skills(
     from router.skills.diagnostics import in_order
 
     catalog = read_catalog([*(folders or ()), *(more or ())], read_settings())
-    shadowed = (found for lost in catalog.shadowed for found in lost.manifest.diagnostics)
     return {
         "loaded": len(catalog.skills),
         "shadowed": len(catalog.shadowed),
         "not_loaded": len(catalog.failures),
         "left_out": len(catalog.left_out) - len(catalog.failures),
-        "diagnostics": in_order([*catalog.diagnostics, *shadowed]),
+        "diagnostics": in_order(catalog.diagnostics),
     }
 
 

@@ -22,9 +22,8 @@ MAX_FINDINGS: Final = 100
 
 def lint_catalog(catalog: Catalog) -> list[Diagnostic]:
     """The findings on each skill by itself, those on shadowed skills included. Reads every file."""
-    shadowed = tuple(lost.manifest for lost in catalog.shadowed)
-    findings = [*catalog.diagnostics, *(d for skill in shadowed for d in skill.diagnostics)]
-    for skill in (*catalog.skills.values(), *shadowed):
+    findings = list(catalog.diagnostics)
+    for skill in (*catalog.skills.values(), *(lost.manifest for lost in catalog.shadowed)):
         findings += lint_file_of(skill)
     return findings
 

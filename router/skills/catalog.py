@@ -134,7 +134,7 @@ class Catalog:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Everything odd: the search, the failures, the shadowed skills, the loaded ones."""
+        """Everything odd: the search, the failures, each file, those of shadowed skills too."""
         shadowed = (
             Diagnostic(
                 lost.manifest.path,
@@ -145,10 +145,9 @@ class Catalog:
             )
             for lost in self.shadowed
         )
-        loaded = (
-            diagnostic for manifest in self.skills.values() for diagnostic in manifest.diagnostics
-        )
-        return (*self.notices, *self.failures, *shadowed, *loaded)
+        read = (*self.skills.values(), *(lost.manifest for lost in self.shadowed))
+        of_files = (diagnostic for manifest in read for diagnostic in manifest.diagnostics)
+        return (*self.notices, *self.failures, *shadowed, *of_files)
 
 
 def merge_sources(
