@@ -32,9 +32,9 @@ from router.memory.query.classifier_model import (
     ClassifierModel,
     QueryKind,
     kind_named,
-    log_odds,
 )
 from router.memory.query.cues import cues
+from router.numeric import log_odds
 from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.contrast import softmax
 from router.text import tokens

@@ -22,6 +22,12 @@ def logistic(log_odds: float) -> float:
     return 1 / (1 + math.exp(-max(-30.0, min(30.0, log_odds))))
 
 
+def log_odds(probability: float) -> float:
+    """Of a probability, in [0, 1]; bounded, so that certainty stays a number."""
+    bounded = min(max(probability, 1e-6), 1 - 1e-6)
+    return math.log(bounded / (1 - bounded))
+
+
 def wilson(successes: float, trials: int, *, confidence: float = 0.95) -> tuple[float, float]:
     """Two-sided interval of a proportion (E. B. Wilson, 1927); (0, 1) without trials.
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.numeric import finite, logistic, wilson
+from router.numeric import finite, log_odds, logistic, wilson
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,15 @@ def test_log_odds_beyond_thirty_count_as_thirty() -> None:
     assert logistic(0) == 0.5
     assert logistic(1e9) == logistic(30) < 1
     assert logistic(-1e9) == logistic(-30) > 0
+
+
+@given(st.floats(1e-6, 1 - 1e-6))
+def test_log_odds_and_probability_say_the_same(probability: float) -> None:
+    assert logistic(log_odds(probability)) == pytest.approx(probability)
+
+
+def test_the_log_odds_of_what_is_certain_are_finite() -> None:
+    assert math.isfinite(log_odds(0)) and log_odds(1) == pytest.approx(-log_odds(0))
 
 
 @given(st.integers(0, 500), st.integers(0, 500))

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from router.learning.calibration import MIN_PAIRS, Calibrator
 from router.learning.head import Head, energy
-from router.numeric import logistic
+from router.numeric import log_odds, logistic
 from router.result import Number, Probability
 from router.retrieval.contrast import softmax
 
@@ -138,9 +138,9 @@ class ExampleCoverage:
             fits: retrieval's estimate that anything fits, in [0, 1].
         """
         raw = self.covered(logistic(float(energy(scores))))
-        unserved = logistic(_logit(UNSERVED) - FITS_WEIGHT * _logit(fits))
+        unserved = logistic(log_odds(UNSERVED) - FITS_WEIGHT * log_odds(fits))
         prior = unserved + (1 - unserved) * uncovered
-        return logistic(_logit(raw) - _logit(prior) + _logit(self.uncovered))
+        return logistic(log_odds(raw) - log_odds(prior) + log_odds(self.uncovered))
 
     def support(
         self, answers: Sequence[Sequence[str]], found: Mapping[str, float], *, fits: float
@@ -157,7 +157,7 @@ class ExampleCoverage:
             [
                 self.weight * sum(found.get(name, last) for name in skills) / len(skills)
                 if skills
-                else self.weight * first - _logit(fits)
+                else self.weight * first - log_odds(fits)
                 for skills in answers
             ]
         )
@@ -186,8 +186,3 @@ def uncovered_share(found: Mapping[str, float], examples: Mapping[str, int]) -> 
     shares = softmax(RETRIEVAL_WEIGHT * np.array(list(found.values())))
     open_ = [max(0.0, 1 - examples.get(name, 0) / COVERED) for name in found]
     return float(shares @ np.array(open_))
-
-
-def _logit(share: float) -> float:
-    bounded = min(max(share, 1e-6), 1 - 1e-6)
-    return math.log(bounded / (1 - bounded))

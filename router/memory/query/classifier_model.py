@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.memory.model import QueryType
-from router.numeric import logistic
+from router.numeric import log_odds, logistic
 
 WEIGHTS_FILE: Final = "classifier_weights.npz"
 
@@ -117,9 +117,3 @@ def kind_named(name: str) -> QueryKind:
         return NOTHING
     query_type, _, layers = name.partition(": ")
     return QueryKind(QueryType(query_type), tuple(layers.split(", ")))
-
-
-def log_odds(probability: float) -> float:
-    """Of a probability, in [0, 1]; bounded, so that certainty stays a number."""
-    bounded = min(max(probability, 1e-6), 1 - 1e-6)
-    return math.log(bounded / (1 - bounded))

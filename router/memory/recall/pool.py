@@ -59,14 +59,16 @@ from router.memory.recall.updates import (
     Update,
     asks_for_history,
     held_then,
+    likelihood_of_replacement,
     tells_change,
+    update_of,
     updates_among,
 )
 from router.memory.stores.graph import relations_away, states_relation
 from router.memory.stores.rows import TASKS
 from router.memory.texts.contents import without_copies
 from router.memory.texts.words import words_of
-from router.numeric import logistic
+from router.numeric import log_odds, logistic
 from router.result import MEMORY_LAYERS
 from router.text import stems, tokens, word_set
 
@@ -96,6 +98,11 @@ asks for what is said of Fridays."""
 TELLS_NO_TIME: Final = -3.0
 """Log-odds, not fitted, of a task without a date where the query asks when: "Renew the passport"
 does not answer "When does my passport expire?", though the question's words speak for tasks."""
+BESIDE_RELEVANCE: Final = 0.6
+"""What a difference of relevance, in log-odds, counts against a replacement that is only likely."""
+BESIDE_SCORE: Final = 0.5
+"""And what the logarithm of the ratio of the scores does. Both were fitted together with the
+coefficients of ``likelihood_of_replacement``."""
 GRAPH_LAYER: Final = "graph"
 RELATION: Final = 0.7
 """What reaches an item over relations keeps this share of its relevance at each of them."""
@@ -119,7 +126,6 @@ USEFULNESS_WEIGHT: Final = 0.2
 FRESH_DAYS: Final = 90.0
 _ONESELF: Final = word_set("i me my mine i'm i've i'd i'll")
 _BESIDE_TIMES: Final = {*stems("in for on at of by during from until till before after the")}
-_ALMOST_NEVER: Final = 1e-9
 
 
 class Pool:
@@ -187,6 +193,7 @@ class Pool:
         }
         held = self._follow_updates(judged, following)
         scores = self._scores(list(judged.values()))
+        self._prefer_what_holds(scores, judged)
         for item, update in held:
             # It gets the higher score of both, the other one stays just below.
             both = [update.older.content, update.newer.content]
@@ -233,6 +240,26 @@ class Pool:
             for one, similarity in zip(found, similarities, strict=True)
             if one.relevance >= lowest
         }
+
+    def _prefer_what_holds(self, scores: dict[str, float], judged: dict[str, RecalledItem]) -> None:
+        """Where the first item has likely been replaced by another one, or held only later than the
+        time asked about, give that one the score of the first, which stays just below."""
+        first = max(scores, key=scores.__getitem__, default=None)
+        if first is None:
+            return
+        likeliest, best = first, 0.0
+        for content, score in scores.items():
+            update = update_of(judged[first].item, judged[content].item)
+            if update is None or held_then(update, self.query) is judged[first].item or not score:
+                continue
+            likelihood = likelihood_of_replacement(update)
+            odds = likelihood + BESIDE_SCORE * math.log(score / scores[first])
+            for sign, each in ((1, content), (-1, first)):
+                odds += sign * BESIDE_RELEVANCE * log_odds(judged[each].relevance)
+            if likelihood and odds > best:
+                likeliest, best = content, odds
+        if likeliest != first:
+            scores[likeliest], scores[first] = scores[first], 0.999 * scores[first]
 
     def _follow_updates(
         self, judged: dict[str, RecalledItem], following: set[str]
@@ -347,8 +374,7 @@ class Pool:
         if period is not None and item.layer in LASTING_LAYERS and self._is_of_time(item):
             evidence += NAMES_TIME
         if evidence:
-            relevance = min(max(relevance, _ALMOST_NEVER), 1 - _ALMOST_NEVER)
-            relevance = logistic(math.log(relevance / (1 - relevance)) + evidence)
+            relevance = logistic(log_odds(relevance) + evidence)
         if self._is_beside_tasks(item):
             relevance = min(relevance, LISTED * BESIDE_TASKS)
         return max(relevance, self._listed.get(item.content, 0.0))

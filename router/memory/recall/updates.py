@@ -22,6 +22,10 @@ the same layer and scope
 That both name one person, "the user", "my wife" or in the layer ``user`` a name, is no shared word.
 
 Events, talk and tasks are never replaced: what happened has happened.
+
+Where none of this is sure, the later of two may still be the answer ("From now on people must order
+for 18 euro at least" after "Minimum order is 12 euro"), the likelier the more words they share
+(``likelihood_of_replacement``). That decides alone which of them a recall gives first.
 """
 
 from __future__ import annotations
@@ -51,6 +55,11 @@ USER_LAYER: Final = "user"
 SHARED_BY_CHANGE: Final = 0.3
 SHARED_BY_FRAME: Final = 0.6
 SHARED_BY_LETTING_GO: Final = 0.25
+LIKELY_BY_SHARED: Final = 4.0
+"""Log-odds of a replacement that is not sure, for two memories with all their words in common. This
+and the next were fitted to the questions of twelve people (``benchmarks/memory_finding.py``)."""
+LIKELY_BY_CHANGE: Final = 25.0
+"""What is added to it where the later one tells of a change."""
 MAX_WORDS: Final = 60
 """Longer texts are documents; they are compared by nobody here."""
 SUPERSEDED_BY: Final = "superseded_by"
@@ -124,6 +133,16 @@ def updates_among(
     return sorted(found, key=lambda update: update.older.created)
 
 
+def update_of(one: MemoryItem, other: MemoryItem) -> Update | None:
+    """The two as if the later one had replaced the other; None where it cannot have: they are of
+    two layers or scopes, of one time, or of a layer whose items are never replaced."""
+    if (one.layer, one.scope) != (other.layer, other.scope) or one.layer not in LASTING_LAYERS:
+        return None
+    if one.created == other.created:
+        return None
+    return Update(*sorted((one, other), key=lambda item: item.created))
+
+
 def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
     """Whether ``newer`` says what holds in place of ``older``; see the module's text."""
     if newer.layer != older.layer or newer.scope != older.scope or newer.id == older.id:
@@ -150,6 +169,17 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
     said, before = (set(words.terms) - _PERSONS - {name} for words in (new, old))
     shared = len(said & before)
     return SHARED_BY_FRAME * len(said | before) <= shared < min(len(said), len(before))
+
+
+def likelihood_of_replacement(update: Update) -> float:
+    """Log-odds that the newer one says what holds in place of the older, where that is not sure; 0
+    where nothing speaks for it, or both are about two subjects or two matters."""
+    newer, older = update.newer.content, update.older.content
+    if contradict(newer, older) is False:
+        return 0.0
+    said, before = ({*words_of(text).terms} - _PERSONS for text in (newer, older))
+    share = len(said & before) / max(1, len(said | before))
+    return share * (LIKELY_BY_SHARED + LIKELY_BY_CHANGE * tells_change(update))
 
 
 def _replaces_by_change(newer: MemoryItem, older: MemoryItem, name: str) -> bool:

@@ -257,6 +257,51 @@ async def test_what_holds_now_comes_before_what_it_has_replaced() -> None:
     assert contents(then)[0] == "0.9 database is Postgres"
 
 
+OLD_MINIMUM = "Minimum order for delivery is 12 euro."
+NEW_MINIMUM = "From now on people must order for 18 euro at least, otherwise no delivery."
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("What is the minimum for an order?", NEW_MINIMUM),
+        ("What was the minimum for an order last year?", OLD_MINIMUM),
+    ],
+)
+async def test_what_has_likely_been_replaced_comes_after_what_holds_then(
+    query: str, first: str
+) -> None:
+    project = LoopLayer("project")
+    project.items = [
+        remembered("project", OLD_MINIMUM, days_old=400),
+        remembered("project", NEW_MINIMUM, days_old=9),
+    ]
+    given = Given({OLD_MINIMUM: 0.9, NEW_MINIMUM: 0.5})
+    async with recalling(LoopLayer("session"), project, relevance=given.of) as recall:
+        result = await recall.answer(query)
+    assert contents(result)[0] == first
+    assert result.conflicts == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The bicycle is serviced at the harbour.", "I drive a grey van now."),
+        ("The staging server listens on 9090.", "The production server listens on 8080."),
+        ("Delivery is free from 30 euro.", "Delivery takes two days now."),
+    ],
+)
+async def test_a_later_memory_of_another_matter_does_not_come_first(old: str, new: str) -> None:
+    project = LoopLayer("project")
+    project.items = [
+        remembered("project", old, days_old=90),
+        remembered("project", new, days_old=9),
+    ]
+    given = Given({old: 0.9, new: 0.2})
+    async with recalling(LoopLayer("session"), project, relevance=given.of) as recall:
+        assert contents(await recall.answer("Which one is it?"))[0] == old
+
+
 async def test_of_two_that_contradict_each_other_the_later_comes_first_and_both_are_named() -> None:
     old, new = "The wifi password is hunter2", "The wifi password is swordfish"
     other = "The mailbox password is xyzzy"
