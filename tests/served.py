@@ -15,10 +15,10 @@ from cascade import some_skills
 from starlette.types import ASGIApp
 
 import router
-from router.http.caller import Callers
+from router.http.caller import Callers, for_owners
 from router.http.keys import KeyFile
 from router.http.limits import Places
-from router.mcp.http import http_app
+from router.mcp.http import mcp_app
 from router.mcp.server import SkillServer
 
 
@@ -82,4 +82,5 @@ def only_mcp(
     """A server of MCP alone, for this machine's names; ``keys`` is the file of those that hold."""
     callers = Callers(KeyFile(keys), secret=token, required=token is not None)
     names = ["127.0.0.1", "localhost", "[::1]"]
-    return http_app(server, names=names, callers=callers, places=Places())
+    app = mcp_app(server).wrapped
+    return for_owners(app, names=names, callers=callers, places=Places())

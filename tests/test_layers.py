@@ -51,7 +51,8 @@ FLOORS = (
     ("router",),
     ("sync", "sync_parts"),
     ("evaluation", "service", "adapters"),
-    ("mcp", "http"),
+    ("mcp",),
+    ("http",),
     ("cli",),
 )
 FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floor}

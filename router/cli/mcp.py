@@ -251,8 +251,9 @@ async def _serve_http(
     opening: Opening, *, host: str, port: int, key: str | None, allowed: Sequence[str]
 ) -> None:
     from router.cli.keys import who_may_call
+    from router.http.caller import for_owners
     from router.http.limits import Places
-    from router.mcp.http import DRAIN_SECONDS, PATH, http_app
+    from router.mcp.http import DRAIN_SECONDS, PATH, mcp_app
     from router.web.running import address_of, listen, run
 
     names, callers = who_may_call(host, allowed=allowed, secret=key)
@@ -266,7 +267,7 @@ async def _serve_http(
                 server.close()
 
             await run(
-                http_app(server, names=names, callers=callers, places=places),
+                for_owners(mcp_app(server).wrapped, names=names, callers=callers, places=places),
                 listening,
                 drain_seconds=DRAIN_SECONDS,
                 started=lambda: typer.echo(f"serving MCP at {url}", err=True),

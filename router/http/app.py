@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from router.http.api import Api
-from router.http.caller import LOCAL, Caller
+from router.http.caller import LOCAL, Caller, OwnersOnly
 from router.http.decisions import asking
 from router.http.endpoints import ENDPOINTS, Endpoint
 from router.http.keys import Right
@@ -89,7 +89,7 @@ def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
     secret = None if api.siblings is None else api.siblings.secret.encode()
     routes += playground(api, secret=secret)
     if mcp is not None:
-        from router.mcp.http import PATH, OwnersOnly  # loads the MCP SDK, as ``mcp`` has
+        from router.mcp.http import PATH  # loads the MCP SDK, as ``mcp`` has
 
         routes.append(Route(PATH, OwnersOnly(mcp.wrapped, api.callers, api.places)))
 

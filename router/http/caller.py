@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import hmac
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from starlette.datastructures import Headers
+
 from router.errors import ConfigurationError
 from router.http.keys import Key, KeyFile, Right, digest_of
 from router.http.problems import Refused
-from router.web.names import bearer_token
+from router.web.names import NamesChecked, bearer_token
+from router.web.problems import problem
 
 if TYPE_CHECKING:
-    from starlette.datastructures import Headers
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from router.http.limits import Places
 
 _log: Final = logging.getLogger(__name__)
 
@@ -164,3 +169,43 @@ class Callers:
 
 def _caller_of(key: Key) -> Caller:
     return Caller(key.id, frozenset(key.rights), key.scopes, key.namespaces)
+
+
+class OwnersOnly:
+    """Lets only callers through who may do everything: the tools of MCP reach all scopes. Tells
+    those who wait longer than a stopping server does, as ``_guarded`` does for the API."""
+
+    def __init__(self, app: ASGIApp, callers: Callers, places: Places) -> None:
+        self._app = app
+        self._callers = callers
+        self._places = places
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun = False
+
+        async def passed_on(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            if not self._callers.identify(Headers(scope=scope)).is_unbound:
+                raise Refused(
+                    403,
+                    "this key may not use MCP",
+                    "the tools reach all scopes: it needs a key with all rights and no scopes",
+                )
+            with self._places.refusing_the_last():
+                await self._app(scope, receive, passed_on)
+        except Refused as error:
+            if not begun:
+                await problem(error.status, error.title, str(error))(scope, receive, send)
+
+
+def for_owners(app: ASGIApp, *, names: Sequence[str], callers: Callers, places: Places) -> ASGIApp:
+    """An application that only those may use who may do everything. ``names`` are as
+    ``served_names`` gives them, and ``places`` say when the server is stopping."""
+    return NamesChecked(OwnersOnly(app, callers, places), names)

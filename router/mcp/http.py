@@ -1,30 +1,25 @@
 """MCP over streamable HTTP, alone or under ``/mcp`` beside the API.
 
 What surrounds the SDK's application, from the outside in: host names (``router/web/names.py``), who
-calls, the size of messages, and the number of sessions.
+calls (``router/http/caller.py``), the size of messages, and the number of sessions.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import Headers
 from starlette.responses import Response
 
-from router.http.problems import Refused
 from router.mcp.lines import EDGE_BYTES, MAX_MESSAGE_BYTES, TOO_LONG, request_id
-from router.web.names import NamesChecked
 from router.web.problems import problem
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from router.http.caller import Callers
-    from router.http.limits import Places
     from router.mcp.server import Servable
 
 PATH: Final = "/mcp"
@@ -37,14 +32,6 @@ DRAIN_SECONDS: Final = 2
 """How long requests under way may take when the server is told to stop."""
 
 _SESSION: Final = "mcp-session-id"
-
-
-def http_app(
-    server: Servable, *, names: Sequence[str], callers: Callers, places: Places
-) -> ASGIApp:
-    """The application of a server of MCP alone. ``names`` are as ``served_names`` gives them, and
-    ``places`` say when the server is stopping."""
-    return NamesChecked(OwnersOnly(mcp_app(server).wrapped, callers, places), names)
 
 
 def mcp_app(server: Servable, *, sessions: bool = True) -> McpApp:
@@ -68,40 +55,6 @@ class McpApp(NamedTuple):
 
     inner: Starlette
     wrapped: ASGIApp
-
-
-class OwnersOnly:
-    """Lets only callers through who may do everything: the tools of MCP reach all scopes. Tells
-    those who wait longer than a stopping server does, as ``_guarded`` does for the API."""
-
-    def __init__(self, app: ASGIApp, callers: Callers, places: Places) -> None:
-        self._app = app
-        self._callers = callers
-        self._places = places
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        begun = False
-
-        async def passed_on(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
-
-        try:
-            if not self._callers.identify(Headers(scope=scope)).is_unbound:
-                raise Refused(
-                    403,
-                    "this key may not use MCP",
-                    "the tools reach all scopes: it needs a key with all rights and no scopes",
-                )
-            with self._places.refusing_the_last():
-                await self._app(scope, receive, passed_on)
-        except Refused as error:
-            if not begun:
-                await problem(error.status, error.title, str(error))(scope, receive, send)
 
 
 class LongMessagesAnswered:
