@@ -304,7 +304,7 @@ class SharedAnswers:
         else:
             self._index.discard(text, context)
 
-    def _begin_anew(self) -> None:
+    async def _begin_anew(self) -> None:
         self._near.clear()
         self._index = self._new_index()
 

@@ -16,9 +16,9 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from router.cluster.link import connect
 from router.flight import BackgroundTasks
@@ -60,8 +60,8 @@ class Follower:
         settings: ClusterSettings,
         stream: str,
         *,
-        take: Callable[[list[Record]], Any],
-        missed: Callable[[], Any],
+        take: Callable[[list[Record]], Awaitable[None]],
+        missed: Callable[[], Awaitable[None]],
         block_seconds: float = BLOCK_SECONDS,
     ) -> None:
         """Nothing is read yet.
@@ -69,8 +69,7 @@ class Follower:
         Args:
             settings: where the server is.
             stream: its name.
-            take: takes in records, oldest first; waited for where it is asynchronous. A record may
-                come twice.
+            take: takes in records, oldest first. A record may come twice.
             missed: told that records are missing; what the stream still holds comes next.
             block_seconds: how long one read waits for the next record.
         """
@@ -120,24 +119,19 @@ class Follower:
         ):
             _log.warning("records of %s are missing: beginning anew", self._stream)
             self.position, self.read_at = "", -math.inf
-            await _done(self._missed())
+            await self._missed()
             return
         if records:
             try:
-                await _done(self._take([fields for _, fields in records]))
+                await self._take([fields for _, fields in records])
             except (RedisError, OSError, TimeoutError):
                 raise  # they are read again
             except Exception:  # noqa: BLE001 - one record must not end the reading of all others
                 _log.exception("records of %s are left out, as missing ones are", self._stream)
-                await _done(self._missed())
+                await self._missed()
             self.position = records[-1][0]
         if self.position == newest:
             self.read_at = began
-
-
-async def _done(result: Any) -> None:
-    if asyncio.iscoroutine(result):
-        await result
 
 
 def _plain(fields: Mapping[bytes, bytes]) -> Record:

@@ -48,7 +48,11 @@ async def test_who_has_not_read_for_long_looks_at_once_and_does_not_wait_for_a_c
     redis_server: RedisServer, settings_of: SettingsOf
 ) -> None:
     settings = settings_of(redis_server.url).cluster
-    follower = Follower(settings, "quiet", take=print, missed=print, block_seconds=3_600.0)
+
+    async def ignore(*_: object) -> None:
+        """Nobody writes anything."""
+
+    follower = Follower(settings, "quiet", take=ignore, missed=ignore, block_seconds=3_600.0)
     follower.start()
     async with asyncio.timeout(WAIT_SECONDS):
         await caught_up(follower)
@@ -62,10 +66,13 @@ async def test_a_record_that_cannot_be_taken_in_counts_as_missing_and_later_ones
     taken: list[str] = []
     missed: list[bool] = []
 
-    def take(records: list[Record]) -> None:
+    async def take(records: list[Record]) -> None:
         taken.extend(record["text"] for record in records)
         if taken == ["poison"]:
             raise OverflowError
+
+    async def miss() -> None:
+        missed.append(bool(taken))
 
     async with opened_answers(settings) as one:
         stream = Keys(settings.cluster.namespace).notices  # nobody else writes one of this name
@@ -73,9 +80,7 @@ async def test_a_record_that_cannot_be_taken_in_counts_as_missing_and_later_ones
         async def append(text: str) -> None:
             await one.link.run(lambda redis: redis.xadd(stream, {"before": last, "text": text}))
 
-        follower = Follower(
-            settings.cluster, stream, take=take, missed=lambda: missed.append(bool(taken))
-        )
+        follower = Follower(settings.cluster, stream, take=take, missed=miss)
         follower.start()
         last = ""
         await append("poison")
