@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from router.database import Schema, SharedConnection, opened, version_of
 from router.errors import InvalidRequest, StoreError
@@ -135,7 +135,18 @@ _OUTRANK: Final = (
     "DELETE FROM labels WHERE key = :key AND wrong = :wrong AND rank < :rank AND learnt <= :learnt"
 )
 """A label that was just put replaces earlier ones of weaker sources."""
-_LABEL: Final = ("key", "wrong", "text", "digests", "source", "rank", "learnt")
+
+
+class _Row(NamedTuple):
+    """A label as the file holds it; see ``_SCHEMA``."""
+
+    key: str
+    wrong: str
+    text: str
+    digests: str
+    source: str
+    rank: int
+    learnt: float
 
 
 class Source(StrEnum):
@@ -318,7 +329,7 @@ class EvidenceStore:
         try:
             source = opened(earlier, _SCHEMA, durable=True)
             with closing(source):
-                labels = source.execute("SELECT * FROM labels").fetchall()
+                labels = [_Row(*row) for row in source.execute("SELECT * FROM labels")]
                 answers = source.execute("SELECT id, answer FROM answers ORDER BY number")
                 kept = answers.fetchall()
                 states = source.execute("SELECT * FROM states").fetchall()
@@ -370,14 +381,12 @@ class EvidenceStore:
             for row in rows
             if not any(
                 weight(json.loads(digests)) == 1.0
-                for (digests,) in self._read(outranks, row[0], row[1], row[5])
+                for (digests,) in self._read(outranks, row.key, row.wrong, row.rank)
             )
         ]
         return self._put(_ADD, counting, prints)
 
-    def _row(
-        self, example: Example, catalog: Mapping[str, SkillManifest], offer: str
-    ) -> tuple[Any, ...]:
+    def _row(self, example: Example, catalog: Mapping[str, SkillManifest], offer: str) -> _Row:
         check_text("request", example.text, MAX_REQUEST_CHARACTERS)
         names = sorted(set(example.skills))
         if len(names) > MAX_SKILLS:
@@ -387,7 +396,7 @@ class EvidenceStore:
         digests = {
             name: self_description(catalog[name]) if name in catalog else "" for name in names
         } or {"": offer}
-        return (
+        return _Row(
             normalise(example.text),
             "" if example.right else names[0],
             example.text,
@@ -528,10 +537,10 @@ class EvidenceStore:
             How many changed what was known.
         """
         rows = [row for label in labels if (row := _checked(label)) is not None]
-        names_none = any(row[3].startswith(_OF_NONE) for row in rows)
+        names_none = any(row.digests.startswith(_OF_NONE) for row in rows)
         return self._put(_MERGE, rows, _prints_of(catalog) if names_none else [])
 
-    def _put(self, statement: str, rows: Sequence[tuple[Any, ...]], prints: Sequence[str]) -> int:
+    def _put(self, statement: str, rows: Sequence[_Row], prints: Sequence[str]) -> int:
         """Write labels, all or none; how many changed what was known. Where there are too many, the
         oldest of the weakest source go."""
         with self._file.transaction() as database:
@@ -542,7 +551,7 @@ class EvidenceStore:
                 (MAX_EXAMPLES,),
             )
             _keep_offer(database, rows, prints)
-            self._with_feedback.update(row[0] for row in rows if row[5] == Source.FEEDBACK.rank)
+            self._with_feedback.update(row.key for row in rows if row.rank == Source.FEEDBACK.rank)
         return changed
 
     def exchange(self, key: str, outcome: Sequence[Any]) -> list[Any]:
@@ -649,7 +658,7 @@ class EvidenceStore:
             return database.execute(query, values).fetchall()
 
 
-def _checked(label: Sequence[Any]) -> tuple[Any, ...] | None:
+def _checked(label: Sequence[Any]) -> _Row | None:
     """A label of another process as a row; None where it cannot be one."""
     try:
         _, wrong, text, digests, source, _, learnt = label
@@ -662,7 +671,7 @@ def _checked(label: Sequence[Any]) -> tuple[Any, ...] | None:
         said, when = Source(source), finite(learnt)
         if when is None:
             return None
-        return (normalise(text), wrong, text, json.dumps(named), said.value, said.rank, when)
+        return _Row(normalise(text), wrong, text, json.dumps(named), said.value, said.rank, when)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
 
@@ -677,25 +686,22 @@ def _strength(label: Example) -> tuple[float, int]:
     return label.weight, label.source.rank
 
 
-def _write(database: sqlite3.Connection, statement: str, rows: Iterable[tuple[Any, ...]]) -> int:
+def _write(database: sqlite3.Connection, statement: str, rows: Iterable[_Row]) -> int:
     """Put labels, each in the place of earlier ones that it outranks; how many were put."""
     changed = 0
     for row in rows:
-        label = dict(zip(_LABEL, row, strict=True))
-        put = database.execute(statement, label).rowcount
+        put = database.execute(statement, row._asdict()).rowcount
         if put:
-            database.execute(_OUTRANK, label)
+            database.execute(_OUTRANK, row._asdict())
         changed += put
     return changed
 
 
-def _keep_offer(
-    database: sqlite3.Connection, rows: Iterable[tuple[Any, ...]], prints: Sequence[str]
-) -> None:
+def _keep_offer(database: sqlite3.Connection, rows: Iterable[_Row], prints: Sequence[str]) -> None:
     """Keep which skills there were, where one of the labels names none of them."""
     key = _key_of(prints)
     given_over_these = json.dumps({"": key})
-    if all(row[3] != given_over_these for row in rows):
+    if all(row.digests != given_over_these for row in rows):
         return
     kept = "INSERT OR IGNORE INTO offers (key, prints) VALUES (?, ?)"
     if database.execute(kept, (key, json.dumps(prints))).rowcount:
