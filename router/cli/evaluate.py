@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Final, TextIO
 import typer
 
 from router.cli import output
-from router.cli.options import AsJson, NoLLM, SkillFolders, open_router, read_settings
+from router.cli.options import (
+    AsJson,
+    LabelledFile,
+    NoLLM,
+    SkillFolders,
+    open_router,
+    read_settings,
+)
 from router.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -24,16 +31,7 @@ SHOWN_LINES: Final = 5
 
 
 def evaluate_file(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            exists=True,
-            dir_okay=False,
-            readable=True,
-            help='JSONL rows {"request": ..., "skills": [names]}; an empty list: nothing fits.',
-        ),
-    ],
+    file: LabelledFile,
     folders: SkillFolders = None,
     as_json: AsJson = False,
     rows_file: Annotated[

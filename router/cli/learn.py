@@ -16,6 +16,7 @@ from router.cli import output
 from router.cli.batch import Line, read_lines, text_of
 from router.cli.commands import prints
 from router.cli.options import (
+    LabelledFile,
     NoLLM,
     SkillFolders,
     open_router,
@@ -245,17 +246,7 @@ def _show_calibrations(fitted: dict[str, Any]) -> None:
 
 @prints(_show_calibrations)
 def calibrate(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            exists=True,
-            dir_okay=False,
-            help='JSONL rows {"request": ..., "skills": [names]}; an empty list: nothing fits.',
-        ),
-    ],
-    folders: SkillFolders = None,
-    no_llm: NoLLM = False,
+    file: LabelledFile, folders: SkillFolders = None, no_llm: NoLLM = False
 ) -> dict[str, Any]:
     """Fit the confidences to labelled requests, which no cache answers meanwhile.
 

@@ -26,6 +26,15 @@ SkillFolders: TypeAlias = Annotated[
         help="Folder of skills, in place of all others, those of the package too; may be repeated.",
     ),
 ]
+LabelledFile: TypeAlias = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        help='JSONL rows {"request": ..., "skills": [names]}; an empty list: nothing fits.',
+    ),
+]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 AllowedHosts: TypeAlias = Annotated[
     list[str] | None,
