@@ -15,7 +15,6 @@ No file may hold a key, because files are copied and committed.
 from __future__ import annotations
 
 import logging
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,6 +24,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from router.bounded_files import Unreadable, read_bounded
+from router.bounded_toml import load_toml
 from router.errors import ConfigurationError
 from router.trust import (
     SettingPath,
@@ -142,7 +142,7 @@ def _read(file: Path, name: str) -> dict[str, Any]:
         if not file.exists():
             return {}
         content = read_bounded(file, most=MAX_BYTES)
-        return tomllib.loads(content.decode("utf-8-sig"))  # editors of Windows write a mark
+        return load_toml(content.decode("utf-8-sig"))  # editors of Windows write a mark
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{name}: not UTF-8: byte {error.start}") from error
     except (Unreadable, OSError, ValueError) as error:

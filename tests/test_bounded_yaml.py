@@ -27,3 +27,19 @@ def test_an_alias_is_refused_where_there_may_be_none() -> None:
 def test_what_is_no_yaml_is_an_error() -> None:
     with pytest.raises(yaml.YAMLError):
         load_yaml("a: [", max_depth=5)
+
+
+def test_merges_that_double_each_time_are_refused_quickly() -> None:
+    lines = ["- &b0 {k0: 1, k1: 2}"]
+    lines += [f"- &b{i} {{<<: [*b{i - 1}, *b{i - 1}]}}" for i in range(1, 40)]
+    assert load_yaml("\n".join(lines[:5]), max_depth=5)[4] == {"k0": 1, "k1": 2}
+    with cpu_time_at_most(1), pytest.raises(ValueError, match="it merges"):
+        load_yaml("\n".join(lines), max_depth=5)
+
+
+@pytest.mark.parametrize("number", ["1" + ":1" * 500_000, "1" + ":1" * 400 + ".5", "9" * 5_000])
+def test_a_number_that_takes_work_without_end_is_refused_quickly(number: str) -> None:
+    assert load_yaml("a: 1:30", max_depth=1) == {"a": 90}
+    with cpu_time_at_most(1), pytest.raises(ValueError, match="a number is too long"):
+        load_yaml(f"a: {number}", max_depth=1)
+    assert load_yaml(f"a: '{number}'", max_depth=1) == {"a": number}

@@ -36,6 +36,7 @@ FLOORS = (
         "plain_json",
         "bounded_files",
         "bounded_yaml",
+        "bounded_toml",
         "plugins",
         "breaker",
         "replies",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from cpu_time import cpu_time_at_most
 
 from router import ConfigurationError, RouterError, Settings
 from router.settings_files import user_file
@@ -140,3 +141,17 @@ def test_a_key_in_a_file_is_refused(file: str, table: str) -> None:
     with pytest.raises(ConfigurationError, match="environment only") as caught:
         Settings()
     assert "sk-in-a-file" not in str(caught.value)
+
+
+@pytest.mark.parametrize("file", ["router.toml", "pyproject.toml"])
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (".".join(["a"] * 500_000) + " = 1", "a key has more than 32 parts"),
+        ("max_pending = 0x" + "f" * 20_000, "a whole number has more than 64 bits"),
+    ],
+)
+def test_no_file_of_a_folder_takes_work_without_end(file: str, text: str, why: str) -> None:
+    Path(file).write_text(text)
+    with cpu_time_at_most(1), pytest.raises(ConfigurationError, match=f"{file}: {why}"):
+        Settings()

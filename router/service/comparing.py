@@ -7,13 +7,13 @@ two sides differ by their settings and their skills alone, and a comparison cost
 from __future__ import annotations
 
 import asyncio
-import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from router.bounded_toml import load_toml
 from router.errors import ConfigurationError, InvalidRequest
 from router.evaluation import (
     Judgement,
@@ -111,9 +111,11 @@ def read_settings(text: str) -> dict[str, Any]:
             loaded, which is not compared here.
     """
     try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        values = load_toml(text)
+    except ValueError as error:
         raise ConfigurationError(f"settings: {error}") from None
+    except RecursionError:
+        raise ConfigurationError("settings: nested too deeply") from None
     refused = needing_trust(Settings, values, Path.cwd())
     if refused:
         names = ", ".join(".".join(path) for path in refused)
