@@ -39,7 +39,7 @@ def load_yaml(text: str | bytes, *, max_depth: int, aliases: bool = True) -> Any
         if isinstance(event, yaml.AliasEvent):
             if not aliases:
                 raise ValueError("it holds a YAML alias")
-            size = sizes.get(event.anchor, 1)
+            size = sizes.get(event.anchor or "", 1)
             aliased, seen = aliased + size, seen + size
         elif isinstance(event, yaml.ScalarEvent):
             seen += 1
