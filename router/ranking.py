@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from router.request import Request, check_limit
 from router.result import Decision
 from router.retrieval.discover import always_included, with_room
-from router.retrieval.index import Match, SkillIndex
+from router.retrieval.index import SkillIndex
+from router.retrieval.matches import Match
 from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
 from router.stages.followup import read

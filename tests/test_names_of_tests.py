@@ -27,6 +27,7 @@ DEFINITIONS: Final = {
     "memory/contexts/context": "types; test_assembler",
     "memory/layers/base": "what layers share; test_memory_conformance",
     "retrieval/embedding_cache": "an interface; test_retrieval_conformance",
+    "retrieval/matches": "types; test_index",
     "service/shapes": "arguments and answers; test_schemas",
     "skills/sources": "an interface; test_source_conformance",
     "tools/sharing": "an interface; test_cluster_tools",

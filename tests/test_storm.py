@@ -176,7 +176,7 @@ async def routing(router: SemanticRouter, requests: list[str], seen: dict[str, s
 
 def lexical_content(index: SkillIndex) -> dict[str, dict[str, float]]:
     """Every posting, by stem and skill."""
-    lexical = index._lexical
+    lexical = index._scores.lexical
     content = {}
     for term, number in zip(lexical._numbers, lexical.numbers(lexical._numbers), strict=True):
         if number is None:
@@ -188,7 +188,9 @@ def lexical_content(index: SkillIndex) -> dict[str, dict[str, float]]:
 
 
 def vectors(index: SkillIndex) -> dict[str, NDArray[np.float32]]:
-    return dict(zip(index._names, index._vectors.of(index._positions), strict=True))
+    return dict(
+        zip(index._names, index._scores.vectors.of(np.arange(len(index._names))), strict=True)
+    )
 
 
 async def assert_like_new(router: SemanticRouter, skills: Path, state: Path) -> None:

@@ -28,8 +28,8 @@ from router.learning.evidence import EvidenceStore, Example
 from router.learning.local import LocalModel, answer_of
 from router.learning.peers import Peers
 from router.private_files import FILE_MODE
+from router.retrieval.asked import encode_requests
 from router.retrieval.encoders import Encoder
-from router.retrieval.index import encode_requests
 
 _log: Final = logging.getLogger(__name__)
 

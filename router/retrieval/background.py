@@ -21,7 +21,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,21 @@ the background. A German or Spanish request has one or two of them, such as "an"
 English requests for real skills, tools and intents, 40 have as few."""
 LEAST_WORDS: Final = 3
 """Fewer words, in ASCII letters, do not tell their language."""
+
+
+class Compared(NamedTuple):
+    """A request beside the background and the texts of the skills. A skill's
+    nearest text is its own or an example, whichever has the larger cosine.
+
+    Attributes:
+        special: by how much the best skill's nearest text is nearer than the nearest request of
+            the background.
+        clear: by how much it is nearer than that, and than the nearest text of any other skill that
+            is scored in full (``BY_SCORE``).
+    """
+
+    special: float
+    clear: float
 
 
 class Background:
@@ -84,6 +99,20 @@ class Background:
         """The largest cosine of a text, by its vector, to one of the requests."""
         # One thread: those of BLAS wait for each other when other work wants the cores.
         return float(np.vecdot(self._vectors, vector).max())
+
+    def compared(
+        self, vector: NDArray[np.float32], closest: NDArray[np.float64], best: int
+    ) -> Compared:
+        """A request, by its vector, beside the background and the texts of skills.
+
+        Args:
+            closest: the cosine of the nearest text of each skill.
+            best: the place of the best skill among them.
+        """
+        nearest = self.nearest(vector)
+        others = max(closest[:best].max(initial=nearest), closest[best + 1 :].max(initial=nearest))
+        own = closest[best]
+        return Compared(float(own) - nearest, float(own - others))
 
 
 def requests() -> list[str]:

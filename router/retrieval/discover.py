@@ -20,7 +20,8 @@ from typing import Final
 from router.flight import in_thread
 from router.request import check_limit, names_in
 from router.retrieval.encoders import Encoder
-from router.retrieval.index import Match, SkillIndex
+from router.retrieval.index import SkillIndex
+from router.retrieval.matches import Match
 from router.retrieval.vectors import VectorStore, embeddings_folder
 from router.skills.catalog import Catalog
 from router.skills.diagnostics import Diagnostic

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from router.result import RoutingResult
-    from router.retrieval.index import Match, SkillIndex
+    from router.retrieval.index import SkillIndex
+    from router.retrieval.matches import Match
 
 PARTS: Final = ("wording", "meaning", "examples")
 """What a score is made of: words in common (BM25F), the encoder's cosine, and how near the skill's
@@ -136,7 +137,7 @@ def _role_of(name: str, result: RoutingResult) -> str:
 
 def _weighted(match: Match) -> tuple[float, float, float]:
     """The parts of a skill's score, in the order of ``PARTS``."""
-    from router.retrieval.index import DENSE_WEIGHT, EXAMPLES_WEIGHT, LEXICAL_WEIGHT
+    from router.retrieval.scoring import DENSE_WEIGHT, EXAMPLES_WEIGHT, LEXICAL_WEIGHT
 
     return (
         LEXICAL_WEIGHT * match.lexical,

@@ -39,7 +39,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from router.numeric import logistic
-from router.retrieval.index import Clause, Ranking
+from router.retrieval.matches import Clause, Ranking
 
 WEIGHTS: Final = {
     "near": -1.30,

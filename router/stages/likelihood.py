@@ -48,7 +48,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from router.numeric import logistic
-from router.retrieval.index import Ranking
+from router.retrieval.matches import Ranking
 
 FITS: Final = {
     "lexical": 3.20,

@@ -18,7 +18,8 @@ from typing import Final
 
 from router.errors import UnknownSkill
 from router.result import Decision, Evidence
-from router.retrieval.index import Match, Ranking, SkillIndex
+from router.retrieval.index import SkillIndex
+from router.retrieval.matches import Match, Ranking
 from router.settings import CAUTIONS
 from router.stages.further import MAX_CANDIDATES, further
 from router.stages.likelihood import Likelihood

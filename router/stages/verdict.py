@@ -28,7 +28,7 @@ from router.result import (
     StageTrace,
     candidates,
 )
-from router.retrieval.index import Match
+from router.retrieval.matches import Match
 from router.settings import VectorSettings
 from router.skills.manifest import SkillManifest
 from router.stages.vector import MAX_SHOWN_TERMS, RetrievalDecision

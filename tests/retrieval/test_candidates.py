@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.retrieval import index as index_module
+from router.retrieval import scoring
 from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.candidates import BY_VECTORS, STEP, RoughVectors, highest
 from router.retrieval.index import SkillIndex
@@ -70,7 +70,7 @@ async def test_a_catalog_beyond_the_limit_ranks_as_if_all_were_scored(
     encoder = BundledEncoder()
     store = VectorStore(tmp_path, identity=encoder.identity)
     everything = SkillIndex.build(catalog, encoder=encoder, store=store)
-    monkeypatch.setattr(index_module, "EXHAUSTIVE", 100)
+    monkeypatch.setattr(scoring, "EXHAUSTIVE", 100)
     some = everything.updated(catalog)
 
     async def best(index: SkillIndex, request: str) -> list[float]:

@@ -13,25 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cascade import shipped_index
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from router.errors import EncoderError
 from router.retrieval.background import Background
 from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.candidates import BY_SCORE
-from router.retrieval.clauses import clauses
-from router.retrieval.encoders import unit
-from router.retrieval.index import (
-    DENSE_WEIGHT,
-    EXAMPLES_WEIGHT,
-    LEXICAL_WEIGHT,
-    MAX_CLAUSES,
-    MAX_MISSPELT,
-    SkillIndex,
-    encode_requests,
-)
+from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
 from router.skills.enrichment import Enrichment
@@ -112,44 +100,6 @@ async def test_the_skill_that_is_meant_comes_first(shipped: SkillIndex) -> None:
     assert ranking.size == 16
 
 
-async def test_a_misspelt_word_is_read_as_the_word_that_is_meant(shipped: SkillIndex) -> None:
-    """By its letters, its meaning and the examples."""
-    ranking = await shipped.rank("Resolve the merge Conflcit, and plot the distribtuion")
-    assert {"merge", "conflict"} <= set(ranking.matches[0].terms)
-    assert ranking == await shipped.rank("Resolve the merge conflict, and plot the distribution")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "sqaush_comits",
-        "\uff53\uff51\uff41\uff55\uff53\uff48 comits",
-        "帮我sqaush我的comits",
-        "SQAUSH/Comits",
-    ],
-)
-async def test_a_misspelt_word_is_found_wherever_a_word_is(shipped: SkillIndex, text: str) -> None:
-    ranking = await shipped.rank(text)
-    assert {"squash", "commits"} <= set(ranking.matches[0].terms)
-
-
-async def test_a_word_of_english_is_not_misspelt_because_no_skill_has_it(
-    shipped: SkillIndex,
-) -> None:
-    """ "March" is not "match", and "screaming" not "streaming"."""
-    ranking = await shipped.rank("what was screaming in March", limit=16)
-    terms = {term for match in ranking.matches for term in match.terms}
-    assert not terms & {"match", "streaming"}
-
-
-async def test_not_every_word_of_a_pasted_log_is_looked_up_as_misspelt(shipped: SkillIndex) -> None:
-    """Each look-up compares a word with hundreds of others."""
-    log = " ".join(f"qqq{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(MAX_MISSPELT))
-    for request, found in ((f"conflcit {log}", True), (f"{log} conflcit", False)):
-        matches = (await shipped.rank(request, limit=16)).matches
-        assert any("conflict" in match.terms for match in matches) is found
-
-
 async def test_ranking_is_deterministic(tmp_path: Path, shipped: SkillIndex) -> None:
     encoder = BundledEncoder()
     store = VectorStore(tmp_path, identity=encoder.identity)
@@ -157,38 +107,6 @@ async def test_ranking_is_deterministic(tmp_path: Path, shipped: SkillIndex) -> 
     for request in (REQUEST, "write tests and document them", "zzz", "the of and"):
         assert await again.rank(request) == await shipped.rank(request)
     store.close()
-
-
-REQUESTS = st.one_of(
-    st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=60),
-    st.lists(
-        st.sampled_from("write tests commit merge debug crash plan report data the zzz".split()),
-        min_size=1,
-    ).map(" ".join),
-)
-
-
-@settings(max_examples=60)
-@given(REQUESTS)
-async def test_every_match_is_the_sum_of_its_parts_and_they_keep_their_ranges(
-    shipped: SkillIndex, request_: str
-) -> None:
-    ranking = await shipped.rank(request_, limit=16)
-    for match in ranking.matches:
-        parts = (
-            LEXICAL_WEIGHT * match.lexical
-            + DENSE_WEIGHT * match.cosine
-            + EXAMPLES_WEIGHT * match.examples
-        )
-        assert match.score == pytest.approx(parts, abs=1e-6)
-        assert 0 <= match.lexical <= np.sqrt(max(len(match.terms), 0))
-        assert match.examples is not None
-        assert abs(match.examples) <= 4 + 1e-6
-        assert abs(match.cosine) <= 1 + 1e-6
-        assert bool(match.terms) == (match.lexical > 0)
-    assert len(ranking.matches) == ranking.size == 16
-    assert ranking.evidence >= 0
-    assert ranking.lead >= 0
 
 
 async def test_matches_are_ordered_by_score(shipped: SkillIndex) -> None:
@@ -249,16 +167,6 @@ async def test_a_request_may_name_more_skills_than_are_scored_in_full(
     assert [match.name for match in ranking.matches] == names[:-4:-1]
 
 
-def test_of_a_request_with_very_many_clauses_only_the_first_vectors_are_kept(
-    encoder: CountingEncoder,
-) -> None:
-    request = ". ".join(f"paint the wall number{part}" for part in range(3 * MAX_CLAUSES))
-    [encoded] = encode_requests(encoder, [request])
-    assert len(encoded.texts) == len(encoded.vectors) == 1 + MAX_CLAUSES
-    every = encoder.encode(clauses(request))
-    assert encoded.vector == pytest.approx(unit(every.mean(axis=0, keepdims=True))[0])
-
-
 async def test_the_limit_bounds_the_matches(shipped: SkillIndex) -> None:
     whole = await shipped.rank(REQUEST, limit=16)
     for limit in (1, 3, 10):
@@ -269,14 +177,6 @@ async def test_only_allowed_skills_are_ranked(shipped: SkillIndex) -> None:
     ranking = await shipped.rank(REQUEST, among=["writer", "unknown", "testing", "writer"])
     assert {match.name for match in ranking.matches} == {"writer", "testing"}
     assert ranking.size == 2
-
-
-async def test_the_scores_of_the_allowed_do_not_depend_on_the_others(shipped: SkillIndex) -> None:
-    everyone = {match.name: match for match in (await shipped.rank(REQUEST, limit=16)).matches}
-    some = (await shipped.rank(REQUEST, among=["writer", "testing"])).matches
-    assert [match.score for match in some] == [
-        pytest.approx(everyone[match.name].score, abs=1e-6) for match in some
-    ]
 
 
 @pytest.mark.parametrize("among", [[], ["unknown"]])

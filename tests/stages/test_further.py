@@ -11,7 +11,8 @@ from cascade import shipped_index
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.retrieval.index import Clause, Match, Ranking, SkillIndex
+from router.retrieval.index import SkillIndex
+from router.retrieval.matches import Clause, Match, Ranking
 from router.stages.further import MAX_CANDIDATES, further
 
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from router.retrieval.index import Compared, Match, Ranking
+from router.retrieval.background import Compared
+from router.retrieval.matches import Match, Ranking
 from router.stages.likelihood import Likelihood
 
 MATCH = Match(

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from router.request import MAX_REQUEST_CHARACTERS
 from router.result import Decision, Outcome, Stage
+from router.retrieval.background import Compared
 from router.retrieval.bundled_encoder import BundledEncoder
-from router.retrieval.index import Clause, Compared, Match, Ranking, SkillIndex
+from router.retrieval.index import SkillIndex
+from router.retrieval.matches import Clause, Match, Ranking
 from router.retrieval.vectors import VectorStore
 from router.settings import CAUTIONS, VectorSettings
 from router.skills.catalog import Catalog

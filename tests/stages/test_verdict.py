@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from router.llm.prompt import Selection
 from router.result import Decision, LayerChoice, Outcome, RoutingResult, Stage, StageTrace
-from router.retrieval.index import Match
+from router.retrieval.matches import Match
 from router.settings import VectorSettings
 from router.skills.manifest import SkillManifest
 from router.stages.llm import LLMAnswer

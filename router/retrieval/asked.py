@@ -1,0 +1,211 @@
+"""A request as retrieval reads it: its words, corrected and numbered as terms, and its vectors.
+
+It is read as a whole, and clause by clause where it has several. How well the skills fit it is
+computed from that (``scoring.py``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterable, Sequence
+from copy import copy
+from typing import Final, NamedTuple, Self, TypeAlias
+
+import numpy as np
+from cachetools import LRUCache
+from numpy.typing import NDArray
+
+from router.errors import EncoderError
+from router.retrieval.bundled_encoder import bundled_words
+from router.retrieval.clauses import clauses, readable
+from router.retrieval.encoders import Encoder, checked, unit
+from router.retrieval.lexical import LexicalIndex
+from router.retrieval.spelling import SpellingIndex
+from router.text import LETTERS, STOPWORDS, compatible, stems_of, tokens, words_of_each
+
+REMEMBERED_VECTORS: Final = 1_024
+MAX_CLAUSES: Final = 12
+"""Clauses of one request that are ranked by themselves; hardly any has more."""
+MAX_MISSPELT: Final = 100
+"""Unknown words of a request that are looked up as misspelt; a pasted log is full of them."""
+
+
+class EncodedRequest(NamedTuple):
+    """A request and its clauses as the encoder sees them.
+
+    Attributes:
+        texts: the request, and where it has several clauses, the first ``MAX_CLAUSES`` of them.
+        vectors: one row of unit length for each text. The request's is the mean over all its
+            clauses, so that a long one does not drown a short one.
+    """
+
+    texts: tuple[str, ...]
+    vectors: NDArray[np.float32]
+
+    @property
+    def vector(self) -> NDArray[np.float32]:
+        """The vector of the whole request."""
+        row: NDArray[np.float32] = self.vectors[0]
+        return row
+
+
+def encode_requests(encoder: Encoder, requests: Sequence[str]) -> list[EncodedRequest]:
+    """The vectors of requests and of their clauses, encoded in one call."""
+    parts = [clauses(request) for request in requests]
+    every = [clause for clause_list in parts for clause in clause_list]
+    encoded = checked(encoder.encode(every), len(every), encoder.identity)
+    found = []
+    start = 0
+    for request, texts in zip(requests, parts, strict=True):
+        rows = encoded[start : start + len(texts)]
+        start += len(texts)
+        if len(texts) == 1:
+            found.append(EncodedRequest((request,), rows))
+        else:
+            mean = unit(rows.mean(axis=0, keepdims=True))
+            texts, rows = texts[:MAX_CLAUSES], rows[:MAX_CLAUSES]
+            found.append(EncodedRequest((request, *texts), np.concatenate([mean, rows])))
+    return found
+
+
+_Terms: TypeAlias = dict[str, tuple[str, int | None]]
+"""Words with their stems, and the numbers of those as terms; None for what no skill has."""
+
+
+class AskedText(NamedTuple):
+    """One text, a request or a clause of it, as its words are looked for.
+
+    Attributes:
+        spoken: all its words.
+        words: those that some skill knows, one for each different stem.
+        numbers: their term numbers.
+        length: the square root of the summed IDF of its terms; an unknown one counts 1.
+    """
+
+    spoken: list[str]
+    words: list[str]
+    numbers: list[int]
+    length: float
+
+
+class AskedRequest(NamedTuple):
+    """A request as it is ranked.
+
+    Attributes:
+        text: the part that is read, with misspelt words corrected.
+        texts: the words of the whole, and of each clause where it has several; the latter are
+            among the former.
+        vectors: one row of unit length for each of them, see ``EncodedRequest``.
+    """
+
+    text: str
+    texts: list[AskedText]
+    vectors: NDArray[np.float32]
+
+
+class RequestReader:
+    """Reads requests for the index of one catalog. Raises ``EncoderError`` where a request cannot
+    be encoded."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        """For the index of no skills."""
+        self._encoder = encoder
+        self._lexical = LexicalIndex()
+        self._spelling = SpellingIndex()
+        self._width = 0
+        # A request's vector is the encoder's work alone, so it outlives the catalog.
+        self._remembered: LRUCache[str, EncodedRequest] = LRUCache(REMEMBERED_VECTORS)
+
+    def over(self, lexical: LexicalIndex, spelling: SpellingIndex, width: int) -> Self:
+        """The reader for a later index; ``width`` is how many numbers a skill's vector has."""
+        after = copy(self)
+        after._lexical, after._spelling, after._width = lexical, spelling, width
+        return after
+
+    async def read(self, requests: Sequence[str]) -> list[AskedRequest]:
+        """Requests as they are ranked; they are encoded in one call."""
+        corrected = [self._corrected(request) for request in requests]
+        encoded = await self._encoded(text for text, _ in corrected)
+        found = []
+        for text, terms in corrected:
+            texts, vectors = encoded[text]
+            found.append(AskedRequest(text, self._asked(texts, terms), vectors))
+        return found
+
+    async def remember(self, requests: Iterable[str]) -> None:
+        """Encode requests in one batch and remember their vectors. With a static encoder nothing is
+        done here, because a whole batch would hold up other requests."""
+        if not self._encoder.static:
+            await self._encoded(self._corrected(request)[0] for request in requests)
+
+    async def vector(self, request: str) -> NDArray[np.float32]:
+        """The vector of a request; see ``EncodedRequest``."""
+        request = readable(request)
+        return (await self._encoded([request]))[request].vector
+
+    async def _encoded(self, requests: Iterable[str]) -> dict[str, EncodedRequest]:
+        """The vectors of requests, by text: ``_remembered`` may have dropped some of them again."""
+        texts = dict.fromkeys(requests)
+        vectors = {text: self._remembered[text] for text in texts if text in self._remembered}
+        missing = [text for text in texts if text not in vectors]
+        if not missing:
+            return vectors
+        # A static encoder answers in microseconds; a thread would cost more than it.
+        if self._encoder.static:
+            encoded = encode_requests(self._encoder, missing)
+        else:
+            encoded = await asyncio.to_thread(encode_requests, self._encoder, missing)
+        ours, theirs = self._width, len(encoded[0].vector)
+        if ours not in (0, theirs):
+            raise EncoderError(
+                f"{self._encoder.identity}: the vectors of requests have {theirs} numbers, and "
+                f"those of the skills {ours}: its model was changed and kept its name; give it a "
+                "new one, or delete the folder `embeddings` in state_dir"
+            )
+        vectors.update(zip(missing, encoded, strict=True))
+        self._remembered.update((text, vectors[text]) for text in missing)
+        return vectors
+
+    def _asked(self, texts: Sequence[str], terms: _Terms) -> list[AskedText]:
+        """What is looked for of a request, whose terms are given, and of its clauses: the content
+        words, or all words where there are none."""
+        asked = []
+        for spoken, content in words_of_each(texts):
+            words = content or spoken
+            if not terms.keys() >= set(words):  # a part of a text may be folded in another way
+                terms |= self._terms_of(words)
+            known: dict[int, str] = {}
+            unknown: set[str] = set()
+            for word in words:
+                root, number = terms[word]
+                if number is None:
+                    unknown.add(root)
+                else:
+                    known.setdefault(number, word)
+            numbers = list(known)
+            length = math.sqrt(sum(map(self._lexical.idf.item, numbers)) + len(unknown) + 1e-9)
+            asked.append(AskedText(spoken, list(known.values()), numbers, length))
+        return asked
+
+    def _terms_of(self, words: Iterable[str]) -> _Terms:
+        different = list(dict.fromkeys(words))
+        roots = stems_of(different)
+        numbered = zip(roots, self._lexical.numbers(roots), strict=True)
+        return dict(zip(different, numbered, strict=True))
+
+    def _corrected(self, request: str) -> tuple[str, _Terms]:
+        """The part of a request that is read, with misspelt words corrected, and its terms. A word
+        that the bundled encoder knows is not misspelt, though no skill has it: "steak" is not
+        "speak"."""
+        request = readable(request)
+        terms = self._terms_of(tokens(request))
+        strange = (word for word, (_, number) in terms.items() if number is None)
+        if unknown := [word for word in strange if word not in STOPWORDS]:
+            unknown = [word for word in unknown if word not in bundled_words()]
+        correct = self._spelling.correct
+        meant = {word: known for word in unknown[:MAX_MISSPELT] if (known := correct(word))}
+        if meant:
+            request = LETTERS.sub(lambda found: meant.get(compatible(found[0]), found[0]), request)
+            terms = self._terms_of(tokens(request))
+        return request, terms

@@ -1,0 +1,228 @@
+"""How well the skills fit a request, by three sources.
+
+The sources are the wording of a skill's own text (BM25F), its meaning (the encoder's vectors), and
+how near the skill's examples are. Their scores are added up.
+
+Scores come in three steps: candidates where there are very many skills (``candidates.py``); of
+these the ``BY_SCORE`` best by a quick score; and these in full, with each example and for each
+clause of the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Final, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from router.retrieval.asked import AskedRequest, AskedText
+from router.retrieval.candidates import (
+    BY_SCORE,
+    BY_WORDS,
+    EVERYTHING,
+    EXHAUSTIVE,
+    Positions,
+    RoughVectors,
+    highest,
+)
+from router.retrieval.documents import Edit
+from router.retrieval.examples import ExampleIndex
+from router.retrieval.lexical import LexicalIndex
+from router.retrieval.postings import Postings
+from router.retrieval.rows import VectorRows
+
+LEXICAL_WEIGHT: Final = 1.0
+DENSE_WEIGHT: Final = 1.5
+EXAMPLES_WEIGHT: Final = 1.0
+"""What the three sources count in a score. BM25F is divided by the length of the request, so it has
+the scale of a cosine, and a weighted sum keeps how much better the first is than the second, which
+rank fusion throws away. The weights were chosen on whole catalogs with two encoders; near them
+little changes. ``benchmarks/enrichment.py`` shows what each source adds."""
+
+
+class Scored(NamedTuple):
+    """Some skills scored for one or more texts. The tables have one row for each text and one
+    column for each skill.
+
+    Attributes:
+        positions: the skills.
+        score, lexical, cosine, examples: as in ``Match``.
+        closest: the cosine of the nearest text of each skill, its own or an example.
+        contributions: of each term of the first text, shape (terms, skills).
+    """
+
+    positions: NDArray[np.intp]
+    score: NDArray[np.float64]
+    lexical: NDArray[np.float64]
+    cosine: NDArray[np.float64]
+    examples: NDArray[np.float64]
+    closest: NDArray[np.float64]
+    contributions: NDArray[np.float64]
+
+
+class SkillScores:
+    """What the skills of one catalog are scored by. Immutable: ``edited`` gives the next one.
+
+    Attributes:
+        lexical: their words.
+        vectors: of their own texts.
+        examples: of each.
+    """
+
+    def __init__(self) -> None:
+        """Of no skills."""
+        self.lexical = LexicalIndex()
+        self.vectors = VectorRows()
+        self.examples = ExampleIndex()
+        self._positions: NDArray[np.intp] = np.arange(0)
+        self._rough: RoughVectors | None = None
+
+    def edited(
+        self,
+        edit: Edit,
+        vectors: NDArray[np.float32],
+        of_examples: Callable[[Sequence[str]], NDArray[np.float32]],
+        *,
+        expected: int,
+    ) -> Self:
+        """Those after a step.
+
+        Args:
+            vectors: of the added skills.
+            of_examples: gives the vectors of examples.
+            expected: how many skills there will be after all steps.
+        """
+        after = copy(self)
+        after._positions = np.arange(len(edit.kept))
+        after.vectors = self.vectors.edited(edit, vectors, expected=expected)
+        after.examples = self.examples.edited(edit, of_examples)
+        after.lexical = self.lexical.edited(edit)
+        after._rough = None
+        if len(edit.kept) > EXHAUSTIVE and not edit.more:
+            after._rough = after._rough_vectors()
+        return after
+
+    def best(
+        self, asked: AskedRequest, allowed: Positions, wanted: Sequence[int], limit: int
+    ) -> Scored:
+        """The skills that may be among the best for a request, scored in full; for its clauses too,
+        unless it names skills.
+
+        Args:
+            allowed: the positions of those that may be chosen.
+            wanted: the positions of those that it names, which are scored in any case.
+            limit: how many matches will be given.
+        """
+        texts = asked.texts[:1] if wanted else asked.texts
+        postings = self.lexical.postings(texts[0].numbers)
+        pool = self._best_of(texts[0], asked.vectors[0], postings, allowed, wanted, limit)
+        single = len(asked.texts) == 1
+        return self._scored(texts, asked.vectors[: len(texts)], postings, pool, single=single)
+
+    def of(self, asked: AskedRequest, positions: NDArray[np.intp]) -> NDArray[np.float64]:
+        """The scores of some skills for a whole request."""
+        postings = self.lexical.postings(asked.texts[0].numbers)
+        single = len(asked.texts) == 1
+        scored = self._scored(
+            asked.texts[:1], asked.vectors[:1], postings, positions, single=single
+        )
+        whole: NDArray[np.float64] = scored.score[0]
+        return whole
+
+    def _scored(
+        self,
+        asked: Sequence[AskedText],
+        vectors: NDArray[np.float32],
+        postings: Postings,
+        pool: NDArray[np.intp],
+        *,
+        single: bool,
+    ) -> Scored:
+        """Some skills scored in full for a request and its clauses, whose words are among its own.
+
+        Args:
+            asked: the request, then the clauses.
+            postings: of the terms of the request.
+            single: the request has a single clause.
+        """
+        contributions = postings.contributions(pool)
+        row_of = {number: row for row, number in enumerate(asked[0].numbers)}
+        terms = np.zeros((len(asked), len(row_of)))
+        for row, text in enumerate(asked):
+            held = [row_of[number] for number in text.numbers if number in row_of]
+            terms[row, held] = 1 / text.length
+        lexical = terms @ contributions
+        cosine = (vectors @ self.vectors.of(pool).T).astype(np.float64)
+        near, example = self.examples.near(
+            [text.spoken for text in asked],
+            vectors,
+            vectors @ self.vectors.mean,
+            pool,
+            single=single,
+        )
+        score = _fused(lexical, cosine, near)
+        closest = np.maximum(cosine, example)
+        return Scored(pool, score, lexical, cosine, near, closest, contributions)
+
+    def _best_of(
+        self,
+        asked: AskedText,
+        vector: NDArray[np.float32],
+        postings: Postings,
+        allowed: Positions,
+        wanted: Sequence[int],
+        limit: int,
+    ) -> NDArray[np.intp]:
+        """The positions of the skills to score in full, ascending: those with the best quick
+        scores, which read only the means of the examples, and those at the positions ``wanted``."""
+        matched = postings.scores()
+        if isinstance(allowed, slice):
+            allowed = self._candidates(matched, vector, wanted)
+        positions = self._positions[allowed]
+        keep = max(limit, BY_SCORE)
+        if len(positions) <= keep:
+            return positions
+        cosine = self.vectors.cosines(vector, allowed).astype(np.float64)
+        near = self.examples.about(vector, float(self.vectors.mean @ vector))[allowed]
+        score = _fused(matched[allowed] / asked.length, cosine, near)
+        if wanted:
+            score[np.isin(positions, wanted)] = np.inf
+        chosen = (-score).argpartition(keep)[:keep]
+        chosen.sort()
+        return positions[chosen]
+
+    def _candidates(
+        self,
+        matched: NDArray[np.float64],
+        vector: NDArray[np.float32],
+        wanted: Sequence[int],
+    ) -> Positions:
+        """The skills to score for a request: all, or of many the best by words and by vectors, and
+        those at the positions ``wanted``."""
+        if self._rough is None:
+            return EVERYTHING
+        chosen = np.zeros(len(self._positions), dtype=bool)
+        chosen[highest(matched, BY_WORDS)] = True
+        chosen[self._rough.nearest(vector)] = True
+        chosen[list(wanted)] = True
+        found = np.flatnonzero(chosen)
+        # A request that is like nothing at all still gets a ranking.
+        return found if len(found) >= BY_SCORE else np.union1d(found, self._positions[:EXHAUSTIVE])
+
+    def _rough_vectors(self) -> RoughVectors:
+        """For each skill the part of its score that is linear in the request's vector."""
+        table = DENSE_WEIGHT * self.vectors.of(self._positions)
+        if len(self.examples.holders):
+            holders = self.examples.holders
+            weight = self.examples.weight[holders, np.newaxis].astype(np.float32)
+            table[holders] += 2 * weight * self.examples.means
+        return RoughVectors(table)
+
+
+def _fused(
+    lexical: NDArray[np.float64], dense: NDArray[np.float64], examples: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The scores of skills from those by the three sources, all of one shape."""
+    return LEXICAL_WEIGHT * lexical + DENSE_WEIGHT * dense + EXAMPLES_WEIGHT * examples
